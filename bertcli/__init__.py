@@ -1,0 +1,1 @@
+"""bertcli: from raw text to your own BERT and on to predictions."""

@@ -1,0 +1,5 @@
+"""`python -m bertcli`: the same as the console script."""
+
+from bertcli.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""A run's configuration: YAML and `--set` in, one frozen, checked `PretrainConfig` out."""

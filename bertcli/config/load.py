@@ -1,0 +1,158 @@
+"""A YAML file and `--set` overrides -> a checked config; every problem of a file in one error."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from bertcli.errors import UserError
+
+Config = TypeVar("Config", bound=BaseModel)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 as PyYAML reads it, but a key given twice is an error and `1e-4` is a number, not a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.MarkedYAMLError(
+                    problem=f"a key must be a word, got {key!r}", problem_mark=key_node.start_mark
+                )
+            if key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key!r} is given twice", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> str | float:
+    text = node.value
+    if node.style is None and text[:1] in "+-.0123456789":  # only what YAML 1.1 forgot: 1e-4, 5E3
+        try:
+            return float(text)
+        except ValueError:
+            pass
+    return text
+
+
+_Loader.add_constructor("tag:yaml.org,2002:str", _construct_scalar)  # pyright: ignore[reportArgumentType]
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The value of a YAML text. Raises `UserError` with line and column where it does not parse."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UserError(f"{where}{place}: not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: not valid YAML: {error}") from None
+
+
+def load_config(schema: type[Config], path: Path, overrides: list[str] | None = None) -> Config:
+    """Read `path`, apply `overrides` (each `section.key=value`), check against `schema`.
+
+    Raises `UserError` listing every unknown, missing or impossible key, the nearest right name beside
+    each unknown one.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such config file") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 at byte {error.start}; a config is a UTF-8 text file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    value = parse_yaml(text, str(path))
+    if not isinstance(value, dict):
+        raise UserError(
+            f"{path}: expected `key: value` lines, got {type(value).__name__ if value else 'nothing'}"
+        )
+    for override in overrides or []:
+        _apply_override(value, override)
+    return check_config(schema, value, str(path))
+
+
+def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Config:
+    """`value` as a `schema`; one `UserError` lists all that is wrong with it."""
+    try:
+        return schema.model_validate(value)
+    except ValidationError as error:
+        problems = [_describe(schema, dict(problem)) for problem in error.errors(include_url=False)]
+    # A union (`5 or auto`) reports once per member: say it once.
+    lines = list(dict.fromkeys(problems))
+    count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+    raise UserError("\n  ".join([f"{where}: {count} in the config:", *lines]))
+
+
+def save_config(config: BaseModel, path: Path) -> None:
+    """Write the whole config as YAML, atomically; `load_config` gives the same config back."""
+    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, path)
+
+
+def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
+    """Dotted key -> (old value, new value), for every key in which two configs of one schema differ."""
+    before, after = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
+    return {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+
+
+def _flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        flat |= _flatten(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
+    return flat
+
+
+def _apply_override(value: dict[str, Any], override: str) -> None:
+    dotted, equals, text = override.partition("=")
+    if not equals or not dotted:
+        raise UserError(f"--set {override}: expected section.key=value, for example training.steps=200")
+    *sections, key = dotted.split(".")
+    for section in sections:
+        value = value.setdefault(section, {})
+        if not isinstance(value, dict):
+            raise UserError(f"--set {override}: {section} is not a section")
+    value[key] = parse_yaml(text, f"--set {override}")
+
+
+def _describe(schema: type[BaseModel], problem: dict[str, Any]) -> str:
+    location = [str(part) for part in problem["loc"]]
+    section, keys = schema, []
+    for part in location:  # a union adds names of its members to the path: keep only real keys and indices
+        field = section.model_fields.get(part) if isinstance(section, type) else None
+        if field is None and not (part.isdigit() or problem["type"] == "extra_forbidden"):
+            continue
+        keys.append(part)
+        if (
+            field is not None
+            and isinstance(field.annotation, type)
+            and issubclass(field.annotation, BaseModel)
+        ):
+            section = field.annotation
+    name = ".".join(keys) or "the config"
+    if problem["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(keys[-1], section.model_fields, n=1, cutoff=0.5)
+        hint = f"; did you mean {near[0]}?" if near else f"; known here: {', '.join(section.model_fields)}"
+        return f"{name}: unknown key{hint}"
+    if problem["type"] == "missing":
+        return f"{name}: missing; it has no default"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return message if name == "the config" else f"{name}: {message}"
+    return f"{name}: {message[0].lower()}{message[1:]}, got {problem['input']!r}"

@@ -1,0 +1,192 @@
+"""What a pretraining config may say: one frozen class per section, one field per key, with its default.
+
+A field exists only if code reads it (`tests/config/test_schema.py` proves that). Checks that need one
+section stand with that section; checks across sections stand in `PretrainConfig`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bertcli.config.presets import HEAD_SIZE, PRESETS
+
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+Count = Annotated[int, Field(ge=1)]
+Auto = Literal["auto"]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+
+class CorpusConfig(Section):
+    """Which text, and how documents and sentences are found in it."""
+
+    files: Annotated[list[str], Field(min_length=1)]
+    """Paths, folders, globs, or the name of a bundled sample."""
+    format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
+    text_key: str = "text"
+    """The key (jsonl) or column (parquet) that holds a document."""
+    document: Literal["blank-line", "file"] = "blank-line"
+    """What ends a document in `text`."""
+    join_lines: bool = False
+    """Hard-wrapped text: the lines up to a blank one are a paragraph."""
+    language: str = "en"
+    """ISO 639-1 code, for the sentence splitter."""
+    encoding: str = "utf-8"
+    heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
+    """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
+    store: str | None = None
+    """Folder of the token store; null: `output_dir/store`."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.join_lines and self.document != "file":
+            raise ValueError(
+                "join_lines: true needs document: file, since a blank line then ends a paragraph, not a document"
+            )
+        if self.join_lines and self.format != "text":
+            raise ValueError(f"join_lines is for format: text, not {self.format}")
+        return self
+
+
+class TokenizerConfig(Section):
+    """An existing vocabulary, or the size and normalisation of the one to train."""
+
+    path: str | None = None
+    """An existing vocab.txt, tokenizer.json or model folder; null: train one on the corpus."""
+    vocab_size: Annotated[int, Field(ge=6)] = 30522
+    lowercase: bool = True
+    strip_accents: bool | None = None
+    """null: as `lowercase`, BERT's way."""
+
+
+class DataConfig(Section):
+    """Sentence pairs and masks (Devlin et al. 2019, section 3.1)."""
+
+    objective: Literal["mlm+nsp", "mlm"] = "mlm+nsp"
+    max_length: Annotated[int, Field(ge=16)] = 128
+    """Tokens in a row, [CLS] and [SEP] included."""
+    short_pair_probability: Probability = 0.1
+    mask_rate: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    mask_split: tuple[Probability, Probability, Probability] = (0.8, 0.1, 0.1)
+    """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged."""
+    whole_word: bool = False
+    workers: Annotated[int, Field(ge=0)] | Auto = "auto"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if abs(sum(self.mask_split) - 1.0) > 1e-6:
+            raise ValueError(f"mask_split must add up to 1, got {sum(self.mask_split):g}")
+        return self
+
+
+class ModelConfig(Section):
+    """A preset, or the sizes one by one; a size given replaces the preset's."""
+
+    preset: Literal["tiny", "mini", "small", "medium", "base", "large"] = "base"
+    layers: Count | None = None
+    hidden: Count | None = None
+    heads: Count | None = None
+    """null: hidden / 64."""
+    feed_forward: Count | None = None
+    """null: 4 x hidden."""
+    max_positions: Annotated[int, Field(ge=16)] = 512
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    """Of hidden states and of attention probabilities."""
+    init_from: str | None = None
+    """A model folder to go on from, with its weights, sizes and tokenizer."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        layers, hidden, heads, _ = self.sizes()
+        if hidden % heads:
+            raise ValueError(f"heads must divide hidden: {hidden} / {heads} leaves {hidden % heads}")
+        return self
+
+    def sizes(self) -> tuple[int, int, int, int]:
+        """(layers, hidden, heads, feed_forward), the preset's where none is given."""
+        layers, hidden = PRESETS[self.preset]
+        layers, hidden = self.layers or layers, self.hidden or hidden
+        return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), self.feed_forward or 4 * hidden
+
+
+class TrainingConfig(Section):
+    """The optimiser's steps: how many, how large, how fast."""
+
+    steps: Count | None = None
+    """null and no epochs: 1000."""
+    epochs: Annotated[float, Field(gt=0.0)] | None = None
+    """Instead of steps: how often the corpus's tokens pass through."""
+    batch_size: Count = 256
+    """Rows per optimiser step."""
+    micro_batch_size: Count | Auto = "auto"
+    """Rows at once on the device."""
+    learning_rate: Annotated[float, Field(gt=0.0)] = 1.0e-4
+    betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
+        0.9,
+        0.999,
+    )
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
+    warmup_steps: Annotated[int, Field(ge=0)] = 100
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
+    max_bad_steps: Count = 10
+    """Non-finite steps in a row before the run stops."""
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    device: str = "auto"
+    """auto, cpu, cuda, or cuda:N."""
+    compile: bool | Auto = "auto"
+    activation_checkpointing: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.steps is not None and self.epochs is not None:
+            raise ValueError("give steps or epochs, not both")
+        return self
+
+
+class EvaluationConfig(Section):
+    every_steps: Count = 100
+    batches: Count = 20
+    """At most."""
+
+
+class CheckpointConfig(Section):
+    every_steps: Count = 500
+    keep_last: Count = 3
+
+
+class LoggingConfig(Section):
+    every_steps: Count = 10
+    tensorboard: bool = False
+
+
+class PretrainConfig(Section):
+    """A whole pretraining run."""
+
+    output_dir: str
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    corpus: CorpusConfig
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    logging: LoggingConfig = LoggingConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.data.max_length > self.model.max_positions and self.model.init_from is None:
+            raise ValueError(
+                f"data.max_length ({self.data.max_length}) is longer than model.max_positions "
+                f"({self.model.max_positions})"
+            )
+        if self.tokenizer.path is not None and self.model.init_from is not None:
+            raise ValueError(
+                "give tokenizer.path or model.init_from, not both: a model comes with its tokenizer"
+            )
+        return self

@@ -1,0 +1,1 @@
+"""Token ids -> batches: the token store, its order, sentence pairs and masks."""

@@ -1,0 +1,1 @@
+"""Training and evaluation: optimiser, schedule, loop, checkpoints, reports."""

@@ -1,0 +1,8 @@
+"""The errors that a user sees: one message, no traceback, exit code 2. Imports nothing."""
+
+
+class UserError(ValueError):
+    """Input that cannot be used: says what is wrong, where, what was expected and what to do next.
+
+    The command line prints the message alone and exits with code 2 (`bertcli.cli`).
+    """

@@ -1,0 +1,1 @@
+"""What a model is trained for: batches, loss terms and scores, behind one contract."""

@@ -1,0 +1,1 @@
+"""Raw text -> documents -> sentences -> token ids. No torch here."""
