@@ -1,0 +1,38 @@
+"""The sizes and rates that fix a BERT: everything a model needs to be built, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Sizes of one BERT (Devlin et al. 2019, section 3). The same values give the same parameters.
+
+    Raises `ValueError` where the heads do not divide the hidden size.
+    """
+
+    vocab_size: int
+    hidden: int
+    layers: int
+    heads: int
+    feed_forward: int
+    max_positions: int
+    num_segments: int = 2
+    dropout: float = 0.1
+    """Of hidden states: after the embeddings and after each sub-layer."""
+    attention_dropout: float = 0.1
+    """Of attention probabilities."""
+    layer_norm_eps: float = 1e-12
+    init_std: float = 0.02
+    """Of the normal distribution before truncation (`bertcli.model.init`)."""
+
+    def __post_init__(self) -> None:
+        if self.hidden % self.heads:
+            raise ValueError(
+                f"heads must divide hidden: {self.hidden} / {self.heads} leaves {self.hidden % self.heads}"
+            )
+
+    @property
+    def head_size(self) -> int:
+        return self.hidden // self.heads

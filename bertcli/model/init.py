@@ -1,0 +1,59 @@
+"""Every initial value, and the first loss that follows from them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from bertcli.model.architecture import Architecture
+from bertcli.model.heads import MlmHead
+
+TRUNCATION = 2.0
+"""In standard deviations: the original's `tf.truncated_normal_initializer` draws again beyond it."""
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, std: float) -> None:
+    """Give every parameter of `model` its initial value, drawing from torch's own generator.
+
+    | module      | parameter | initial value                                   |
+    |-------------|-----------|-------------------------------------------------|
+    | Embedding   | weight    | normal(0, std) truncated at 2 std, every row    |
+    | Linear      | weight    | normal(0, std) truncated at 2 std               |
+    | Linear      | bias      | 0                                               |
+    | LayerNorm   | weight    | 1                                               |
+    | LayerNorm   | bias      | 0                                               |
+    | MlmHead     | bias      | 0                                               |
+
+    As the original does (google-research/bert, `modeling.py`); the row of [PAD] is no exception there.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Embedding | nn.Linear):
+            bound = TRUNCATION * std  # trunc_normal_'s own bounds are absolute, and would cut nothing off
+            nn.init.trunc_normal_(module.weight, std=std, a=-bound, b=bound)
+        if isinstance(module, nn.LayerNorm):
+            nn.init.ones_(module.weight)
+        if isinstance(module, nn.Linear | nn.LayerNorm | MlmHead):
+            nn.init.zeros_(module.bias)
+
+
+def truncated_std(std: float) -> float:
+    """The true standard deviation of normal(0, std) truncated at 2 std: 0.8796 of it.
+
+    Var = 1 - 2 t phi(t) / (Phi(t) - Phi(-t)) at unit std (Johnson, Kotz and Balakrishnan 1994, 13.10.1).
+    """
+    density = math.exp(-(TRUNCATION**2) / 2) / math.sqrt(2 * math.pi)
+    inside = math.erf(TRUNCATION / math.sqrt(2))
+    return std * math.sqrt(1 - 2 * TRUNCATION * density / inside)
+
+
+def expected_first_mlm_loss(architecture: Architecture) -> float:
+    """The MLM loss (nats) of a fresh model: ln V + D s^2 / 2, s the true deviation of the weights.
+
+    The head ends in a LayerNorm, so its output has squared norm D and each logit is normal(0, D s^2);
+    the mean of ln sum exp over V such logits is ln V + D s^2 / 2, and the right one's own mean is 0.
+    """
+    variance = architecture.hidden * truncated_std(architecture.init_std) ** 2
+    return math.log(architecture.vocab_size) + variance / 2

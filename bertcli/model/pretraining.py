@@ -1,0 +1,63 @@
+"""The whole pretraining model: rows of ids in, logits of both objectives out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from bertcli.model.architecture import Architecture
+from bertcli.model.bert import Bert
+from bertcli.model.heads import MlmHead, NspHead
+from bertcli.model.init import initialise
+from bertcli.model.pooler import Pooler
+
+
+class PretrainingOutput(NamedTuple):
+    mlm_logits_MV: Tensor
+    nsp_logits_B2: Tensor | None
+    """Label 0: IsNext, 1: NotNext. None in a model without the NSP head."""
+
+
+class BertForPreTraining(nn.Module):
+    """BERT with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialised.
+
+    `nsp=False` leaves out the NSP head and the pooler that only it reads.
+    """
+
+    def __init__(self, architecture: Architecture, nsp: bool = True) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.bert = Bert(architecture)
+        self.pooler = Pooler(architecture) if nsp else None
+        self.mlm_head = MlmHead(architecture)
+        self.nsp_head = NspHead(architecture) if nsp else None
+        initialise(self, architecture.init_std)
+
+    def forward(
+        self,
+        ids_BT: Tensor,
+        segments_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        masked_M: Tensor | None = None,
+    ) -> PretrainingOutput:
+        """Logits of the words at `masked_M` and of "B follows A" for each row.
+
+        Args:
+            ids_BT: token ids, int64.
+            segments_BT: 0 in sentence A, 1 in sentence B, int64.
+            mask_BT: bool, True at real tokens, at least one a row; None: no padding.
+            masked_M: int64, flat positions b * T + t. Only these go through the MLM head, whose
+                projection to the vocabulary outweighs the encoder in small models; None: all B * T.
+
+        Raises:
+            ValueError: rows longer than the model's positions.
+        """
+        hidden_BTD = self.bert(ids_BT, segments_BT, mask_BT)
+        hidden_MD = hidden_BTD.flatten(0, 1)
+        if masked_M is not None:
+            hidden_MD = hidden_MD.index_select(0, masked_M)
+        mlm_logits_MV = self.mlm_head(hidden_MD, self.bert.embeddings.word.weight)
+        if self.pooler is None or self.nsp_head is None:
+            return PretrainingOutput(mlm_logits_MV, None)
+        return PretrainingOutput(mlm_logits_MV, self.nsp_head(self.pooler(hidden_BTD)))
