@@ -1,0 +1,64 @@
+"""What a user calls MODEL -> the folder with its `config.json`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bertcli.errors import UserError
+from bertcli.hf.weights import WEIGHT_FILES, find_weights
+
+VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
+_CHECKPOINT = re.compile(r"step-\d+")
+
+
+def resolve_model(path: Path | str) -> Path:
+    """A run folder, its `model/`, a checkpoint, or any Hugging Face BERT folder -> the model folder.
+
+    A run folder means its finished `model/`, else the model of its newest checkpoint.
+    Raises `UserError` where nothing is there, or no model is in it.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise UserError(f"{path}: no such folder. MODEL is a run folder, a model folder or a checkpoint.")
+    if not path.is_dir():
+        raise UserError(f"{path}: is a file. MODEL is the folder that holds config.json and the weights.")
+    candidates = [path, path / "model", *_checkpoints_newest_first(path)]
+    for candidate in candidates:
+        if (candidate / "config.json").is_file():
+            check_folder(candidate)
+            return candidate
+    if (path / "config.yaml").is_file():
+        raise UserError(
+            f"{path}: a run that has not saved a model yet (no model/, no checkpoints/step-*/model). "
+            f"Let it reach its first checkpoint, or go on with it: bertcli pretrain CONFIG --resume"
+        )
+    check_folder(path)
+    raise AssertionError("unreachable: a folder without config.json fails the check")
+
+
+def check_folder(folder: Path) -> Path:
+    """The weight file of a complete model folder. Raises `UserError` naming all that is missing."""
+    missing = []
+    if not (folder / "config.json").is_file():
+        missing.append("config.json (the sizes)")
+    weights = find_weights(folder)
+    if weights is None:
+        missing.append(f"weights (one of {', '.join(WEIGHT_FILES)})")
+    if not any((folder / name).is_file() for name in VOCABULARY_FILES):
+        missing.append(f"a vocabulary (one of {', '.join(VOCABULARY_FILES)})")
+    if missing or weights is None:
+        raise UserError(
+            f"{folder}: no complete model folder; missing: {'; '.join(missing)}. Give the folder "
+            f"that bertcli pretrain or transformers' save_pretrained wrote, the tokenizer saved in it too."
+        )
+    return weights
+
+
+def _checkpoints_newest_first(run: Path) -> list[Path]:
+    checkpoints = run / "checkpoints"
+    if not checkpoints.is_dir():
+        return []
+    steps = [folder for folder in checkpoints.iterdir() if _CHECKPOINT.fullmatch(folder.name)]
+    steps.sort(key=lambda folder: int(folder.name.removeprefix("step-")), reverse=True)
+    return [folder / "model" for folder in steps]

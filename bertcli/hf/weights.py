@@ -1,0 +1,70 @@
+"""The weight files of a model folder, in any of the formats in use -> names and tensors."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from bertcli.errors import UserError
+from bertcli.hf.config_file import read_json
+
+WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+"""In the order of preference; an index names the files of a model that was split up."""
+
+
+def find_weights(folder: Path) -> Path | None:
+    """The weight file of `folder` that will be read; None: it has none."""
+    return next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Every tensor of the file, or of the files that an index names, under the names that stand there.
+
+    Nothing is loaded by running code: safetensors, or `torch.load(weights_only=True)`.
+    Raises `UserError` where a file is missing, damaged or holds something else.
+    """
+    if not path.name.endswith(".index.json"):
+        return _read_file(path)
+    weight_map = read_json(path).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
+        raise UserError(f"{path}: has no weight_map from weights to files. Copy or download it again.")
+    files = sorted({path.parent / name for name in weight_map.values()})
+    if missing := [file.name for file in files if not file.is_file()]:
+        raise UserError(f"{path}: names files that are not there: {', '.join(missing)}. Copy them too.")
+    weights: dict[str, Tensor] = {}
+    for file in files:
+        weights |= _read_file(file)
+    return weights
+
+
+def write_safetensors(path: Path, weights: dict[str, Tensor]) -> None:
+    """Write fp32 tensors; the same weights give the same bytes. Raises `OSError` where the disk refuses."""
+    tensors = {name: weights[name].detach().to("cpu", torch.float32).contiguous() for name in sorted(weights)}
+    try:
+        save_file(tensors, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise OSError(f"{path}: {error}") from None
+
+
+def _read_file(path: Path) -> dict[str, Tensor]:
+    try:
+        if path.suffix == ".safetensors":
+            weights = load_file(path)
+        else:
+            weights = torch.load(path, map_location="cpu", weights_only=True)
+    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise UserError(f"{path}: cannot be read as weights: {reason}. Copy or download it again.") from None
+    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise UserError(f"{path}: expected names and tensors, found {type(weights).__name__}")
+    return weights
