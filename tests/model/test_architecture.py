@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from bertcli.config.schema import ModelConfig
+from bertcli.model.architecture import Architecture
+from bertcli.model.build import architecture
+from bertcli.model.pretraining import BertForPreTraining
+
+
+@pytest.mark.parametrize(
+    ("preset", "parameters"),
+    [
+        ("tiny", 4_433_468),
+        ("mini", 11_267_900),
+        ("small", 29_058_876),
+        ("medium", 41_668_412),
+        ("base", 110_106_428),
+        ("large", 336_226_108),
+    ],
+)
+def test_presets_have_the_published_number_of_parameters(preset, parameters):
+    with torch.device("meta"):
+        model = BertForPreTraining(architecture(ModelConfig(preset=preset), vocab_size=30522))
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+def test_sizes_given_one_by_one_replace_the_presets():
+    config = ModelConfig(
+        preset="tiny", layers=3, hidden=96, heads=4, feed_forward=50, max_positions=77, dropout=0.25
+    )
+    assert architecture(config, vocab_size=101) == Architecture(
+        vocab_size=101,
+        hidden=96,
+        layers=3,
+        heads=4,
+        feed_forward=50,
+        max_positions=77,
+        dropout=0.25,
+        attention_dropout=0.25,
+    )
+
+
+def test_heads_that_do_not_divide_hidden_fail():
+    with pytest.raises(ValueError, match=r"heads must divide hidden: 10 / 3 leaves 1"):
+        Architecture(vocab_size=7, hidden=10, layers=1, heads=3, feed_forward=5, max_positions=8)
+
+
+def test_only_biases_and_norms_have_fewer_than_two_axes(odd):
+    for name, parameter in BertForPreTraining(odd).named_parameters():
+        is_matrix = name.endswith("weight") and "norm" not in name
+        assert (parameter.ndim >= 2) == is_matrix, name
+
+
+def test_without_nsp_there_is_neither_pooler_nor_nsp_head(odd):
+    model = BertForPreTraining(odd, nsp=False)
+    assert not any("pooler" in name or "nsp" in name for name in model.state_dict())
+    ids_BT = torch.zeros(2, 3, dtype=torch.long)
+    assert model(ids_BT, ids_BT).nsp_logits_B2 is None

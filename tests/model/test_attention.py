@@ -1,0 +1,60 @@
+import pytest
+import torch
+
+from bertcli.model.attention import attend, attend_reference
+
+B, N, T, H = 3, 5, 7, 11
+
+
+@pytest.fixture
+def heads():
+    torch.manual_seed(0)
+    return torch.randn(3, B, N, T, H, requires_grad=True)
+
+
+@pytest.fixture
+def mask_B11T():
+    lengths_B = torch.tensor([T, 1, 4])
+    return (torch.arange(T) < lengths_B[:, None])[:, None, None, :]
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_the_fused_attention_agrees_with_the_reference(heads, mask_B11T, padded):
+    query, key, value = heads
+    mask = mask_B11T if padded else None
+    fused = attend(query, key, value, mask, dropout=0.0)
+    reference, _ = attend_reference(query, key, value, mask, dropout=0.0)
+    torch.testing.assert_close(fused, reference, rtol=1e-5, atol=1e-6)
+    weights = torch.randn_like(fused)
+    (fused_grad,) = torch.autograd.grad((fused * weights).sum(), heads)
+    (reference_grad,) = torch.autograd.grad((reference * weights).sum(), heads)
+    torch.testing.assert_close(fused_grad, reference_grad, rtol=1e-5, atol=1e-5)
+
+
+def test_the_reference_is_the_papers_equation_token_by_token(heads):
+    query, key, value = heads.detach().double()
+    context, probabilities = attend_reference(query, key, value, None, dropout=0.0)
+    b, n, t = 2, 3, 4
+    scores = torch.stack([query[b, n, t] @ key[b, n, other] for other in range(T)]) / 11**0.5
+    weights = scores.exp() / scores.exp().sum()
+    torch.testing.assert_close(probabilities[b, n, t], weights)
+    torch.testing.assert_close(
+        context[b, n, t], sum(weights[other] * value[b, n, other] for other in range(T))
+    )
+
+
+def test_nothing_looks_at_padding(heads, mask_B11T):
+    query, key, value = heads
+    _, probabilities = attend_reference(query, key, value, mask_B11T, dropout=0.0)
+    assert (probabilities.masked_select(~mask_B11T) == 0).all()
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(B, N, T))
+
+
+def test_dropout_falls_on_the_probabilities_and_keeps_their_mean(heads):
+    query, key, _ = heads.detach()
+    ones = torch.ones(B, N, T, H)
+    torch.manual_seed(0)
+    for attention in (attend, lambda *inputs: attend_reference(*inputs)[0]):
+        sums = torch.stack([attention(query, key, ones, None, 0.25) for _ in range(400)])
+        assert sums.std() > 0.05
+        assert sums.mean().item() == pytest.approx(1.0, abs=0.01)
