@@ -70,7 +70,7 @@ def save_model_folder(
     write_safetensors(
         folder / "model.safetensors", {hf_name(name): value for name, value in model.state_dict().items()}
     )
-    tokenizer.save(folder)
+    tokenizer.save(folder, model_max_length=model.architecture.max_positions)
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
 

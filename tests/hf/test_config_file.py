@@ -1,0 +1,92 @@
+import json
+import math
+
+import pytest
+
+from bertcli.errors import UserError
+from bertcli.hf.config_file import config_json, read_architecture
+from tests.hf.folders import ODD
+
+
+def written(tmp_path, **changes):
+    config = json.loads(config_json(ODD, nsp=True, pad_id=0)) | changes
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({key: value for key, value in config.items() if value != "absent"}))
+    return path
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    assert read_architecture(written(tmp_path)) == ODD
+
+
+def test_the_folder_says_which_heads_it_has():
+    assert json.loads(config_json(ODD, nsp=True, pad_id=0))["architectures"] == ["BertForPreTraining"]
+    assert json.loads(config_json(ODD, nsp=False, pad_id=0))["architectures"] == ["BertForMaskedLM"]
+
+
+def test_every_rate_is_obeyed(tmp_path):
+    got = read_architecture(
+        written(
+            tmp_path,
+            type_vocab_size=3,
+            layer_norm_eps=1e-5,
+            initializer_range=0.05,
+            hidden_dropout_prob=0.3,
+            attention_probs_dropout_prob=0,
+        )
+    )
+    assert (got.num_segments, got.layer_norm_eps, got.init_std) == (3, 1e-5, 0.05)
+    assert (got.dropout, got.attention_dropout) == (0.3, 0.0)
+
+
+def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
+    absent = dict.fromkeys(
+        ("model_type", "type_vocab_size", "layer_norm_eps", "initializer_range", "hidden_act"), "absent"
+    )
+    got = read_architecture(written(tmp_path, **absent))
+    assert (got.num_segments, got.layer_norm_eps, got.init_std) == (2, 1e-12, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "roberta"}, "model_type is 'roberta'; bertcli reads BERT models, model_type 'bert'"),
+        ({"hidden_act": "relu"}, "hidden_act: 'relu' is another model than BERT; expected 'gelu'"),
+        ({"hidden_act": "gelu_new"}, "hidden_act: 'gelu_new' is another model than BERT; expected 'gelu'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type: 'relative_key' is another"),
+        ({"is_decoder": True}, "is_decoder: True is another model than BERT; expected False"),
+        ({"add_cross_attention": True}, "add_cross_attention: True is another"),
+        ({"hidden_size": "absent"}, "hidden_size: missing"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers: 0 is not a whole number above 0"),
+        ({"vocab_size": "many"}, "vocab_size: 'many' is not a whole number above 0"),
+        ({"num_attention_heads": 4}, "num_attention_heads: 4 does not divide hidden_size 15"),
+        ({"hidden_dropout_prob": 1.5}, "hidden_dropout_prob: 1.5 is not a number from 0 to below 1"),
+        ({"layer_norm_eps": math.nan}, "layer_norm_eps: nan is not a number from 0 to below 1"),
+    ],
+)
+def test_a_config_that_asks_for_something_else_is_refused_by_name(tmp_path, changes, message):
+    path = written(tmp_path, **changes)
+    with pytest.raises(UserError) as caught:
+        read_architecture(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_all_problems_stand_in_one_message(tmp_path):
+    with pytest.raises(UserError, match=r"hidden_act(.|\n)*is_decoder(.|\n)*hidden_size"):
+        read_architecture(written(tmp_path, hidden_act="silu", is_decoder=True, hidden_size=-1))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "cannot be read as JSON"),
+        (b"\xff\xfe", "cannot be read as JSON"),
+        (b"[1]", "expected a JSON object, found list"),
+    ],
+)
+def test_a_damaged_config_is_named(tmp_path, content, message):
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_architecture(path)

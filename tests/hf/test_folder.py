@@ -1,0 +1,314 @@
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bertcli.errors import UserError
+from bertcli.hf.folder import load_model_folder, save_model_folder
+from tests.hf.folders import random_model, saved_model, tiny_tokenizer
+
+MLM_HEAD = {
+    "cls.predictions.bias",
+    "cls.predictions.transform.dense.weight",
+    "cls.predictions.transform.dense.bias",
+    "cls.predictions.transform.LayerNorm.weight",
+    "cls.predictions.transform.LayerNorm.bias",
+}
+POOLER = {"bert.pooler.dense.weight", "bert.pooler.dense.bias"}
+NSP_HEAD = {"cls.seq_relationship.weight", "cls.seq_relationship.bias"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    saved_model(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def rewrite(folder, change, to="model.safetensors"):
+    """Replace the weights by `change` of them, in a file of the name `to`."""
+    weights = load_file(folder / "model.safetensors")
+    weights = {name: value.clone() for name, value in weights.items()}
+    (folder / "model.safetensors").unlink()
+    weights = change(weights)
+    if to.endswith(".bin"):
+        torch.save(weights, folder / to)
+    else:
+        save_file(weights, folder / to)
+
+
+def without(*prefixes):
+    return lambda weights: {name: value for name, value in weights.items() if not name.startswith(prefixes)}
+
+
+def renamed(old, new):
+    return lambda weights: {name.replace(old, new): value for name, value in weights.items()}
+
+
+def added(**new):
+    return lambda weights: weights | {name.replace("__", "."): value for name, value in new.items()}
+
+
+def assert_same(got, want):
+    assert list(got.state_dict()) == list(want.state_dict())
+    for name, value in want.state_dict().items():
+        assert torch.equal(got.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize("nsp", [True, False])
+def test_a_saved_model_comes_back_to_the_bit(tmp_path, nsp):
+    model = saved_model(tmp_path, nsp=nsp)
+    loaded = load_model_folder(tmp_path)
+    assert_same(loaded.model, model)
+    assert loaded.model.architecture == model.architecture
+    assert loaded.report.new == loaded.report.left_aside == ()
+    assert len(loaded.report.loaded) == len(model.state_dict())
+    assert loaded.tokenizer.vocab_size == tiny_tokenizer().vocab_size
+    assert all(parameter.requires_grad for parameter in loaded.model.parameters())
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    saved_model(tmp_path / "one")
+    model = load_model_folder(tmp_path / "one").model
+    save_model_folder(tmp_path / "two", model, tiny_tokenizer())
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert "model.safetensors" in files
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_the_model_card_is_written_where_there_is_one(tmp_path):
+    save_model_folder(tmp_path, random_model(), tiny_tokenizer(), card="# A model\n")
+    assert (tmp_path / "README.md").read_text() == "# A model\n"
+
+
+def test_a_loaded_model_does_not_depend_on_its_file_any_more(folder):
+    loaded = load_model_folder(folder).model
+    before = {name: value.clone() for name, value in loaded.state_dict().items()}
+    size = (folder / "model.safetensors").stat().st_size
+    with open(folder / "model.safetensors", "r+b") as file:
+        file.write(b"\0" * size)
+    assert all(torch.equal(value, before[name]) for name, value in loaded.state_dict().items())
+
+
+def test_a_disk_that_refuses_is_an_os_error(tmp_path):
+    (tmp_path / "model.safetensors").mkdir()
+    with pytest.raises(OSError, match="safetensors"):
+        save_model_folder(tmp_path, random_model(), tiny_tokenizer())
+
+
+@pytest.mark.parametrize(
+    ("change", "to"),
+    [
+        (lambda weights: weights, "pytorch_model.bin"),
+        (renamed("bert.", ""), "model.safetensors"),
+        (renamed("LayerNorm.weight", "LayerNorm.gamma"), "pytorch_model.bin"),
+        (renamed("LayerNorm.bias", "LayerNorm.beta"), "model.safetensors"),
+        (renamed("cls.predictions.bias", "cls.predictions.decoder.bias"), "model.safetensors"),
+    ],
+)
+def test_old_formats_and_spellings(folder, change, to):
+    rewrite(folder, change, to)
+    loaded = load_model_folder(folder)
+    assert_same(loaded.model, random_model())
+    assert loaded.report.new == loaded.report.left_aside == ()
+
+
+def test_a_second_copy_of_what_is_tied_is_taken_for_granted(folder):
+    def repeat(weights):
+        words = weights["bert.embeddings.word_embeddings.weight"].clone()
+        bias = weights["cls.predictions.bias"].clone()
+        return weights | {"cls.predictions.decoder.weight": words, "cls.predictions.decoder.bias": bias}
+
+    rewrite(folder, repeat)
+    loaded = load_model_folder(folder)
+    assert_same(loaded.model, random_model())
+    assert loaded.report.left_aside == ()
+
+
+def test_half_precision_weights_are_read_as_fp32(folder):
+    rewrite(folder, lambda weights: {name: value.bfloat16() for name, value in weights.items()})
+    model = load_model_folder(folder).model
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    want = random_model().bert.embeddings.word.weight.bfloat16().float()
+    assert torch.equal(model.bert.embeddings.word.weight, want)
+
+
+@pytest.mark.parametrize("stem", ["model", "pytorch_model"])
+def test_weights_split_over_several_files(folder, stem):
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    suffix = "safetensors" if stem == "model" else "bin"
+    weight_map = {}
+    for i, name in enumerate(sorted(weights)):
+        weight_map[name] = f"{stem}-0000{i % 3 + 1}-of-00003.{suffix}"
+    for file in sorted(set(weight_map.values())):
+        part = {name: weights[name].clone() for name in weights if weight_map[name] == file}
+        (save_file if suffix == "safetensors" else torch.save)(part, folder / file)
+    index = folder / f"{stem}.{suffix}.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    assert_same(load_model_folder(folder).model, random_model())
+
+    (folder / f"{stem}-00002-of-00003.{suffix}").unlink()
+    with pytest.raises(UserError, match=f"names files that are not there: {stem}-00002-of-00003.{suffix}"):
+        load_model_folder(folder)
+    index.write_text("{}")
+    with pytest.raises(UserError, match="has no weight_map from weights to files"):
+        load_model_folder(folder)
+
+
+def test_a_bare_encoder_gets_new_heads_and_says_so(folder):
+    rewrite(folder, lambda weights: renamed("bert.", "")(without("cls.")(weights)))
+    torch.manual_seed(3)
+    loaded = load_model_folder(folder, nsp=True)
+    assert set(loaded.report.new) == MLM_HEAD | NSP_HEAD
+    assert loaded.report.new_parts() == ["masked-language-model head", "next-sentence head"]
+    assert not loaded.report.has_mlm_head()
+    assert torch.equal(loaded.model.mlm_head.norm.weight, torch.ones(15))
+    assert 0 < loaded.model.mlm_head.dense.weight.abs().max() <= 0.8  # two deviations of 0.4
+    assert_same(loaded.model.bert, random_model().bert)
+
+
+def test_a_masked_lm_gets_pooler_and_nsp_head_only_if_asked(folder):
+    rewrite(folder, without("cls.seq_relationship", "bert.pooler"))
+    assert load_model_folder(folder).model.nsp_head is None
+    loaded = load_model_folder(folder, nsp=True)
+    assert set(loaded.report.new) == POOLER | NSP_HEAD
+    assert loaded.report.new_parts() == ["pooler", "next-sentence head"]
+    assert loaded.report.has_mlm_head()
+
+
+def test_a_model_without_nsp_leaves_the_folders_pooler_and_head_aside(folder):
+    loaded = load_model_folder(folder, nsp=False)
+    assert loaded.model.pooler is None
+    assert set(loaded.report.left_aside) == POOLER | NSP_HEAD
+
+
+def test_other_heads_and_position_buffers_are_left_aside(folder):
+    rewrite(
+        folder,
+        lambda weights: added(
+            classifier__weight=torch.zeros(3, 15), bert__embeddings__position_ids=torch.arange(19)[None]
+        )(without("cls.")(weights)),
+    )
+    loaded = load_model_folder(folder)
+    assert set(loaded.report.left_aside) >= {"classifier.weight", "bert.embeddings.position_ids"}
+
+
+def test_new_heads_depend_on_torchs_seed(folder):
+    rewrite(folder, without("cls."))
+
+    def head(seed):
+        torch.manual_seed(seed)
+        return load_model_folder(folder).model.mlm_head.dense.weight
+
+    assert torch.equal(head(1), head(1))
+    assert not torch.equal(head(1), head(2))
+
+
+def test_dropout_is_the_folders_unless_given(folder):
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.2}
+    (folder / "config.json").write_text(json.dumps(config))
+    own, given = load_model_folder(folder).model, load_model_folder(folder, dropout=0.0).model
+
+    def rates(model):
+        layer = model.bert.encoder.layers[0]
+        return model.bert.embeddings.dropout.p, layer.dropout.p, layer.attention.dropout
+
+    assert rates(own) == (0.3, 0.3, 0.2)
+    assert rates(given) == (0.0, 0.0, 0.0)
+    assert given.architecture.dropout == given.architecture.attention_dropout == 0.0
+
+
+def test_every_weight_that_does_not_fit_stands_in_one_message(folder):
+    def spoil(weights):
+        weights["bert.encoder.layer.1.output.dense.weight"] = torch.zeros(23, 15)
+        weights["bert.encoder.layer.2.output.dense.bias"] = torch.zeros(15)
+        return without("bert.embeddings.position_embeddings", "cls.predictions.transform.dense.bias")(weights)
+
+    rewrite(folder, spoil)
+    with pytest.raises(UserError) as caught:
+        load_model_folder(folder)
+    assert str(caught.value).split("\n  ") == [
+        f"{folder / 'model.safetensors'}: 4 weights do not fit this BERT:",
+        "missing: bert.embeddings.position_embeddings.weight (19, 15)",
+        "missing: cls.predictions.transform.dense.bias (15,)",
+        "shape: bert.encoder.layer.1.output.dense.weight is (23, 15), config.json asks for (15, 23)",
+        "unknown: bert.encoder.layer.2.output.dense.bias (15,)",
+    ]
+
+
+def test_an_untied_decoder_is_refused(folder):
+    decoder = {"cls.predictions.decoder.weight": torch.zeros(37, 15)}
+    rewrite(folder, lambda weights: weights | decoder)
+    with pytest.raises(
+        UserError, match=r"cls\.predictions\.decoder\.weight differs from the word embeddings"
+    ):
+        load_model_folder(folder)
+
+
+def test_two_different_biases_are_refused(folder):
+    rewrite(folder, lambda weights: weights | {"cls.predictions.decoder.bias": torch.zeros(37)})
+    with pytest.raises(UserError, match=r"holds cls\.predictions\.bias twice, with different values"):
+        load_model_folder(folder)
+
+
+def test_a_vocabulary_larger_than_the_model_is_refused(folder):
+    lines = (folder / "vocab.txt").read_text() + "extra\n"
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text(lines)
+    with pytest.raises(UserError, match="the vocabulary has 38 tokens, but the model only 37"):
+        load_model_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.safetensors", b"\x08\0\0\0\0\0\0\0not json"),
+        ("model.safetensors", b""),
+        ("pytorch_model.bin", b"not a pickle"),
+        ("pytorch_model.bin", b""),
+    ],
+)
+def test_damaged_weights_are_named(folder, name, content):
+    (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(content)
+    with pytest.raises(UserError, match=f"{name}: cannot be read as weights: .*Copy or download it again"):
+        load_model_folder(folder)
+
+
+def test_truncated_weights_are_named(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(UserError, match="cannot be read as weights"):
+        load_model_folder(folder)
+
+
+class _Code:
+    def __reduce__(self):
+        return print, ("code was run",)
+
+
+def test_a_pickle_that_would_run_code_is_refused_and_runs_nothing(folder, capfd):
+    (folder / "model.safetensors").unlink()
+    torch.save({"bert.embeddings.LayerNorm.bias": _Code()}, folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="cannot be read as weights"):
+        load_model_folder(folder)
+    assert "code was run" not in capfd.readouterr().out
+
+
+def test_a_file_of_something_else_is_named(folder):
+    (folder / "model.safetensors").unlink()
+    torch.save([1, 2], folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="expected names and tensors, found list"):
+        load_model_folder(folder)
+
+
+def test_a_folder_without_its_vocabulary_is_refused(folder):
+    shutil.copy(folder / "vocab.txt", folder / "elsewhere.txt")
+    (folder / "vocab.txt").unlink()
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"missing: a vocabulary \(one of vocab.txt, tokenizer.json\)"):
+        load_model_folder(folder)
