@@ -50,8 +50,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 def write_safetensors(path: Path, weights: dict[str, Tensor]) -> None:
     """Write fp32 tensors; the same weights give the same bytes. Raises `OSError` where the disk refuses."""
     tensors = {name: weights[name].detach().to("cpu", torch.float32).contiguous() for name in sorted(weights)}
+    path.touch()
+    mode = path.stat().st_mode  # the user's umask; safetensors would let the owner alone read the file
     try:
         save_file(tensors, path, metadata={"format": "pt"})
+        path.chmod(mode)
     except SafetensorError as error:
         raise OSError(f"{path}: {error}") from None
 

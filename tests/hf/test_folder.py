@@ -83,6 +83,10 @@ def test_the_model_card_is_written_where_there_is_one(tmp_path):
     assert (tmp_path / "README.md").read_text() == "# A model\n"
 
 
+def test_whoever_may_read_the_config_may_read_the_weights(folder):
+    assert (folder / "model.safetensors").stat().st_mode == (folder / "config.json").stat().st_mode
+
+
 def test_a_loaded_model_does_not_depend_on_its_file_any_more(folder):
     loaded = load_model_folder(folder).model
     before = {name: value.clone() for name, value in loaded.state_dict().items()}
