@@ -1,0 +1,88 @@
+"""`bertcli prepare CONFIG`: a corpus -> a vocabulary and a token store."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bertcli.data.store import OpenStore
+
+
+def prepare(
+    config: Annotated[Path, typer.Argument(help="A pretraining config (YAML).")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: tokenizer.vocab_size=8192."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Build anew where a store of something else stands.")
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="The summary as one JSON object.")] = False,
+) -> None:
+    """Turn a corpus into a vocabulary and a token store, and say what is in them.
+
+    A store that stands and still fits is opened, an interrupted build goes on where it stopped.
+
+    Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.data.build import prepare_store
+
+    checked = load_config(PretrainConfig, config, set_)
+    start = time.monotonic()
+    store = prepare_store(checked, lambda line: print(line, file=sys.stderr), overwrite)
+    summary = summarise(store, time.monotonic() - start)
+    print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
+
+
+def summarise(store: OpenStore, seconds: float) -> dict[str, Any]:
+    """What `--json` prints: counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
+    manifest = store.manifest
+    train, heldout = manifest.train, manifest.heldout
+    num_bytes = train.bytes + heldout.bytes
+    return {
+        "store": str(store.folder),
+        "files": len(manifest.sources),
+        "bytes": num_bytes,
+        "words": train.words + heldout.words,
+        "documents": train.documents,
+        "one_sentence_documents": train.one_sentence_documents,
+        "sentences": train.sentences,
+        "tokens": train.tokens,
+        "heldout_documents": heldout.documents,
+        "heldout_sentences": heldout.sentences,
+        "heldout_tokens": heldout.tokens,
+        "dropped_documents": manifest.dropped_documents,
+        "dropped_sentences": manifest.dropped_sentences,
+        "vocab_size": manifest.vocab_size,
+        "unk_rate": manifest.unk_rate,
+        "tokens_per_word": manifest.tokens_per_word,
+        "unigram_entropy": manifest.unigram_entropy,
+        "store_bytes": sum(manifest.arrays.values()),
+        "seconds": seconds,
+        "mb_per_second": num_bytes / 1e6 / seconds,
+    }
+
+
+def _table(s: dict[str, Any]) -> str:
+    rows = {
+        "text": f"{s['files']:,} files, {s['bytes'] / 1e6:,.1f} MB, {s['words']:,} words",
+        "to train on": f"{s['documents']:,} documents, {s['sentences']:,} sentences, {s['tokens']:,} tokens",
+        "held out": f"{s['heldout_documents']:,} documents, {s['heldout_sentences']:,} sentences, "
+        f"{s['heldout_tokens']:,} tokens",
+        "one sentence": f"{s['one_sentence_documents']:,} documents: they give no true pair",
+        "dropped": f"{s['dropped_documents']:,} documents, {s['dropped_sentences']:,} sentences without a token",
+        "vocabulary": f"{s['vocab_size']:,} entries, {s['tokens_per_word']:.3f} tokens a word, "
+        f"{s['unk_rate']:.4%} [UNK]",
+        "entropy": f"{s['unigram_entropy']:.3f} nats a token, by frequency alone",
+        "store": f"{s['store']}, {s['store_bytes'] / 1e6:,.1f} MB",
+        "time": f"{s['seconds']:.1f} s, {s['mb_per_second']:.1f} MB/s",
+    }
+    return "\n".join(f"{name:<13}{value}" for name, value in rows.items())

@@ -1,0 +1,126 @@
+"""`bertcli tokenizer train|encode`: a vocabulary on its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Train a vocabulary, or use one.",
+)
+
+
+class Format(StrEnum):
+    text = "text"
+    sentences = "sentences"
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+@app.command()
+def train(
+    files: Annotated[list[str], typer.Argument(help="Files, folders, globs, or a bundled sample: classics.")],
+    output: Annotated[
+        Path, typer.Option("--output", help="The folder to write; it must not hold a tokenizer.")
+    ],
+    vocab_size: Annotated[
+        int, typer.Option("--vocab-size", min=6, help="Entries, special tokens included.")
+    ] = 30522,
+    cased: Annotated[bool, typer.Option("--cased", help="Keep upper case.")] = False,
+    strip_accents: Annotated[
+        bool | None,
+        typer.Option("--strip-accents/--no-strip-accents", help="Default: strip them unless --cased."),
+    ] = None,
+    format_: Annotated[Format, typer.Option("--format", help="As corpus.format in a config.")] = Format.text,
+    text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
+    encoding: Annotated[str, typer.Option("--encoding", help="Of the files.")] = "utf-8",
+) -> None:
+    """Train a WordPiece vocabulary; print the folder it stands in.
+
+    Of more than 256 MB of text an even sample of about that size is read. The same text gives the same
+    vocabulary, bit for bit.
+
+    Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
+    """
+    from bertcli.config.schema import CorpusConfig
+    from bertcli.data.build_progress import ProgressDisplay
+    from bertcli.errors import UserError
+    from bertcli.text.sample import sample_paragraphs, sample_share
+    from bertcli.text.sources import find_sources
+    from bertcli.text.train_tokenizer import train_tokenizer
+
+    if output.exists() and not output.is_dir():
+        raise UserError(f"--output {output}: a file; name a folder")
+    if any((output / name).exists() for name in ("tokenizer.json", "vocab.txt")):
+        raise UserError(f"--output {output}: a tokenizer stands there already; name another folder")
+    corpus = CorpusConfig(files=files, format=format_.value, text_key=text_key, encoding=encoding)
+    sources = find_sources(files)
+    share = sample_share(sources)
+    _say(
+        f"training {vocab_size:,} entries on {'all' if share == 1.0 else f'a sample of {share:.2%}'} of the text"
+    )
+    with ProgressDisplay("reading", sources, _say) as display:
+        paragraphs = sample_paragraphs(sources, corpus, share, display.advance)
+        tokenizer = train_tokenizer(paragraphs, vocab_size, not cased, strip_accents)
+    if tokenizer.vocab_size < vocab_size:
+        _say(f"note: the text gives {tokenizer.vocab_size:,} entries, not {vocab_size:,}: it is too short")
+    try:
+        tokenizer.save(output)
+    except OSError as error:
+        raise UserError(f"--output {output}: cannot be written: {error.strerror}") from None
+    print(output)
+
+
+@app.command()
+def encode(
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Default: lines of stdin.")
+    ] = None,
+    tokenizer: Annotated[
+        Path, typer.Option("--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one.")
+    ] = ...,
+    input_: Annotated[Path | None, typer.Option("--input", help="A text a line.")] = None,
+    cased: Annotated[bool, typer.Option("--cased", help="For a bare vocab.txt: keep upper case.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens.")] = False,
+) -> None:
+    """Show the tokens and ids of texts, with [CLS] and [SEP] as a model reads them.
+
+    Example: bertcli tokenizer encode --tokenizer runs/vocabulary "It was a dark night."
+    """
+    from bertcli.errors import UserError
+    from bertcli.text.tokenizer import Tokenizer
+
+    if texts and input_ is not None:
+        raise UserError("give texts or --input, not both")
+    loaded = Tokenizer.load(tokenizer, lowercase=not cased)
+    for text in texts or _lines(input_):
+        ids = [loaded.cls_id, *loaded.encode(text), loaded.sep_id]
+        tokens = [loaded.token(i) for i in ids]
+        if json_:
+            print(json.dumps({"text": text, "ids": ids, "tokens": tokens}, ensure_ascii=False))
+        else:
+            print(" ".join(tokens), " ".join(map(str, ids)), sep="\n")
+
+
+def _lines(path: Path | None) -> Iterator[str]:
+    """The lines of a file, or of standard input, without their ends."""
+    from bertcli.text.streams import read_lines
+
+    if path is not None:
+        yield from (line.removesuffix("\r") for line in read_lines(path, "utf-8"))
+    else:
+        for line in sys.stdin:
+            yield line.rstrip("\r\n")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -1,0 +1,103 @@
+"""Corpus files -> chunks of text to tokenise, with the end of each document marked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bertcli.config.schema import CorpusConfig
+from bertcli.data.manifest import SourceRecord
+from bertcli.errors import UserError
+from bertcli.text.corpus import read_paragraphs
+from bertcli.text.sources import Source
+from bertcli.text.streams import Progress
+
+CHUNK_BYTES = 1 << 18
+"""UTF-8 bytes of text in a chunk: small enough that the encodings of all that is in flight fit in memory."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a corpus has been read: `documents` of file number `file`, and all files before it."""
+
+    file: int = 0
+    documents: int = 0
+
+
+@dataclass(frozen=True)
+class DocumentEnd:
+    content_hash: int
+    """64 bits, of the paragraphs: what decides the side. The same text has the same hash in any file."""
+    num_bytes: int
+    after: Place
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some text of a corpus, in order.
+
+    A document may go on over many chunks. Piece p of a chunk is what it holds of one document: paragraphs
+    `starts[p]` to `starts[p + 1]` (or the end). Every piece but the last ends its document; the last
+    does if `ends` is as long as `starts`.
+    """
+
+    paragraphs: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[DocumentEnd] = field(default_factory=list)
+
+
+def stat_source(source: Source) -> SourceRecord:
+    """Size and time of a file, its hash still empty."""
+    stat = source.path.stat()
+    return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, "")
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_chunks(
+    sources: Sequence[Source], corpus: CorpusConfig, start: Place, hashes: list[str], progress: Progress
+) -> Iterator[Chunk]:
+    """The text of `sources` after `start`, which is skipped over by reading it again.
+
+    `hashes` grows by the SHA-256 of each file that is read to its end. Raises `UserError` for what cannot
+    be read, for a listed file without text, and for a file that changes meanwhile.
+    """
+    chunk, size = Chunk(), 0
+    for number, source in enumerate(sources[start.file :], start=start.file):
+        before = stat_source(source)
+        skip = start.documents if number == start.file else 0
+        documents, content_hash, num_bytes, inside = 0, hashlib.blake2b(digest_size=8), 0, False
+        for paragraph in read_paragraphs(source.path, corpus, progress):
+            if documents < skip:
+                documents += paragraph is None
+            elif paragraph is None:
+                documents += 1
+                key = int.from_bytes(content_hash.digest())
+                chunk.ends.append(DocumentEnd(key, num_bytes, Place(number, documents)))
+                content_hash, num_bytes, inside = hashlib.blake2b(digest_size=8), 0, False
+            else:
+                if size >= CHUNK_BYTES:
+                    yield chunk
+                    chunk, size = Chunk(), 0
+                if not inside or not chunk.starts:
+                    chunk.starts.append(len(chunk.paragraphs))
+                    inside = True
+                chunk.paragraphs.append(paragraph)
+                data = paragraph.encode()
+                content_hash.update(data)
+                content_hash.update(b"\n")
+                num_bytes += len(data)
+                size += len(data)
+        if documents == 0 and source.listed:
+            raise UserError(f"{source.path}: the file holds no text; give one that does, or leave it out")
+        if stat_source(source) != before:
+            raise UserError(f"{source.path}: the file changed while it was read; run the command again")
+        hashes.append(hash_file(source.path))
+    if chunk.starts:
+        yield chunk

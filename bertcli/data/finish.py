@@ -1,0 +1,97 @@
+"""The end of a build: is it a store worth having, and what is in it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.data.manifest import Manifest, SideCounts, SourceRecord
+from bertcli.data.side_files import NAMES
+from bertcli.data.store import SIDES, ids_dtype
+from bertcli.data.store_writer import BuildProgress
+from bertcli.errors import UserError
+from bertcli.text.tokenizer import Tokenizer
+
+BLOCK = 1 << 22
+"""Ids counted at once."""
+
+
+def check_heldout(progress: BuildProgress, fraction: float) -> None:
+    """Raise `UserError` where nothing is left to train on, or too little is held out to pair sentences."""
+    train, heldout = progress.sides["train"].documents, progress.sides["heldout"].documents
+    stored = train + heldout
+    if stored == 0:
+        raise UserError(
+            "the corpus holds no text: no document gave a token; name files that do in corpus.files"
+        )
+    if fraction > 0.0 and heldout < 2:
+        raise UserError(
+            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}; evaluation needs "
+            f"two or more. {_enough(progress, stored)}"
+        )
+    if train == 0:
+        raise UserError(
+            f"corpus.heldout_fraction: {fraction:g} holds out all of {_documents(stored)}; lower it to train on some"
+        )
+
+
+def _enough(progress: BuildProgress, stored: int) -> str:
+    without = "set it to 0 to train without evaluation"
+    if stored < 3:
+        return f"A document ends where corpus.document says; if the text has parts, set blank lines between them. Or {without}"
+    # The second smallest hash, rounded up to where a config has it in few digits.
+    enough = math.ceil(progress.smallest_hashes[1] / 2**64 * 1000 + 1e-9) / 1000
+    return f"Raise it to {enough:g}, give more documents (see corpus.document), or {without}"
+
+
+def _documents(number: int) -> str:
+    return "1 document" if number == 1 else f"{number:,} documents"
+
+
+def count_store(
+    folder: Path,
+    tokenizer: Tokenizer,
+    progress: BuildProgress,
+    options: dict[str, Any],
+    sources: tuple[SourceRecord, ...],
+) -> Manifest:
+    """The manifest of the arrays in `folder`; reads the ids once, a block at a time."""
+    uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
+    counts = {
+        name: SideCounts(**asdict(side), unk_tokens=int(uses[name][tokenizer.unk_id]))
+        for name, side in progress.sides.items()
+    }
+    arrays = [f"{side}/{name}.bin" for side in SIDES for name in NAMES]
+    return Manifest(
+        vocab_size=tokenizer.vocab_size,
+        tokenizer_hash=tokenizer.hash,
+        options=options,
+        sources=sources,
+        arrays={array: (folder / array).stat().st_size for array in arrays},
+        train=counts["train"],
+        heldout=counts["heldout"],
+        dropped_documents=progress.dropped_documents,
+        dropped_sentences=progress.dropped_sentences,
+        unigram_entropy=unigram_entropy(uses["train"]),
+    )
+
+
+def unigram_entropy(uses: NDArray[np.int64]) -> float:
+    """Entropy in nats of a token drawn by its share of `uses` [V]; 0 where there is none."""
+    seen = uses[uses > 0]
+    shares = seen / max(1, seen.sum())
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _count_ids(path: Path, vocab_size: int) -> NDArray[np.int64]:
+    uses = np.zeros(vocab_size, np.int64)
+    dtype = ids_dtype(vocab_size)
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK * dtype.itemsize):
+            uses += np.bincount(np.frombuffer(block, dtype), minlength=vocab_size)
+    return uses

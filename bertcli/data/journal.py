@@ -1,0 +1,80 @@
+"""The folder of an unfinished build: who may write there, and how far it came."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertcli.data.store_writer import BuildProgress, SideProgress
+from bertcli.errors import UserError
+
+JOURNAL = "building.json"
+LOCK = "building.lock"
+
+
+@dataclass
+class Journal:
+    """`building.json`: replaced as a whole, after the arrays it speaks of are on the disk."""
+
+    key: dict[str, Any]
+    """What is being built, by which options, from which files: another key's build is not gone on with."""
+    tokenizer_hash: str = ""
+    """Empty until the tokenizer stands in the folder."""
+    hashes: list[str] = field(default_factory=list)
+    """SHA-256 of each file read to its end."""
+    progress: BuildProgress = field(default_factory=BuildProgress)
+
+
+def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
+    """How far the build of `key` came in `folder`; None where there is none, or another's."""
+    path = folder / JOURNAL
+    if not path.is_file():
+        return None
+    value = json.loads(path.read_text(encoding="utf-8"))
+    if value["key"] != key:
+        return None
+    progress = value["progress"]
+    progress["sides"] = {name: SideProgress(**side) for name, side in progress["sides"].items()}
+    return Journal(key, value["tokenizer_hash"], value["hashes"], BuildProgress(**progress))
+
+
+def write_journal(folder: Path, journal: Journal) -> None:
+    """Replace `building.json` atomically; on the disk when this returns."""
+    new = folder / f"{JOURNAL}.new"
+    with open(new, "w", encoding="utf-8") as file:
+        json.dump(asdict(journal), file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, folder / JOURNAL)
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Hold `folder`, made where it is missing, against other builds; the lock ends with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"{folder}: another process is building this store now; wait for it, or name another folder "
+                "in corpus.store"
+            ) from None
+        yield
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove all that another build left in `folder`, but for the lock; the journal first."""
+    (folder / JOURNAL).unlink(missing_ok=True)
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()

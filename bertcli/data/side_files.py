@@ -1,0 +1,65 @@
+"""The growing array files of one side of a store, cut back to any earlier document by their sizes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.data.store import OFFSET_DTYPE
+
+OFFSETS = ("sentences", "documents", "pairs")
+NAMES = ("ids", *OFFSETS)
+
+
+class SideFiles:
+    """Appends whole documents to `ids.bin`, `sentences.bin`, `documents.bin` and `pairs.bin` of a folder."""
+
+    def __init__(self, folder: Path, dtype: np.dtype[Any], documents: int, sentences: int, tokens: int):
+        """Open the files for what follows the first `documents`; what stands after those is cut off."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.documents, self.sentences, self.tokens = documents, sentences, tokens
+        self._dtype = dtype
+        counts = {"ids": tokens * dtype.itemsize}
+        counts |= {"sentences": sentences * 8 + 8, "documents": documents * 8 + 8, "pairs": documents * 8 + 8}
+        self._files = {}
+        for name in NAMES:
+            path = folder / f"{name}.bin"
+            # Unbuffered: a write that a full disk refused is not tried again when the file is closed.
+            file = open(path, "r+b" if path.exists() else "w+b", buffering=0)
+            file.truncate(counts[name])  # of a new file of offsets this makes the 0 that they start with
+            file.seek(0, os.SEEK_END)
+            self._files[name] = file
+
+    def append_sentences(self, ids: NDArray[Any], lengths: NDArray[np.uint32]) -> None:
+        """Sentences of the document that is being written: all ids [tokens] in a row, tokens of each [S]."""
+        ends = np.cumsum(lengths, dtype=OFFSET_DTYPE) + np.uint64(self.tokens)
+        self._write("ids", ids.astype(self._dtype, copy=False))
+        self._write("sentences", ends)
+        self.tokens += len(ids)
+        self.sentences += len(lengths)
+
+    def end_documents(self, counts: NDArray[np.int64]) -> None:
+        """The sentences appended since the last call are documents of `counts` [D] sentences each."""
+        ends = np.cumsum(counts) + (self.sentences - int(counts.sum()))
+        numbers = np.arange(self.documents + 1, self.documents + 1 + len(counts))
+        self._write("documents", ends.astype(OFFSET_DTYPE))
+        self._write("pairs", (ends - numbers).astype(OFFSET_DTYPE))
+        self.documents += len(counts)
+
+    def sync(self) -> None:
+        """Have all that was appended on the disk."""
+        for file in self._files.values():
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def _write(self, name: str, array: NDArray[Any]) -> None:
+        left = memoryview(array.tobytes())
+        while left:
+            left = left[self._files[name].write(left) :]

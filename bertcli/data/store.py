@@ -1,0 +1,110 @@
+"""The token store: a folder of memory-mapped arrays, opened in the same time at any corpus size.
+
+    store/manifest.json         what it was made from and what is in it, written last (`data.manifest`)
+          tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
+          train/, heldout/      ids.bin sentences.bin documents.bin pairs.bin, little-endian, no header
+
+Offsets nest: a document is a run of sentences, a sentence is a run of ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.data.manifest import Manifest, read_manifest
+from bertcli.errors import UserError
+from bertcli.text.tokenizer import Tokenizer
+
+SIDES = ("train", "heldout")
+OFFSET_DTYPE = np.dtype("<u8")
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """One side of a store, read-only.
+
+    Attributes:
+        ids: uint16 (uint32 for a vocabulary over 65,536) [tokens]; no special tokens.
+        sentences: uint64 [num_sentences + 1]; where each sentence starts in `ids`, then the end.
+        documents: uint64 [num_documents + 1]; where each document starts in `sentences`, then the end.
+        pairs: uint64 [num_documents + 1]; sentence boundaries inside documents before document d. Every
+            document has a sentence, so that this is documents[d] - d.
+    """
+
+    ids: NDArray[Any]
+    sentences: NDArray[np.uint64]
+    documents: NDArray[np.uint64]
+    pairs: NDArray[np.uint64]
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.ids)
+
+    @property
+    def num_sentences(self) -> int:
+        return len(self.sentences) - 1
+
+    @property
+    def num_documents(self) -> int:
+        return len(self.documents) - 1
+
+    @property
+    def num_pairs(self) -> int:
+        """Places between two sentences of one document: what gives a true pair."""
+        return int(self.pairs[-1])
+
+
+@dataclass(frozen=True)
+class OpenStore:
+    """A whole store: both sides, the tokenizer that made them, and the manifest."""
+
+    folder: Path
+    train: TokenStore
+    heldout: TokenStore
+    """Without documents where `corpus.heldout_fraction` is 0."""
+    tokenizer: Tokenizer
+    manifest: Manifest
+
+
+def open_store(folder: Path) -> OpenStore:
+    """Open a complete store.
+
+    Raises `UserError` where there is none, or where an array's size or the tokenizer is not what the
+    manifest says.
+    """
+    manifest = read_manifest(folder)
+    tokenizer = Tokenizer.load(folder / "tokenizer")
+    if tokenizer.hash != manifest.tokenizer_hash:
+        raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store; {_REBUILD}")
+    for name, size in manifest.arrays.items():
+        path = folder / name
+        found = path.stat().st_size if path.is_file() else None
+        if found != size:
+            got = "it is missing" if found is None else f"it has {found:,} bytes"
+            raise UserError(f"{path}: damaged: {got}, {size:,} were written; {_REBUILD}")
+    train, heldout = (_open_side(folder / side, ids_dtype(manifest.vocab_size)) for side in SIDES)
+    return OpenStore(folder, train, heldout, tokenizer, manifest)
+
+
+_REBUILD = "build the store anew: bertcli prepare CONFIG --overwrite"
+
+
+def ids_dtype(vocab_size: int) -> np.dtype[Any]:
+    """The smallest type that holds every id."""
+    return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
+
+
+def _open_side(folder: Path, ids: np.dtype[Any]) -> TokenStore:
+    offsets = (_map(folder / f"{name}.bin", OFFSET_DTYPE) for name in ("sentences", "documents", "pairs"))
+    return TokenStore(_map(folder / "ids.bin", ids), *offsets)
+
+
+def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if path.stat().st_size == 0:  # which cannot be mapped
+        return np.zeros(0, dtype)
+    return np.memmap(path, dtype, mode="r")

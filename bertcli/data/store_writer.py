@@ -1,0 +1,177 @@
+"""Encoded chunks -> the arrays of both sides, whole documents only."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.data.chunks import Chunk, DocumentEnd, Place
+from bertcli.data.encode import EncodedChunk
+from bertcli.data.side_files import SideFiles
+from bertcli.data.store import SIDES
+
+SPOOL_BYTES = 32 << 20
+"""Of an unfinished document's ids, before they go to a temporary file."""
+
+
+@dataclass
+class SideProgress:
+    documents: int = 0
+    one_sentence_documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    words: int = 0
+    bytes: int = 0
+
+
+@dataclass
+class BuildProgress:
+    """All that a build knows of the documents behind it: what an interrupted one needs to go on."""
+
+    file: int = 0
+    documents: int = 0
+    """Read of that file."""
+    sides: dict[str, SideProgress] = field(default_factory=lambda: {side: SideProgress() for side in SIDES})
+    dropped_documents: int = 0
+    dropped_sentences: int = 0
+    smallest_hashes: list[int] = field(default_factory=list)
+    """The two smallest hashes of stored documents: the first that a larger held-out share would take."""
+
+
+class StoreWriter:
+    """Appends chunk after chunk; `progress` speaks of the whole documents written so far."""
+
+    def __init__(self, folder: Path, dtype: np.dtype[Any], heldout_fraction: float, progress: BuildProgress):
+        self.progress = progress
+        self._threshold = int(heldout_fraction * 2**64)
+        self._sides = {
+            name: SideFiles(folder / name, dtype, side.documents, side.sentences, side.tokens)
+            for name, side in progress.sides.items()
+        }
+        self._spool = _DocumentSpool(folder, dtype)
+
+    def add(self, chunk: Chunk, encoded: EncodedChunk) -> None:
+        """Write the documents that end in this chunk; keep what it holds of an unfinished one for later."""
+        sentence_ends = np.cumsum(encoded.piece_sentences)
+        token_ends = np.cumsum(encoded.lengths, dtype=np.int64)
+        batches = {side: _Batch() for side in SIDES}
+        sentence = token = 0
+        for piece, sentence_end in enumerate(sentence_ends.tolist()):
+            token_end = int(token_ends[sentence_end - 1]) if sentence_end else 0
+            ids, lengths = encoded.ids[token:token_end], encoded.lengths[sentence:sentence_end]
+            dropped, words = int(encoded.piece_dropped[piece]), int(encoded.piece_words[piece])
+            sentence, token = sentence_end, token_end
+            if piece == len(chunk.ends) or self._spool.in_use:
+                self._spool.append(ids, lengths, dropped, words)
+                if piece == len(chunk.ends):
+                    break
+                dropped, words = self._spool.dropped, self._spool.words
+                self._end_document(
+                    chunk.ends[piece], self._spool.sentences, self._spool.tokens, words, dropped
+                )
+                if self._spool.sentences:
+                    side = self._sides[self._side(chunk.ends[piece])]
+                    for ids_block, lengths_block in self._spool.drain():
+                        side.append_sentences(ids_block, lengths_block)
+                    side.end_documents(np.array([self._spool.sentences]))
+                self._spool.reset()
+            else:
+                self._end_document(chunk.ends[piece], len(lengths), len(ids), words, dropped)
+                if len(lengths):
+                    batches[self._side(chunk.ends[piece])].append(ids, lengths)
+        for name, batch in batches.items():
+            batch.write(self._sides[name])
+
+    def sync(self) -> None:
+        for side in self._sides.values():
+            side.sync()
+
+    def close(self) -> None:
+        self._spool.close()
+        for side in self._sides.values():
+            side.close()
+
+    def _side(self, end: DocumentEnd) -> str:
+        return "heldout" if end.content_hash < self._threshold else "train"
+
+    def _end_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int, dropped: int) -> None:
+        progress = self.progress
+        progress.file, progress.documents = end.after.file, end.after.documents
+        progress.dropped_sentences += dropped
+        if not sentences:
+            progress.dropped_documents += 1
+            return
+        side = progress.sides[self._side(end)]
+        side.documents += 1
+        side.one_sentence_documents += sentences == 1
+        side.sentences += sentences
+        side.tokens += tokens
+        side.words += words
+        side.bytes += end.num_bytes
+        progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.progress.file, self.progress.documents)
+
+
+class _Batch:
+    """Documents of one side, to be written at once."""
+
+    def __init__(self) -> None:
+        self._ids: list[NDArray[Any]] = []
+        self._lengths: list[NDArray[np.uint32]] = []
+
+    def append(self, ids: NDArray[Any], lengths: NDArray[np.uint32]) -> None:
+        self._ids.append(ids)
+        self._lengths.append(lengths)
+
+    def write(self, side: SideFiles) -> None:
+        if self._ids:
+            side.append_sentences(np.concatenate(self._ids), np.concatenate(self._lengths))
+            side.end_documents(np.array([len(lengths) for lengths in self._lengths]))
+
+
+class _DocumentSpool:
+    """A document longer than a chunk, until its end says which side it belongs to; on disk once it is long."""
+
+    def __init__(self, folder: Path, dtype: np.dtype[Any]):
+        self._folder, self._dtype = folder, dtype
+        self._file = self._new_file()
+        self.reset()
+
+    def reset(self) -> None:
+        if self._file.tell():
+            self._file.close()
+            self._file = self._new_file()
+        self._pieces: list[tuple[int, int]] = []
+        self.in_use = False
+        self.sentences = self.tokens = self.words = self.dropped = 0
+
+    def append(self, ids: NDArray[Any], lengths: NDArray[np.uint32], dropped: int, words: int) -> None:
+        self.in_use = True
+        self._pieces.append((len(ids), len(lengths)))
+        self._file.write(ids.tobytes())
+        self._file.write(lengths.tobytes())
+        self.sentences += len(lengths)
+        self.tokens += len(ids)
+        self.words += words
+        self.dropped += dropped
+
+    def drain(self) -> Iterator[tuple[NDArray[Any], NDArray[np.uint32]]]:
+        self._file.seek(0)
+        for tokens, sentences in self._pieces:
+            ids = np.frombuffer(self._file.read(tokens * self._dtype.itemsize), self._dtype)
+            yield ids, np.frombuffer(self._file.read(sentences * 4), np.uint32)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _new_file(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        return tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=self._folder)

@@ -1,0 +1,134 @@
+"""A corpus file -> the paragraphs (or sentences) of its documents, streamed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from bertcli.config.schema import CorpusConfig
+from bertcli.errors import UserError
+from bertcli.text.streams import LONGEST_LINE, Progress, import_extra, read_lines, silent
+
+END = None
+"""What stands in a stream of paragraphs where a document ends."""
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half an emoji, cut by whoever wrote the JSON: no text encoding can hold it."""
+
+Paragraphs = Iterator[str | None]
+"""Stripped, non-empty paragraphs in order, and `END` after each document that has any."""
+
+
+def read_paragraphs(path: Path, corpus: CorpusConfig, progress: Progress = silent) -> Paragraphs:
+    """The paragraphs of one file, by `corpus.format`; of `sentences`, its sentences.
+
+    A document without any text leaves no trace here. Nothing larger than a paragraph (`jsonl`,
+    `parquet`: a document) is ever in memory. Raises `UserError` naming the file and the place.
+    """
+    read = {"text": _read_text, "sentences": _read_sentences, "jsonl": _read_jsonl, "parquet": _read_parquet}
+    return _tidy(read[corpus.format](path, corpus, progress))
+
+
+def _tidy(paragraphs: Paragraphs) -> Paragraphs:
+    """Strip; drop what is empty; end each document once."""
+    inside = False
+    for paragraph in paragraphs:
+        if paragraph is END:
+            if inside:
+                yield END
+            inside = False
+        elif stripped := paragraph.strip():
+            yield stripped
+            inside = True
+    if inside:
+        yield END
+
+
+def _read_text(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
+    lines = read_lines(path, corpus.encoding, progress)
+    if corpus.join_lines:
+        yield from _join_lines(path, lines)
+    elif corpus.document == "file":
+        yield from lines
+    else:
+        yield from _blank_line_ends(lines)
+
+
+def _read_sentences(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
+    return _blank_line_ends(read_lines(path, corpus.encoding, progress))
+
+
+def _blank_line_ends(lines: Iterator[str]) -> Paragraphs:
+    for line in lines:
+        yield END if not line or line.isspace() else line
+
+
+def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
+    """Lines up to a blank one are a paragraph; a word hyphenated at a line's end stays as it is."""
+    paragraph: list[str] = []
+    length = 0
+    for line in lines:
+        if line and not line.isspace():
+            paragraph.append(line.strip())
+            length += len(line)
+            if length > LONGEST_LINE:
+                raise UserError(
+                    f"{path}: a paragraph of more than {LONGEST_LINE:,} characters; join_lines: true takes the "
+                    "lines up to a blank one for a paragraph, and there is none"
+                )
+        elif paragraph:
+            yield " ".join(paragraph)
+            paragraph, length = [], 0
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
+    key = corpus.text_key
+    for number, line in enumerate(read_lines(path, corpus.encoding, progress), start=1):
+        if not line or line.isspace():
+            continue
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise UserError(
+                f"{path}:{number}: not JSON: {error}; format: jsonl has an object a line"
+            ) from None
+        if not isinstance(value, dict) or key not in value:
+            got = f"the keys {', '.join(value)}" if isinstance(value, dict) else type(value).__name__
+            raise UserError(
+                f"{path}:{number}: no key {key!r}, got {got}; name the text's key in corpus.text_key"
+            )
+        text = value[key]
+        if not isinstance(text, str):
+            raise UserError(f"{path}:{number}: the text under {key!r} is no string: {json.dumps(text)[:80]}")
+        if "\\u" in line:
+            text = _LONE_SURROGATE.sub("\ufffd", text)
+        yield from text.split("\n")
+        yield END
+
+
+def _read_parquet(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
+    parquet = import_extra("pyarrow.parquet", "parquet", f"{path}: format: parquet was asked for")
+    arrow = import_extra("pyarrow", "parquet", f"{path}: format: parquet was asked for")
+    column = corpus.text_key
+    try:
+        with parquet.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            if column not in schema.names:
+                names = ", ".join(schema.names)
+                raise UserError(
+                    f"{path}: no column {column!r}, got {names}; name the text's column in corpus.text_key"
+                )
+            kind = schema.field(column).type
+            if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
+                raise UserError(f"{path}: column {column!r} holds {kind}; text (string) was expected")
+            for batch in file.iter_batches(batch_size=256, columns=[column]):
+                for text in batch.column(0).to_pylist():
+                    yield from (text or "").split("\n")
+                    yield END
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: not a readable Parquet file: {error}") from None
+    progress(path.stat().st_size)

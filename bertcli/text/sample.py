@@ -1,0 +1,46 @@
+"""A corpus of any size -> a bounded sample of its paragraphs, to train a vocabulary on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from bertcli.config.schema import CorpusConfig
+from bertcli.text.corpus import read_paragraphs
+from bertcli.text.sources import Source
+from bertcli.text.streams import Progress, silent
+
+SAMPLE_BYTES = 256_000_000
+"""About how much text is sampled, in UTF-8; never more than twice that."""
+COMPRESSION = 4
+"""Bytes of text in a byte of .gz, .zst or Parquet, about."""
+
+
+def sample_share(sources: Sequence[Source]) -> float:
+    """The share of the paragraphs to take: 1 for a corpus of up to `SAMPLE_BYTES`, by the files' sizes."""
+    packed = {".gz", ".zst", ".parquet"}
+    sizes = (s.path.stat().st_size * (COMPRESSION if s.path.suffix in packed else 1) for s in sources)
+    return min(1.0, SAMPLE_BYTES / max(1, sum(sizes)))
+
+
+def sample_paragraphs(
+    sources: Sequence[Source], corpus: CorpusConfig, share: float, progress: Progress = silent
+) -> Iterator[str]:
+    """The paragraphs whose hash (BLAKE2b, 64 bits) falls within `share` of its range.
+
+    The choice depends on a paragraph's own text alone, so that it is spread evenly over the corpus and
+    the same each time.
+    """
+    limit = int(share * 2**64)
+    taken = 0
+    for source in sources:
+        for paragraph in read_paragraphs(source.path, corpus, progress):
+            if paragraph is None:
+                continue
+            data = paragraph.encode()
+            if share < 1.0 and int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) >= limit:
+                continue
+            taken += len(data)
+            if taken > 2 * SAMPLE_BYTES:
+                return
+            yield paragraph

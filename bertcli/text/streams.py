@@ -1,0 +1,150 @@
+"""A file, plain or compressed -> its lines of text, read a block at a time."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import importlib
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from bertcli.errors import UserError
+
+BLOCK = 1 << 20
+"""Bytes decompressed at once."""
+LONGEST_LINE = 64 << 20
+"""Characters. A longer line is no text, and would not fit in memory with what is made of it."""
+
+Progress = Callable[[int], None]
+"""Called with the number of bytes read from the disk since the last call."""
+
+
+def silent(_: int) -> None:
+    """A `Progress` that nobody watches."""
+
+
+def read_lines(path: Path, encoding: str, progress: Progress = silent) -> Iterator[str]:
+    """The lines of a text file, without their ends; a byte order mark is dropped.
+
+    Only a newline ends a line (U+2028 and form feeds are text); a carriage return before it stays, for
+    the caller to strip with the other white space.
+
+    Raises:
+        UserError: an unknown encoding; bytes that are not in it, with their offset in the (decompressed)
+            file; an unreadable file; damaged or truncated compression; a line without end.
+    """
+    rest, first = "", True
+    for text in _decode(path, encoding, progress):
+        if first:
+            text, first = text.removeprefix("\ufeff"), False
+        *lines, tail = text.split("\n")
+        if lines:
+            lines[0], rest = rest + lines[0], tail
+            yield from lines
+        else:
+            rest += tail
+        if len(rest) > LONGEST_LINE:
+            raise UserError(
+                f"{path}: a line of more than {LONGEST_LINE:,} characters; a paragraph, sentence or JSON "
+                "object a line was expected. Break the text into lines first"
+            )
+    if rest:
+        yield rest
+
+
+def _decode(path: Path, encoding: str, progress: Progress) -> Iterator[str]:
+    try:
+        b"".decode(encoding)  # raises LookupError for codecs that are no text encoding, too
+        decoder = codecs.getincrementaldecoder(encoding)()
+    except LookupError:
+        raise UserError(
+            f"corpus.encoding: {encoding!r} is no encoding that Python knows; common ones: utf-8, latin-1, "
+            "cp1252, utf-16, gb18030, shift_jis"
+        ) from None
+    offset = 0
+    for block in read_blocks(path, progress):
+        held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
+        try:
+            yield decoder.decode(block)
+        except UnicodeDecodeError as error:
+            raise _wrong_bytes(path, encoding, offset - held_back, error) from None
+        offset += len(block)
+    held_back = len(decoder.getstate()[0])
+    try:
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise _wrong_bytes(path, encoding, offset - held_back, error) from None
+
+
+def _wrong_bytes(path: Path, encoding: str, start: int, error: UnicodeDecodeError) -> UserError:
+    wrong = bytes(error.object[error.start : error.end])
+    return UserError(
+        f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If the text is "
+        "in another encoding, name it in corpus.encoding, for example cp1252; if it is no text, leave it out"
+    )
+
+
+def read_blocks(path: Path, progress: Progress = silent) -> Iterator[bytes]:
+    """The bytes of a file in blocks, decompressed if its name ends in .gz or .zst."""
+    try:
+        with open(path, "rb") as raw:
+            position = 0
+            for block in _blocks(path, raw):
+                yield block
+                progress(raw.tell() - position)
+                position = raw.tell()
+    except EOFError:
+        raise UserError(
+            f"{path}: the .gz ends in mid-stream: it is truncated; copy or download it anew"
+        ) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(
+            f"{path}: not a readable .gz: {error}; if it is plain text, drop the suffix"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _blocks(path: Path, raw: IO[bytes]) -> Iterator[bytes]:
+    if path.suffix == ".gz":
+        with gzip.GzipFile(fileobj=raw) as stream:
+            while block := stream.read(BLOCK):
+                yield block
+    elif path.suffix == ".zst":
+        yield from _zst_blocks(path, raw)
+    else:
+        while block := raw.read(BLOCK):
+            yield block
+
+
+def _zst_blocks(path: Path, raw: IO[bytes]) -> Iterator[bytes]:
+    """Frame after frame, with an eye on each one's end: the library's own reader takes a cut for an end."""
+    zstandard = import_extra("zstandard", "zstd", f"{path} is compressed with Zstandard")
+    decompressor: Any = None
+    data = b""
+    while data or (data := raw.read(BLOCK // 8)):
+        if decompressor is None:
+            decompressor = zstandard.ZstdDecompressor().decompressobj()
+        try:
+            block = decompressor.decompress(data)
+        except zstandard.ZstdError as error:
+            raise UserError(
+                f"{path}: not a readable .zst: {error}; if it is plain text, drop the suffix"
+            ) from None
+        data = b""
+        if decompressor.eof:
+            data, decompressor = decompressor.unused_data, None
+        if block:
+            yield block
+    if decompressor is not None:
+        raise UserError(f"{path}: the .zst ends in mid-stream: it is truncated; copy or download it anew")
+
+
+def import_extra(module: str, extra: str, reason: str) -> Any:
+    """A module of an optional dependency; a `UserError` that says how to install it where it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise UserError(f"{reason}; reading that needs: pip install 'bertcli[{extra}]'") from None

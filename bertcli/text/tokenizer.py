@@ -1,0 +1,152 @@
+"""A WordPiece tokenizer: text -> token ids, by the `tokenizers` library; never a special id from plain text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
+
+from bertcli.errors import UserError
+from bertcli.text.tokenizer_files import Normalization, find_tokenizer_file, read_vocabulary
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""In the order of the ids of a vocabulary trained here: 0 to 4."""
+
+
+class Tokenizer:
+    """BERT's tokenizer: `BertNormalizer`, `BertPreTokenizer`, WordPiece (Devlin et al. 2019, section 3).
+
+    Attributes:
+        vocab_size: entries of the vocabulary.
+        pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the five special tokens.
+        special_ids: those five, in that order.
+        continuation: bool [vocab_size]; true where a piece goes on a word (`##ing`).
+        lowercase, strip_accents: the normalisation; `strip_accents` None means as `lowercase`.
+        hash: SHA-256 of all that decides the ids, hexadecimal.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer, where: str):
+        """Wrap a WordPiece tokenizer of the library; `where` is what an error names.
+
+        Raises `UserError` where the model is another than WordPiece or lacks a special token.
+        """
+        if not isinstance(backend.model, models.WordPiece):
+            kind = type(backend.model).__name__
+            raise UserError(
+                f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files"
+            )
+        missing = [token for token in SPECIAL_TOKENS if backend.token_to_id(token) is None]
+        if missing:
+            raise UserError(
+                f"{where}: the vocabulary lacks {', '.join(missing)}; a BERT vocabulary holds "
+                f"{' '.join(SPECIAL_TOKENS)}, each on a line of its own. Add what is missing, or leave "
+                "tokenizer.path out to train a vocabulary"
+            )
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = True  # "[MASK]" in a text is three tokens of plain text
+        self._backend = backend
+        vocabulary = backend.get_vocab(with_added_tokens=True)
+        self.vocab_size = max(vocabulary.values()) + 1
+        ids = [vocabulary[token] for token in SPECIAL_TOKENS]
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
+        self.special_ids = tuple(ids)
+        prefix = backend.model.continuing_subword_prefix
+        self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
+        self.continuation[[i for token, i in vocabulary.items() if token.startswith(prefix)]] = True
+        normalizer = backend.normalizer
+        self.lowercase: bool = getattr(normalizer, "lowercase", False)
+        self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
+        self.hash = hashlib.sha256(_canonical_json(backend).encode()).hexdigest()
+
+    @classmethod
+    def load(cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None) -> Tokenizer:
+        """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds one of them.
+
+        `lowercase` and `strip_accents` are for a bare `vocab.txt`: a `tokenizer.json` knows its own, and
+        beside a `vocab.txt` in a folder `tokenizer_config.json` has the say. Raises `UserError` where
+        there is no tokenizer, or one that is not BERT's.
+        """
+        file, normalization = find_tokenizer_file(Path(path), Normalization(lowercase, strip_accents))
+        if file.suffix == ".json":
+            try:
+                backend = tokenizers.Tokenizer.from_file(str(file))
+            except Exception as error:  # the library raises a bare Exception, with the reason in words
+                raise UserError(f"{file}: not a tokenizer.json of the tokenizers library: {error}") from None
+            return cls(backend, str(file))
+        return cls.from_vocabulary(read_vocabulary(file), normalization, where=str(file))
+
+    @classmethod
+    def from_vocabulary(
+        cls, tokens: Sequence[str], normalization: Normalization, where: str = "the vocabulary"
+    ) -> Tokenizer:
+        """The tokenizer of a list of pieces; a piece's id is its place."""
+        ids = {token: i for i, token in enumerate(tokens)}
+        backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
+        backend.normalizer = normalization.normalizer()
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        backend.decoder = decoders.WordPiece(prefix="##")
+        special = [token for token in SPECIAL_TOKENS if token in ids]
+        backend.add_special_tokens(
+            [tokenizers.AddedToken(t, special=True, normalized=False) for t in special]
+        )
+        if "[SEP]" in ids and "[CLS]" in ids:
+            backend.post_processor = processors.TemplateProcessing(
+                single="[CLS]:0 $A:0 [SEP]:0",
+                pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+                special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
+            )
+        return cls(backend, where)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of one text, without [CLS] and [SEP]."""
+        return self._backend.encode(text, add_special_tokens=False).ids
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without [CLS] and [SEP]; on all cores."""
+        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Readable text of ids: pieces joined to words, punctuation drawn to them, special tokens kept."""
+        return self._backend.decode([int(i) for i in ids], skip_special_tokens=False)
+
+    def token(self, token_id: int) -> str:
+        """The piece of an id. Raises `UserError` for an id outside the vocabulary."""
+        token = self._backend.id_to_token(int(token_id)) if 0 <= token_id < self.vocab_size else None
+        if token is None:
+            raise UserError(f"token id {token_id} is outside the vocabulary of {self.vocab_size:,} entries")
+        return token
+
+    def save(self, folder: Path, model_max_length: int = 512) -> None:
+        """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`, as transformers reads them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        names = [self._backend.id_to_token(i) for i in range(self.vocab_size)]
+        # A place without a piece still needs a line: the line's number is the id.
+        lines = [f"[unused-id-{i}]" if name is None else name for i, name in enumerate(names)]
+        (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
+        pretty = json.dumps(json.loads(self._backend.to_str()), ensure_ascii=False, indent=1)
+        (folder / "tokenizer.json").write_bytes(f"{pretty}\n".encode())
+        config = json.dumps(self._transformers_config(model_max_length), ensure_ascii=False, indent=2)
+        (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
+
+    def _transformers_config(self, model_max_length: int) -> Mapping[str, Any]:
+        return {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "tokenize_chinese_chars": getattr(self._backend.normalizer, "handle_chinese_chars", True),
+            "model_max_length": model_max_length,
+            **{f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS},
+        }
+
+
+def _canonical_json(backend: tokenizers.Tokenizer) -> str:
+    value = json.loads(backend.to_str())
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

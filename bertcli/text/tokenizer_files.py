@@ -1,0 +1,89 @@
+"""Where a tokenizer stands on disk: a path -> its vocab.txt or tokenizer.json, and how text is normalised."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokenizers import normalizers
+
+from bertcli.errors import UserError
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """How text is changed before it is cut into pieces."""
+
+    lowercase: bool = True
+    strip_accents: bool | None = None
+    """None: as `lowercase`, BERT's way."""
+    split_chinese: bool = True
+    """Each CJK ideograph is a word."""
+
+    def normalizer(self) -> normalizers.Normalizer:
+        """BERT's normaliser: control characters out, white space to blanks, and the three choices above."""
+        return normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=self.split_chinese,
+            strip_accents=self.strip_accents,
+            lowercase=self.lowercase,
+        )
+
+
+def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:
+    """The tokenizer's file at `path` (itself, or in that folder) and the normalisation for a vocab.txt."""
+    if path.is_file():
+        return path, given
+    if not path.is_dir():
+        raise UserError(
+            f"{path}: no such tokenizer; expected a vocab.txt, a tokenizer.json or a folder with one"
+        )
+    for name in ("tokenizer.json", "vocab.txt"):
+        if (path / name).is_file():
+            return path / name, _folder_normalization(path, given)
+    raise UserError(
+        f"{path}: holds neither tokenizer.json nor vocab.txt; expected one of them in a tokenizer's folder"
+    )
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The pieces of a vocab.txt, one a line.
+
+    Lines end at a newline alone: U+2028 and its like may be pieces. Raises `UserError` where the file
+    is not a vocabulary.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: not UTF-8 at byte {error.start}; a vocab.txt is UTF-8, a piece a line"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    tokens = [line.removesuffix("\r") for line in text.split("\n")]
+    if tokens[-1] == "":
+        tokens.pop()
+    seen: dict[str, int] = {}
+    for number, token in enumerate(tokens, start=1):
+        if token in seen:
+            raise UserError(
+                f"{path}: line {number} repeats the piece {token!r} of line {seen[token]}; each stands once"
+            )
+        seen[token] = number
+    return tokens
+
+
+def _folder_normalization(folder: Path, given: Normalization) -> Normalization:
+    path = folder / "tokenizer_config.json"
+    if not path.is_file():
+        return given
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        lowercase = config.get("do_lower_case", given.lowercase)
+        strip_accents = config.get("strip_accents")
+        return Normalization(lowercase, strip_accents, config.get("tokenize_chinese_chars", True))
+    except (ValueError, AttributeError) as error:
+        raise UserError(
+            f"{path}: not a JSON object: {error}; expected transformers' tokenizer_config.json"
+        ) from None

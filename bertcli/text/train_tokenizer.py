@@ -1,0 +1,123 @@
+"""Texts -> a WordPiece vocabulary, the same for the same texts, bit for bit."""
+
+from __future__ import annotations
+
+import string
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+import tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+from bertcli.errors import UserError
+from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.tokenizer_files import Normalization
+
+MIN_ALPHABET = 1000
+"""Characters kept however small the vocabulary; a larger one keeps up to a quarter of its entries."""
+MIN_FREQUENCY = 2
+"""A pair of pieces seen less often is never merged: it would make a piece of a single misspelling."""
+ALWAYS = string.ascii_letters + string.digits + string.punctuation
+"""What anyone types: in the alphabet even if this corpus has another apostrophe."""
+RECORD_END = "\n"
+
+
+def train_tokenizer(
+    texts: Iterable[str], vocab_size: int, lowercase: bool = True, strip_accents: bool | None = None
+) -> Tokenizer:
+    """Train a vocabulary of at most `vocab_size` entries; fewer where the texts cannot fill it.
+
+    Ids 0 to 4 are the special tokens, then the alphabet by code point, then its `##` pieces, then merges
+    in the order they were found. The texts are read once, spooled to a temporary file, so that memory
+    holds their distinct words alone.
+
+    The trainer in `tokenizers` numbers what it meets in the order of a hash map, which is random, and
+    breaks ties by those numbers. Given every single-character piece in a fixed order it has nothing left
+    to number: hence the count of characters here, beforehand, and the `##` pieces as special tokens.
+
+    Raises:
+        UserError: no text at all; or the alphabet alone is larger than `vocab_size`.
+    """
+    normalization = Normalization(lowercase, strip_accents)
+    normalizer = normalization.normalizer()
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", newline=RECORD_END) as spool:
+        characters = _spool(texts, spool)
+        alphabet = _alphabet(characters, normalizer, max(MIN_ALPHABET, vocab_size // 4))
+        if not alphabet:
+            raise UserError("there is no text to train a vocabulary on; give files that hold some")
+        singles = [*alphabet, *(f"##{c}" for c in alphabet if not _stands_alone(c))]
+        smallest = len(SPECIAL_TOKENS) + len(singles)
+        if vocab_size < smallest:
+            raise UserError(
+                f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
+                f"characters, their ## pieces and the special tokens are {smallest:,}. Set "
+                f"tokenizer.vocab_size to {smallest:,} or more"
+            )
+        merges = _train(_lines(spool), normalizer, alphabet, singles, vocab_size)
+    return Tokenizer.from_vocabulary([*SPECIAL_TOKENS, *singles, *merges], normalization)
+
+
+def _spool(texts: Iterable[str], spool: IO[str]) -> Counter[str]:
+    characters: Counter[str] = Counter()
+    for text in texts:
+        line = text.replace(RECORD_END, " ")
+        characters.update(line)
+        spool.write(f"{line}{RECORD_END}")
+    spool.seek(0)
+    return characters
+
+
+def _lines(spool: IO[str]) -> Iterator[str]:
+    for line in spool:
+        yield line.rstrip(RECORD_END)
+
+
+def _alphabet(characters: Counter[str], normalizer: normalizers.Normalizer, limit: int) -> list[str]:
+    """The commonest characters after normalisation, by code point, with ASCII; none if there is no text.
+
+    The normaliser works on each character alone, so that the counts are those of the normalised text.
+    """
+    counts: Counter[str] = Counter()
+    for character, count in characters.items():
+        for normal in normalizer.normalize_str(character):
+            if not normal.isspace():
+                counts[normal] += count
+    if not counts:
+        return []
+    commonest = sorted(counts, key=lambda c: (-counts[c], c))[:limit]
+    return sorted({*commonest, *normalizer.normalize_str(ALWAYS)})
+
+
+def _stands_alone(character: str) -> bool:
+    """Whether BERT cuts words at this character, so that it never goes on a word."""
+    words = pre_tokenizers.BertPreTokenizer().pre_tokenize_str(f"a{character}")
+    spaced = normalizers.BertNormalizer().normalize_str(character).startswith(" ")
+    return len(words) > 1 or spaced
+
+
+def _train(
+    lines: Iterator[str],
+    normalizer: normalizers.Normalizer,
+    alphabet: list[str],
+    singles: list[str],
+    vocab_size: int,
+) -> list[str]:
+    """The pieces of two characters and more, in the order in which they were merged."""
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    first = [*SPECIAL_TOKENS, *singles]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size,
+        min_frequency=MIN_FREQUENCY,
+        special_tokens=first,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    backend.train_from_iterator(lines, trainer)
+    ids = backend.get_vocab(with_added_tokens=False)
+    return sorted(ids.keys() - set(first), key=ids.__getitem__)
