@@ -1,4 +1,4 @@
-"""The six published sizes of BERT (Devlin et al. 2019; Turc et al. 2019): a name -> layers and hidden size."""
+"""The six published sizes of BERT (Devlin et al. 2019; Turc et al. 2019): name -> layers and hidden size."""
 
 HEAD_SIZE = 64
 """Features of one attention head, in every published size."""

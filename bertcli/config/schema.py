@@ -45,7 +45,7 @@ class CorpusConfig(Section):
     def _check(self) -> Self:
         if self.join_lines and self.document != "file":
             raise ValueError(
-                "join_lines: true needs document: file, since a blank line then ends a paragraph, not a document"
+                "join_lines: true needs document: file: a blank line then ends a paragraph, not a document"
             )
         if self.join_lines and self.format != "text":
             raise ValueError(f"join_lines is for format: text, not {self.format}")
@@ -101,7 +101,7 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        layers, hidden, heads, _ = self.sizes()
+        _, hidden, heads, _ = self.sizes()
         if hidden % heads:
             raise ValueError(f"heads must divide hidden: {hidden} / {heads} leaves {hidden % heads}")
         return self

@@ -12,13 +12,16 @@ from tqdm import tqdm
 
 from bertcli.text.sources import Source
 
+Report = Callable[[str], None]
+"""Takes a line for the user."""
+
 SECONDS_BETWEEN_LINES = 10.0
 
 
 class ProgressDisplay:
     """Counts bytes read from the disk. A context manager, so that a bar is closed."""
 
-    def __init__(self, doing: str, sources: Sequence[Source], report: Callable[[str], None], start: int = 0):
+    def __init__(self, doing: str, sources: Sequence[Source], report: Report, start: int = 0):
         """`start`: the file that reading starts with; those before it count as read."""
         sizes = [source.path.stat().st_size for source in sources]
         self._doing, self._report, self._total = doing, report, sum(sizes)

@@ -94,7 +94,8 @@ def encode_in_processes(
             yield done, future.result()
     except BrokenProcessPool:
         raise UserError(
-            "a process that tokenises died, perhaps for want of memory; run the command again to go on from here"
+            "a process that tokenises died, perhaps for want of memory; run the command again: it goes on "
+            "from here"
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -31,19 +31,22 @@ def check_heldout(progress: BuildProgress, fraction: float) -> None:
         )
     if fraction > 0.0 and heldout < 2:
         raise UserError(
-            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}; evaluation needs "
-            f"two or more. {_enough(progress, stored)}"
+            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}; evaluation "
+            f"needs two or more. {_enough(progress, stored)}"
         )
     if train == 0:
         raise UserError(
-            f"corpus.heldout_fraction: {fraction:g} holds out all of {_documents(stored)}; lower it to train on some"
+            f"corpus.heldout_fraction: {fraction:g} holds out all of {_documents(stored)}; lower it to train "
+            "on some"
         )
 
 
 def _enough(progress: BuildProgress, stored: int) -> str:
     without = "set it to 0 to train without evaluation"
     if stored < 3:
-        return f"A document ends where corpus.document says; if the text has parts, set blank lines between them. Or {without}"
+        return (
+            f"Give more documents: corpus.document says what ends one, a blank line or a file. Or {without}"
+        )
     # The second smallest hash, rounded up to where a config has it in few digits.
     enough = math.ceil(progress.smallest_hashes[1] / 2**64 * 1000 + 1e-9) / 1000
     return f"Raise it to {enough:g}, give more documents (see corpus.document), or {without}"

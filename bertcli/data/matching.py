@@ -9,9 +9,9 @@ from typing import Any
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.chunks import hash_file, stat_source
 from bertcli.data.manifest import Manifest, SourceRecord
+from bertcli.data.vocabulary import given_tokenizer, load_given_tokenizer
 from bertcli.errors import UserError
 from bertcli.text.sources import Source, find_present
-from bertcli.text.tokenizer import Tokenizer
 
 WHAT_NOW = (
     "Build the store anew with bertcli prepare CONFIG --overwrite, or name another folder in corpus.store"
@@ -39,16 +39,6 @@ def store_options(config: PretrainConfig) -> dict[str, Any]:
     }
 
 
-def given_tokenizer(config: PretrainConfig) -> str | None:
-    """The path of the tokenizer that the config brings; None: one is trained on the corpus."""
-    return config.model.init_from or config.tokenizer.path
-
-
-def load_given_tokenizer(config: PretrainConfig, path: str) -> Tokenizer:
-    """The tokenizer that the config brings."""
-    return Tokenizer.load(Path(path).expanduser(), config.tokenizer.lowercase, config.tokenizer.strip_accents)
-
-
 def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> None:
     """Raise `UserError` naming all that differs between a store and what the config now asks for.
 
@@ -59,14 +49,20 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
     if not problems:
         problems = _different_files(manifest.sources, find_present(config.corpus.files))
         path = given_tokenizer(config)
-        if path is not None and Path(path).expanduser().exists():
-            if load_given_tokenizer(config, path).hash != manifest.tokenizer_hash:
-                problems.append(f"{path}: the tokenizer changed since")
+        if path is not None and _tokenizer_changed(config, path, manifest):
+            problems.append(f"{path}: the tokenizer changed since")
     if problems:
         shown = [*problems[:10], f"and {len(problems) - 10} more"] if len(problems) > 10 else problems
         raise UserError(
             "\n  ".join([f"{folder}: the store was built from something else:", *shown, WHAT_NOW])
         )
+
+
+def _tokenizer_changed(config: PretrainConfig, path: str, manifest: Manifest) -> bool:
+    if not Path(path).expanduser().exists():
+        return False
+    now = load_given_tokenizer(config)
+    return now is not None and now.hash != manifest.tokenizer_hash
 
 
 def _different_options(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,13 @@ class SideFiles:
         self._dtype = dtype
         counts = {"ids": tokens * dtype.itemsize}
         counts |= {"sentences": sentences * 8 + 8, "documents": documents * 8 + 8, "pairs": documents * 8 + 8}
-        self._files = {}
+        self._files: dict[str, FileIO] = {}
+        self._open = ExitStack()
         for name in NAMES:
             path = folder / f"{name}.bin"
             # Unbuffered: a write that a full disk refused is not tried again when the file is closed.
-            file = open(path, "r+b" if path.exists() else "w+b", buffering=0)
+            mode = "r+b" if path.exists() else "w+b"
+            file = self._open.enter_context(open(path, mode, buffering=0))
             file.truncate(counts[name])  # of a new file of offsets this makes the 0 that they start with
             file.seek(0, os.SEEK_END)
             self._files[name] = file
@@ -56,8 +60,7 @@ class SideFiles:
             os.fsync(file.fileno())
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+        self._open.close()
 
     def _write(self, name: str, array: NDArray[Any]) -> None:
         left = memoryview(array.tobytes())

@@ -139,7 +139,7 @@ class _Batch:
 
 
 class _DocumentSpool:
-    """A document longer than a chunk, until its end says which side it belongs to; on disk once it is long."""
+    """A document longer than a chunk, until its end tells its side; on the disk once it is long."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any]):
         self._folder, self._dtype = folder, dtype
@@ -174,4 +174,4 @@ class _DocumentSpool:
         self._file.close()
 
     def _new_file(self) -> tempfile.SpooledTemporaryFile[bytes]:
-        return tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=self._folder)
+        return tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=str(self._folder))

@@ -1,0 +1,66 @@
+"""verb -> module, imported only when asked for; a `UserError` -> its message and exit code 2."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.metadata import version
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from bertcli.errors import UserError
+
+COMMANDS = ("pretrain", "predict-mask", "predict-next", "evaluate", "prepare", "show-batch", "tokenizer")
+"""In the order of `--help`. Each stands in `bertcli/commands/`, as a function or a Typer `app`."""
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command's module when it is called or listed; the modules import torch only when they run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        name = cmd_name.replace("-", "_")
+        module = importlib.import_module(f"bertcli.commands.{name}")
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+            app.command()(getattr(module, name))
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(cls=LazyGroup, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def root(
+    show_version: bool = typer.Option(False, "--version", is_eager=True, help="Print the version and exit."),
+) -> None:
+    """From raw text to your own BERT and on to predictions.
+
+    bertcli pretrain configs/quickstart.yaml, then
+    bertcli predict-mask runs/quickstart "The [MASK] was dark."
+    """
+    if show_version:
+        print(version("bertcli"))
+        raise typer.Exit
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -1,0 +1,35 @@
+"""`bertcli pretrain CONFIG`: raw text -> vocabulary -> token store -> sentence pairs -> MLM + NSP -> a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def pretrain(
+    config: Annotated[Path, typer.Argument(help="A pretraining config (YAML).")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: training.steps=200."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on exactly where the run stopped.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the run in output_dir first.")
+    ] = False,
+) -> None:
+    """Pretrain a BERT on raw text.
+
+    Example: bertcli pretrain configs/quickstart.yaml --set training.steps=200
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.engine.pretraining import pretrain as run
+
+    model = run(load_config(PretrainConfig, config, set_), resume, overwrite)
+    print(
+        f'the model is in {model}; try: bertcli predict-mask {model} "The [MASK] was dark."', file=sys.stderr
+    )
+    print(model)

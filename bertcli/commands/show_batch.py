@@ -1,0 +1,61 @@
+"""`bertcli show-batch CONFIG`: what the model will really read, as text or in numbers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def show_batch(
+    config: Annotated[Path, typer.Argument(help="A pretraining config (YAML).")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: data.max_length=64."),
+    ] = None,
+    pairs: Annotated[int, typer.Option("-n", min=1, help="Pairs to print.")] = 4,
+    stats: Annotated[bool, typer.Option("--stats", help="Measure the stream instead.")] = False,
+    batches: Annotated[int, typer.Option(min=1, help="With --stats: batches to measure.")] = 200,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+) -> None:
+    """Print decoded pairs with their label, a masked token as shown<original>; or measure the stream.
+
+    Example: bertcli show-batch configs/quickstart.yaml -n 2
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.data.build import prepare_store
+    from bertcli.data.stream import BatchStream
+    from bertcli.data.stream_stats import measure_stream, show_pairs
+
+    run = load_config(PretrainConfig, config, set_)
+    store = prepare_store(run, lambda line: print(line, file=sys.stderr))
+    stream = BatchStream(store.train, store.tokenizer, run.data, run.seed, run.training.batch_size)
+
+    if stats:
+        workers = 0 if run.data.workers == "auto" else run.data.workers
+        cut = run.training.micro_batch_size
+        micro_batch_size = run.training.batch_size if cut == "auto" else cut
+        measured = measure_stream(
+            stream, stream.steps(0, batches, workers), store.tokenizer, micro_batch_size
+        )
+        measured["tokens_per_word"] = store.manifest.tokens_per_word
+        print(json.dumps(measured) if json_ else _table(measured))
+        return
+    for pair in show_pairs(stream[0], store.tokenizer, pairs, colour=sys.stdout.isatty() and not json_):
+        if json_:
+            print(json.dumps({"label": pair.label, "text": pair.text}, ensure_ascii=False))
+        else:
+            print(f"{pair.label or 'text'}: {pair.text}\n")
+
+
+def _table(measured: dict[str, object]) -> str:
+    def show(value: object) -> str:
+        if isinstance(value, list):
+            return " ".join(map(show, value))
+        return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+    return "\n".join(f"{name:<24}{show(value)}" for name, value in measured.items())

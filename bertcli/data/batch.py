@@ -1,0 +1,88 @@
+"""One step's rows as tensors, cut into micro-batches; the only file of `data/` that knows torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of [CLS] A [SEP] B [SEP] (or [CLS] text [SEP]), padded on the right to the longest.
+
+    Attributes:
+        ids_BT: int64, tokens with some masked; [PAD] from a row's length on.
+        segments_BT: int64, 0 for A and 1 for B and the [SEP] after it.
+        lengths_B: int64, real tokens of each row.
+        rows_M, columns_M: int64, where the masked tokens stand, in reading order.
+        targets_M: int64, what stood there.
+        labels_B: int64, 0 IsNext, 1 NotNext; None without NSP.
+    """
+
+    ids_BT: Tensor
+    segments_BT: Tensor
+    lengths_B: Tensor
+    rows_M: Tensor
+    columns_M: Tensor
+    targets_M: Tensor
+    labels_B: Tensor | None
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.lengths_B)
+
+    @property
+    def num_tokens(self) -> int:
+        """Real tokens: padding is not counted."""
+        return int(self.lengths_B.sum())
+
+    @property
+    def num_masked(self) -> int:
+        return len(self.targets_M)
+
+    @property
+    def mask_BT(self) -> Tensor | None:
+        """bool, True at real tokens; None where no row is padded, which attention computes faster."""
+        length = self.ids_BT.shape[1]
+        if bool((self.lengths_B == length).all()):
+            return None
+        return torch.arange(length, device=self.ids_BT.device) < self.lengths_B[:, None]
+
+    @property
+    def masked_M(self) -> Tensor:
+        """int64, flat positions b * T + t of the masked tokens."""
+        return self.rows_M * self.ids_BT.shape[1] + self.columns_M
+
+    def to(self, device: torch.device) -> Batch:
+        moved = {
+            field.name: value.to(device, non_blocking=True)
+            for field in fields(self)
+            if (value := getattr(self, field.name)) is not None
+        }
+        return replace(self, **moved)
+
+    def split(self, micro_batch_size: int) -> list[Batch]:
+        """Micro-batches of at most so many rows, rows of like length together, each cut to its longest row."""
+        if self.num_rows <= micro_batch_size:
+            return [self]
+        by_length = torch.argsort(self.lengths_B, descending=True, stable=True)
+        return [self._take(rows) for rows in by_length.split(micro_batch_size)]
+
+    def _take(self, rows: Tensor) -> Batch:
+        longest = int(self.lengths_B[rows].max())
+        place = torch.full((self.num_rows,), -1)
+        place[rows] = torch.arange(len(rows))
+        new_rows = place[self.rows_M]
+        kept = (new_rows >= 0).nonzero().squeeze(1)
+        kept = kept[torch.argsort(new_rows[kept], stable=True)]
+        return Batch(
+            ids_BT=self.ids_BT[rows, :longest],
+            segments_BT=self.segments_BT[rows, :longest],
+            lengths_B=self.lengths_B[rows],
+            rows_M=new_rows[kept],
+            columns_M=self.columns_M[kept],
+            targets_M=self.targets_M[kept],
+            labels_B=None if self.labels_B is None else self.labels_B[rows],
+        )

@@ -1,0 +1,160 @@
+"""Slots -> spans of the token store: segment A, segment B, and nothing else read.
+
+A row is built outwards from a boundary between sentences: A ends there, and B begins there (IsNext) or at a
+random sentence of another document (NotNext). Both labels share every other rule, so that nothing but the
+text tells them apart: A's share of the room is uniform, what one side cannot use goes to the other, and A
+gives up a partial first sentence where it holds a whole one. Rows are full wherever the documents allow.
+
+Devlin et al. 2019, section 3.1 and appendix A.2, with two deviations: the labels are exactly half and half
+(the authors' released generator makes 57 to 100 % NotNext), and a NotNext B is never from A's document.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertcli.data.random import U64, draw_bits, make_key, to_below, to_unit
+from bertcli.data.slots import I64, IS_NEXT, Slots, walk
+from bertcli.data.store import TokenStore
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Where a batch's segments lie in the store's ids: int64 [B] each; ends are exclusive.
+
+    Without NSP, B goes on where A ends, and a row reads both as one segment.
+    """
+
+    a_start: I64
+    a_end: I64
+    b_start: I64
+    b_end: I64
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What may be read around a place: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each."""
+
+    a_first: I64
+    a_end: I64
+    b_start: I64
+    b_last: I64
+
+
+def draw_pairs(
+    store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
+) -> Spans:
+    """The sentence pair of each slot.
+
+    Args:
+        store: the token store; it must hold two documents, and one document of two sentences.
+        max_tokens: most tokens of A and B together.
+        short_probability: share of rows that aim at a random smaller size.
+        mask_rate: sets the smallest such size (see `_draw_sizes`).
+
+    Returns:
+        spans of at least one token each, together at most `max_tokens`.
+    """
+    is_next = slots.labels == IS_NEXT
+    size = _draw_sizes(slots.numbers, seed, max_tokens, short_probability, mask_rate)
+    true_place = walk(slots.turns[is_next], store.num_pairs, seed, "is-next")
+    false_place = walk(slots.turns[~is_next], store.num_sentences, seed, "not-next")
+    other = _draw(seed, "other", slots.numbers[~is_next])
+    room = _join(
+        is_next,
+        _true_pair_rooms(store, true_place),
+        _false_pair_rooms(store, false_place, other, size[~is_next]),
+    )
+    share = 1 + to_below(_draw(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
+    return _fit(store, room, size, share)
+
+
+def draw_spans(
+    store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
+) -> Spans:
+    """One span of running text for each slot (no NSP): a walk over all sentences, each somewhere in its row."""
+    sentence = walk(slots.numbers, store.num_sentences, seed, "mlm")
+    first, last = _document_of(store, sentence)
+    middle = _token_at(store, sentence)
+    size = _draw_sizes(slots.numbers, seed, max_tokens, short_probability, mask_rate)
+    share = to_below(_draw(seed, "share", slots.numbers), size.astype(np.uint64))
+    return _fit(store, _Room(_token_at(store, first), middle, middle, _token_at(store, last)), size, share)
+
+
+def _true_pair_rooms(store: TokenStore, place: I64) -> _Room:
+    document = np.searchsorted(store.pairs, place.astype(np.uint64), side="right") - 1
+    first, last = store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
+    boundary = _token_at(store, first + 1 + place - store.pairs[document].astype(np.int64))
+    return _Room(_token_at(store, first), boundary, boundary, _token_at(store, last))
+
+
+def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) -> _Room:
+    """A ends with `sentence`; B begins with a uniformly drawn sentence of the other documents.
+
+    Nothing but the text may give the label away. So A does not end its document and B does not begin one,
+    which no true pair does, unless they are one sentence long; and B gets the room of A's true continuation,
+    beginning earlier in its document where that ends too soon.
+    """
+    first, last = _document_of(store, sentence)
+    a_end = _token_at(store, np.minimum(sentence + 1, np.maximum(last - 1, first + 1)))
+    continuation = _token_at(store, last) - a_end
+    room = np.where(continuation > 0, np.minimum(continuation, size), size)
+
+    other = to_below(bits, (store.num_sentences - (last - first)).astype(np.uint64))
+    other += np.where(other >= first, last - first, 0)  # skip A's document
+    other_first, other_last = _document_of(store, other)
+    earliest = np.minimum(other_first + 1, other_last - 1)
+    b_last = _token_at(store, other_last)
+    with_room = np.maximum(b_last - room, 0).astype(np.uint64)
+    latest = np.searchsorted(store.sentences, with_room, side="right") - 1
+    b_start = _token_at(store, np.maximum(np.minimum(other, latest), earliest))
+    return _Room(_token_at(store, first), a_end, b_start, np.minimum(b_last, b_start + room))
+
+
+def _draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: float, mask_rate: float) -> I64:
+    """Tokens that each row aims at. No smaller than where one masked token would exceed `mask_rate`."""
+    smallest = min(max_tokens, math.ceil(1 / mask_rate))
+    bits = _draw(seed, "size", numbers)
+    is_short = to_unit(bits) < short_probability
+    short = smallest + to_below(draw_bits(bits, np.uint64(1)), max_tokens + 1 - smallest)  # pyright: ignore
+    return np.where(is_short, short, max_tokens)
+
+
+def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
+    """Grow A backwards and B forwards from the place until `size` tokens are reached or the text ends."""
+    a_room, b_room = room.a_end - room.a_first, room.b_last - room.b_start
+    a_tokens = np.minimum(share, a_room)
+    b_tokens = np.minimum(size - a_tokens, b_room)
+    a_tokens = np.minimum(size - b_tokens, a_room)
+    a_start = room.a_end - a_tokens
+    whole = np.searchsorted(store.sentences, a_start.astype(np.uint64), side="left")
+    whole_start = _token_at(store, whole)
+    a_start = np.where(whole_start < room.a_end, whole_start, a_start)
+    b_tokens = np.minimum(size - (room.a_end - a_start), b_room)
+    return Spans(a_start, room.a_end, room.b_start, room.b_start + b_tokens)
+
+
+def _document_of(store: TokenStore, sentence: I64) -> tuple[I64, I64]:
+    """First sentence of the document that holds each sentence, and the first of the next document."""
+    document = np.searchsorted(store.documents, sentence.astype(np.uint64), side="right") - 1
+    return store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
+
+
+def _token_at(store: TokenStore, sentence: I64) -> I64:
+    return store.sentences[sentence].astype(np.int64)
+
+
+def _draw(seed: int, name: str, numbers: I64) -> U64:
+    return draw_bits(make_key(seed, name), numbers.astype(np.uint64))
+
+
+def _join(is_next: np.ndarray, true_rooms: _Room, false_rooms: _Room) -> _Room:
+    def scatter(name: str) -> I64:
+        joined = np.empty(len(is_next), dtype=np.int64)
+        joined[is_next], joined[~is_next] = getattr(true_rooms, name), getattr(false_rooms, name)
+        return joined
+
+    return _Room(scatter("a_first"), scatter("a_end"), scatter("b_start"), scatter("b_last"))

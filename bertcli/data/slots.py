@@ -1,0 +1,70 @@
+"""(seed, slot number) -> which place of the corpus a row starts from, and whether B follows A.
+
+Slot j of step t is number t * batch_size + j of one endless stream. Half of each batch's slots are IsNext
+(an odd batch gives the one left over to each side in turn); which ones is a keyed permutation of the batch.
+The IsNext slots walk over the places that can give a true pair, the others over all places, each walk in a
+new keyed order every time round. A place is a boundary between sentences: A ends there and B begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.data.order import permute
+from bertcli.data.random import draw_bits, make_key
+
+IS_NEXT, NOT_NEXT = 0, 1
+"""BERT's labels (Devlin et al. 2019, section 3.1, in the coding of the authors' release)."""
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Part of one step's slots.
+
+    Attributes:
+        numbers: int64 [B], their numbers in the endless stream.
+        labels: int64 [B], `IS_NEXT` or `NOT_NEXT`.
+        turns: int64 [B], how many slots of the same label came before.
+    """
+
+    numbers: I64
+    labels: I64
+    turns: I64
+
+
+def draw_slots(seed: int, step: int, batch_size: int, first: int, last: int) -> Slots:
+    """Slots [first, last) of a step of `batch_size`; any process computes its own, alone."""
+    key = draw_bits(make_key(seed, "labels"), np.array([step], dtype=np.uint64))
+    in_batch = np.arange(first, last, dtype=np.int64)
+    turn = permute(in_batch, batch_size, key[0])
+    odd = batch_size % 2
+    num_is_next = (batch_size + odd * (step % 2)) // 2
+    is_next_before = step * (batch_size // 2) + odd * (step // 2)
+    is_next = turn < num_is_next
+    not_next_before = step * batch_size - is_next_before
+    return Slots(
+        numbers=step * batch_size + in_batch,
+        labels=np.where(is_next, IS_NEXT, NOT_NEXT),
+        turns=np.where(is_next, is_next_before + turn, not_next_before + turn - num_is_next),
+    )
+
+
+def walk(turns: I64, num_places: int, seed: int, name: str) -> I64:
+    """The place that each turn visits: every place once in each round, in that round's own order.
+
+    Args:
+        turns: int64 [n].
+        num_places: how many there are to walk over.
+        name: tells this walk from others of the same seed.
+
+    Returns:
+        int64 [n], each in [0, num_places).
+    """
+    rounds, index = np.divmod(turns, num_places)
+    keys = draw_bits(make_key(seed, "walk", name), rounds.astype(np.uint64))
+    return permute(index, num_places, keys)

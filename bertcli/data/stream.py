@@ -1,0 +1,174 @@
+"""The endless stream of batches: `stream[step]` is a pure function of (store, config, step).
+
+The whole path stands here: slots -> spans -> rows -> masks -> batch. A resume needs one integer; the
+number of loader processes, ranks and micro-batches changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from bertcli.config.schema import DataConfig
+from bertcli.data.batch import Batch
+from bertcli.data.masking import MaskRule, mask_rows
+from bertcli.data.pairs import Spans, draw_pairs, draw_spans
+from bertcli.data.slots import I64, Slots, draw_slots
+from bertcli.data.store import TokenStore
+from bertcli.errors import UserError
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class SpecialIds:
+    """The ids that frame a row, and the one that stands for what the vocabulary lacks."""
+
+    pad: int
+    cls: int
+    sep: int
+    unk: int
+
+
+class BatchStream(Dataset[Batch]):
+    """Batches by step number, [0, 2^62 / batch_size)."""
+
+    def __init__(
+        self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, seed: int, batch_size: int
+    ):
+        """
+        Raises:
+            UserError: the store cannot give what the objective needs; the message says what to do.
+        """
+        self.with_nsp = config.objective == "mlm+nsp"
+        _check_store(store, self.with_nsp)
+        self.store, self.config, self.seed, self.batch_size = store, config, seed, batch_size
+        self.special = SpecialIds(
+            pad=tokenizer.pad_id, cls=tokenizer.cls_id, sep=tokenizer.sep_id, unk=tokenizer.unk_id
+        )
+        self.mask_rule = MaskRule(
+            rate=config.mask_rate,
+            split=config.mask_split,
+            whole_word=config.whole_word,
+            mask_id=tokenizer.mask_id,
+            special_ids=np.sort(np.array(tokenizer.special_ids, dtype=np.int64)),
+            continuation=tokenizer.continuation,
+        )
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of text in a row: what [CLS] and [SEP] leave of `max_length`."""
+        return self.config.max_length - (3 if self.with_nsp else 2)
+
+    def reuse_lines(self, steps: int) -> list[str]:
+        """How often a run of `steps` uses its text, and each true pair; the latter only where it is much."""
+        tokens = steps * self.batch_size * self.max_tokens
+        lines = [
+            f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
+        ]
+        if self.with_nsp:
+            uses = steps * self.batch_size / 2 / self.store.num_pairs
+            lines.append(
+                f"pairs: {self.store.num_pairs:,} places give a true pair, each used about {uses:.2g} times"
+            )
+            if uses > 10 * tokens / self.store.num_tokens:
+                lines.append(
+                    "warning: few places give a true pair (most documents are one sentence long), so IsNext "
+                    "repeats much more than the text does; consider data.objective: mlm"
+                )
+        return lines
+
+    def __getitem__(self, step: int) -> Batch:
+        return self.slice(step, 0, self.batch_size)
+
+    def slice(self, step: int, first: int, last: int) -> Batch:
+        """Rows [first, last) of a step's batch."""
+        slots = draw_slots(self.seed, step, self.batch_size, first, last)
+        rows = build_rows(self.store, self.spans(slots), self.special, self.with_nsp)
+        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, self.seed, self.mask_rule)
+        return Batch(
+            ids_BT=torch.from_numpy(masked.ids_BT),
+            segments_BT=torch.from_numpy(rows.segments_BT),
+            lengths_B=torch.from_numpy(rows.lengths_B),
+            rows_M=torch.from_numpy(masked.rows_M),
+            columns_M=torch.from_numpy(masked.columns_M),
+            targets_M=torch.from_numpy(masked.targets_M),
+            labels_B=torch.from_numpy(slots.labels) if self.with_nsp else None,
+        )
+
+    def spans(self, slots: Slots) -> Spans:
+        """Where in the store the text of each slot stands."""
+        draw = draw_pairs if self.with_nsp else draw_spans
+        config = self.config
+        return draw(
+            self.store, slots, self.seed, self.max_tokens, config.short_pair_probability, config.mask_rate
+        )
+
+    def steps(self, first: int, last: int, workers: int) -> Iterator[Batch]:
+        """The batches of steps [first, last), in order, drawn ahead by `workers` processes (0: none)."""
+        loader = DataLoader(
+            self,
+            batch_size=None,
+            sampler=range(first, last),
+            num_workers=workers,
+            prefetch_factor=4 if workers else None,
+            pin_memory=torch.cuda.is_available(),
+        )
+        return iter(loader)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Unmasked rows: ids_BT int64, segments_BT int64, maskable_BT bool (text, but [UNK]), lengths_B int64."""
+
+    ids_BT: I64
+    segments_BT: I64
+    maskable_BT: np.ndarray
+    lengths_B: I64
+
+
+def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, with_nsp: bool) -> Rows:
+    """Frame each slot's spans as [CLS] A [SEP] B [SEP], or [CLS] A B [SEP] in one segment without NSP."""
+    a_tokens, b_tokens = spans.a_end - spans.a_start, spans.b_end - spans.b_start
+    if with_nsp:
+        lengths, a_sep = a_tokens + b_tokens + 3, a_tokens + 1
+        b_column = a_sep + 1
+    else:
+        lengths = a_tokens + b_tokens + 2
+        a_sep = lengths - 1
+        b_column = a_tokens + 1
+    columns = np.arange(lengths.max(), dtype=np.int64)
+    in_b = columns >= b_column[:, None]
+    source = np.where(in_b, (spans.b_start - b_column)[:, None], (spans.a_start - 1)[:, None]) + columns
+    ids = store.ids.take(source, mode="clip").astype(np.int64)
+    real = columns < lengths[:, None]
+    is_sep = (columns == a_sep[:, None]) | (columns == lengths[:, None] - 1)
+    ids[~real] = special.pad
+    ids[is_sep] = special.sep
+    ids[:, 0] = special.cls
+    maskable = real & ~is_sep & (ids != special.unk)  # [UNK] names no word that could be learnt
+    maskable[:, 0] = False
+    segments = (in_b & real).astype(np.int64) if with_nsp else np.zeros_like(ids)
+    return Rows(ids, segments, maskable, lengths)
+
+
+def _check_store(store: TokenStore, with_nsp: bool) -> None:
+    if store.num_tokens == 0:
+        raise UserError(
+            "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
+        )
+    if with_nsp and store.num_documents < 2:
+        raise UserError(
+            "sentence pairs (objective: mlm+nsp) need at least two documents, and the corpus holds one: "
+            "set corpus.document (what ends a document: blank-line or file), add files, or set "
+            "data.objective: mlm"
+        )
+    if with_nsp and store.num_pairs == 0:
+        raise UserError(
+            "sentence pairs (objective: mlm+nsp) need documents of two sentences or more, and every document "
+            "of the corpus is one sentence: check corpus.format, corpus.document and corpus.language, or set "
+            "data.objective: mlm"
+        )

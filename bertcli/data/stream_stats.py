@@ -1,0 +1,160 @@
+"""Measures a stream of batches: what the model will read, in numbers.
+
+Everything is counted on the micro-batches themselves, so a fault anywhere in the path shows here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bertcli.data.batch import Batch
+from bertcli.data.slots import I64, IS_NEXT, NOT_NEXT, draw_slots
+from bertcli.data.store import TokenStore
+from bertcli.data.stream import BatchStream
+from bertcli.text.tokenizer import Tokenizer
+
+_TENTHS = 10
+
+
+def measure_stream(
+    stream: BatchStream, batches: Iterable[Batch], tokenizer: Tokenizer, micro_batch_size: int
+) -> dict[str, Any]:
+    """Statistics of the batches of steps 0, 1, 2, ... of `stream`.
+
+    Returns:
+        batches, pairs, tokens; is_next_share; same_document_share (of NotNext pairs, B from A's document);
+        fill (real tokens / positions computed); masked_share of the maskable tokens, and by tenth of the
+        row's real length; mask_split ([MASK], random, unchanged); special_masked (a count); unk_rate of the
+        text's tokens; stream_hash (SHA-256, independent of how batches are cut). Shares of nothing are null.
+    """
+    count: Counter[str] = Counter()
+    by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
+    digest = hashlib.sha256()
+    for step, batch in enumerate(batches):
+        micro_batches = batch.split(micro_batch_size)
+        count["batches"] += 1
+        for micro_batch in micro_batches:
+            _count_batch(micro_batch, tokenizer, count, by_tenth)
+        if stream.with_nsp:
+            count.update(_count_pairs(stream, step))
+        for row in sorted(row for micro_batch in micro_batches for row in _row_digests(micro_batch)):
+            digest.update(row)
+    return {
+        "batches": count["batches"],
+        "pairs": count["rows"],
+        "tokens": count["tokens"],
+        "is_next_share": _share(count["is_next"], count["labels"]),
+        "same_document_share": _share(count["same_document"], count["not_next"]),
+        "fill": _share(count["tokens"], count["positions"]),
+        "masked_share": _share(count["masked"], count["maskable"]),
+        "masked_share_by_tenth": [_share(int(masked), int(of)) for of, masked in by_tenth.T],
+        "mask_split": [
+            _share(count[fate], count["masked"]) for fate in ("to_mask", "to_random", "unchanged")
+        ],
+        "special_masked": count["special_masked"],
+        "unk_rate": _share(count["unknown"], count["maskable"] + count["unknown"]),
+        "stream_hash": digest.hexdigest(),
+    }
+
+
+def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_tenth: np.ndarray) -> None:
+    ids_BT, lengths_B = batch.ids_BT.numpy(), batch.lengths_B.numpy()
+    rows_M, columns_M, targets_M = batch.rows_M.numpy(), batch.columns_M.numpy(), batch.targets_M.numpy()
+    shown_M = ids_BT[rows_M, columns_M]
+    original_BT = ids_BT.copy()
+    original_BT[rows_M, columns_M] = targets_M
+    columns_T = np.arange(ids_BT.shape[1])
+    real_BT = columns_T < lengths_B[:, None]
+    special_BT = np.isin(original_BT, tokenizer.special_ids)
+    maskable_BT = real_BT & ~special_BT
+    unknown_BT = real_BT & (original_BT == tokenizer.unk_id)
+    tenth_BT = columns_T * _TENTHS // lengths_B[:, None]
+    by_tenth[0] += np.bincount(tenth_BT[maskable_BT], minlength=_TENTHS)
+    by_tenth[1] += np.bincount(tenth_BT[rows_M, columns_M], minlength=_TENTHS)
+    count.update(
+        rows=batch.num_rows,
+        tokens=batch.num_tokens,
+        positions=ids_BT.size,
+        maskable=int(maskable_BT.sum()),
+        masked=len(targets_M),
+        to_mask=int((shown_M == tokenizer.mask_id).sum()),
+        to_random=int(((shown_M != tokenizer.mask_id) & (shown_M != targets_M)).sum()),
+        unchanged=int((shown_M == targets_M).sum()),
+        special_masked=int(special_BT[rows_M, columns_M].sum()),
+        unknown=int(unknown_BT.sum()),
+    )
+    if batch.labels_B is not None:
+        labels_B = batch.labels_B.numpy()
+        count.update(labels=len(labels_B), is_next=int((labels_B == IS_NEXT).sum()))
+
+
+def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
+    """NotNext pairs, and those of them whose B lies in A's document: looked up by where the text stands."""
+    slots = draw_slots(stream.seed, step, stream.batch_size, 0, stream.batch_size)
+    spans = stream.spans(slots)
+    not_next = slots.labels == NOT_NEXT
+    a_document = _document_of_token(stream.store, spans.a_start[not_next])
+    b_document = _document_of_token(stream.store, spans.b_start[not_next])
+    return {"not_next": int(not_next.sum()), "same_document": int((a_document == b_document).sum())}
+
+
+def _document_of_token(store: TokenStore, token: I64) -> I64:
+    sentence = np.searchsorted(store.sentences, token.astype(np.uint64), side="right") - 1
+    return np.searchsorted(store.documents, sentence.astype(np.uint64), side="right") - 1
+
+
+def _row_digests(batch: Batch) -> Iterator[bytes]:
+    ids_BT, segments_BT = batch.ids_BT.numpy(), batch.segments_BT.numpy()
+    rows_M, columns_M, targets_M = batch.rows_M.numpy(), batch.columns_M.numpy(), batch.targets_M.numpy()
+    first_of_row = np.searchsorted(rows_M, np.arange(batch.num_rows + 1))
+    for row, length in enumerate(batch.lengths_B.tolist()):
+        masked = slice(first_of_row[row], first_of_row[row + 1])
+        digest = hashlib.sha256()
+        for part in (
+            ids_BT[row, :length],
+            segments_BT[row, :length],
+            columns_M[masked],
+            targets_M[masked],
+        ):
+            digest.update(part.astype("<i8").tobytes())
+        if batch.labels_B is not None:
+            digest.update(bytes([int(batch.labels_B[row])]))
+        yield digest.digest()
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+@dataclass(frozen=True)
+class ShownPair:
+    """One row as text: what stood there with the masks marked, and the label."""
+
+    label: str | None
+    text: str
+
+
+def show_pairs(batch: Batch, tokenizer: Tokenizer, at_most: int, colour: bool) -> Iterator[ShownPair]:
+    """Decode the first rows of a batch; a masked token appears as `shown<original>`."""
+    for row in range(min(at_most, batch.num_rows)):
+        length = int(batch.lengths_B[row])
+        tokens = [tokenizer.token(token) for token in batch.ids_BT[row, :length].tolist()]
+        for column, target in _masks_of_row(batch, row):
+            shown, original = tokens[column], tokenizer.token(target)
+            mark = f"{shown}<{original}>"
+            tokens[column] = f"\x1b[33m{mark}\x1b[0m" if colour else mark
+        label = None
+        if batch.labels_B is not None:
+            label = "IsNext" if int(batch.labels_B[row]) == IS_NEXT else "NotNext"
+        yield ShownPair(label, " ".join(tokens).replace(" ##", ""))
+
+
+def _masks_of_row(batch: Batch, row: int) -> Iterator[tuple[int, int]]:
+    here = batch.rows_M == row
+    yield from zip(batch.columns_M[here].tolist(), batch.targets_M[here].tolist(), strict=True)

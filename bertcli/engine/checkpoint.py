@@ -1,0 +1,115 @@
+"""Checkpoints: all that a run needs to go on bit for bit, written atomically and verified when read.
+
+checkpoints/step-00000500/
+    model/                  a model folder like the final one
+    optimizer.safetensors   the moments of AdamW by parameter name
+    state.json              the counters of the run
+    manifest.json           SHA-256 and size of each file above, written last
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from bertcli.engine.files import disk_errors, file_hash, remove_folder, write_folder
+from bertcli.engine.optimizer import load_optimizer_tensors, optimizer_tensors
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The counters of a run: steps taken, real tokens seen, seconds of training, non-finite steps."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    skipped_steps: int = 0
+    bad_steps_in_row: int = 0
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:08d}"
+
+
+def save_checkpoint(
+    folder: Path,
+    state: RunState,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    save_model: Callable[[Path], None],
+    keep_last: int,
+) -> Path:
+    """Write `folder/step-N`, then remove all but the newest `keep_last`.
+
+    Raises:
+        UserError: the disk is full or may not be written; earlier checkpoints stay whole.
+    """
+
+    def fill(partial: Path) -> None:
+        save_model(partial / "model")
+        tensors = {k: v.contiguous() for k, v in optimizer_tensors(model, optimizer).items()}
+        save_file(tensors, partial / "optimizer.safetensors")
+        (partial / "state.json").write_text(json.dumps(asdict(state), indent=1) + "\n")
+        files = sorted(path for path in partial.rglob("*") if path.is_file())
+        manifest = {
+            str(path.relative_to(partial)): {"sha256": file_hash(path), "bytes": path.stat().st_size}
+            for path in files
+        }
+        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+
+    path = checkpoint_path(folder, state.step)
+    with disk_errors(f"{path}: the checkpoint could not be written"):
+        write_folder(path, fill)
+        for old in list_checkpoints(folder)[keep_last:]:
+            remove_folder(old)
+    return path
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Complete or damaged checkpoints, newest first."""
+    return sorted(folder.glob("step-*"), reverse=True)
+
+
+def find_damage(checkpoint: Path) -> str | None:
+    """What is wrong with a checkpoint, against its manifest; None where nothing is."""
+    try:
+        manifest = json.loads((checkpoint / MANIFEST).read_text())
+        for name, expected in manifest.items():
+            path = checkpoint / name
+            if not path.is_file():
+                return f"{name} is missing"
+            if path.stat().st_size != expected["bytes"]:
+                return f"{name} has {path.stat().st_size} bytes, not {expected['bytes']}"
+            if file_hash(path) != expected["sha256"]:
+                return f"the content of {name} has changed"
+        if "state.json" not in manifest:
+            return f"{MANIFEST} does not list state.json"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"{MANIFEST} cannot be read ({error})"
+    return None
+
+
+def newest_checkpoint(folder: Path, report: Callable[[str], None]) -> Path | None:
+    """The newest undamaged checkpoint; damaged ones are named to `report` and passed over."""
+    for checkpoint in list_checkpoints(folder):
+        damage = find_damage(checkpoint)
+        if damage is None:
+            return checkpoint
+        report(f"warning: {checkpoint} is damaged ({damage}); going back to the one before")
+    return None
+
+
+def load_state(checkpoint: Path) -> RunState:
+    return RunState(**json.loads((checkpoint / "state.json").read_text()))
+
+
+def load_optimizer(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    load_optimizer_tensors(model, optimizer, load_file(checkpoint / "optimizer.safetensors"))

@@ -1,0 +1,84 @@
+"""Writing so that a reader, or a power cut, sees the old state or the new one and nothing between."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bertcli.errors import UserError
+
+
+@contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """Turn a full disk or a folder that may not be written into a `UserError` that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise UserError(
+                f"{doing}: {os.strerror(error.errno).lower()}; what was saved before is whole. Free some space "
+                "(checkpoint.keep_last keeps fewer checkpoints) and go on with --resume"
+            ) from None
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+            reason = os.strerror(error.errno).lower()
+            raise UserError(f"{doing}: {reason}; choose an output_dir that can be written") from None
+        raise
+
+
+def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` write into a folder beside `folder`, sync all of it, and only then give it its name.
+
+    An older folder of that name is replaced.
+    """
+    partial = folder.with_name(f".{folder.name}.partial")
+    remove_folder(partial)
+    partial.mkdir(parents=True)
+    try:
+        fill(partial)
+        for path in sorted(partial.rglob("*")):
+            _sync(path)
+        _sync(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    remove_folder(folder)
+    os.rename(partial, folder)
+    _sync(folder.parent)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder under another name first, so that it is never seen half gone."""
+    if folder.exists():
+        doomed = folder.with_name(f".{folder.name}.removed")
+        shutil.rmtree(doomed, ignore_errors=True)
+        os.rename(folder, doomed)
+        shutil.rmtree(doomed)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    partial = path.with_name(f".{path.name}.partial")
+    with open(partial, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,167 @@
+"""Drives the loop: logs, evaluates, saves and stops. The loop itself knows nothing of these."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from bertcli.engine.checkpoint import RunState, save_checkpoint
+from bertcli.engine.evaluate import Scores
+from bertcli.engine.health import References
+from bertcli.engine.loop import StepReport
+from bertcli.engine.metrics_log import MetricsLog
+from bertcli.engine.progress import Progress, describe
+from bertcli.errors import UserError
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """When to do what; all in steps."""
+
+    steps: int
+    log_every: int
+    evaluate_every: int
+    save_every: int
+    max_bad_steps: int
+
+
+def fit(
+    reports: Iterator[StepReport],
+    state: RunState,
+    settings: FitSettings,
+    references: References,
+    evaluate: Callable[[], Scores] | None,
+    save: Callable[[RunState], Path],
+    log: MetricsLog,
+    progress: Progress,
+) -> tuple[RunState, Scores | None]:
+    """Take the reports of a run to its end.
+
+    Returns the final counters and the last evaluation. A signal to stop (SIGTERM, Ctrl-C) is heeded after
+    the step under way: a checkpoint is saved and `SystemExit` raised with the usual code.
+
+    Raises:
+        UserError: too many non-finite steps in a row.
+    """
+    scores = None
+    started = time.perf_counter() - state.seconds
+    tokens_logged, logged_at = state.tokens, time.perf_counter()
+    with _stop_signal() as stop:
+        for report in reports:
+            now = time.perf_counter()
+            is_last = report.step == settings.steps
+            state = _count(state, report, now - started)
+            speed = (state.tokens - tokens_logged) / (now - logged_at)
+            progress.show(report, speed)
+            if report.step == 1 and (warning := references.first_step_warning(report)):
+                progress.line(warning)
+            if report.step % settings.log_every == 0 or report.step == 1 or is_last:
+                log.write(_train_row(report, state, speed))
+                tokens_logged, logged_at = state.tokens, now
+            if report.skipped:
+                _check_bad_steps(report, state, settings, progress)
+            if evaluate and (report.step % settings.evaluate_every == 0 or is_last):
+                scores = evaluate()
+                log.write(_heldout_row(scores, state))
+                progress.line(f"step {report.step} held out: {describe(scores.losses, scores.accuracies)}")
+                if warning := references.plateau_warning(scores, report.step, settings.steps):
+                    progress.line(warning)
+            if report.step % settings.save_every == 0 or is_last or stop.signal:
+                save(state)
+            # Evaluating and saving are not training: neither the rate nor the seconds count them.
+            pause = time.perf_counter() - now
+            started, logged_at = started + pause, logged_at + pause
+            if stop.signal and not is_last:
+                progress.close()
+                progress.line(f"stopped after step {report.step}; --resume goes on from there")
+                raise SystemExit(128 + stop.signal)
+    return state, scores
+
+
+def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
+    return replace(
+        state,
+        step=report.step,
+        tokens=state.tokens + report.tokens,
+        seconds=round(seconds, 3),
+        skipped_steps=state.skipped_steps + report.skipped,
+        bad_steps_in_row=state.bad_steps_in_row + 1 if report.skipped else 0,
+    )
+
+
+def _check_bad_steps(report: StepReport, state: RunState, settings: FitSettings, progress: Progress) -> None:
+    bad = [f"{name} loss {loss}" for name, loss in report.losses.items()] + [
+        f"gradient norm {report.grad_norm}"
+    ]
+    progress.line(
+        f"warning: step {report.step} was skipped, its weights untouched: {', '.join(bad)} "
+        f"({state.bad_steps_in_row} in a row, {state.skipped_steps} in all)"
+    )
+    if state.bad_steps_in_row >= settings.max_bad_steps:
+        progress.close()
+        raise UserError(
+            f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
+            f"(training.max_bad_steps), the last one step {report.step}; the weights are those from before. "
+            "The last checkpoint is good: go on from it in a new run (model.init_from) with a lower "
+            "training.learning_rate, a longer warm-up or training.precision: fp32"
+        )
+
+
+def _train_row(report: StepReport, state: RunState, speed: float) -> dict[str, Any]:
+    return {
+        "step": report.step,
+        "split": "train",
+        "loss": report.loss,
+        **_terms(report.losses, report.accuracies),
+        "learning_rate": report.learning_rate,
+        "grad_norm": report.grad_norm,
+        "tokens": state.tokens,
+        "tokens_per_second": round(speed, 1),
+        "seconds": state.seconds,
+        "skipped_steps": state.skipped_steps,
+    }
+
+
+def _heldout_row(scores: Scores, state: RunState) -> dict[str, Any]:
+    return {
+        "step": state.step,
+        "split": "heldout",
+        "loss": scores.loss,
+        **_terms(scores.losses, scores.accuracies),
+        "tokens": state.tokens,
+        "seconds": state.seconds,
+    }
+
+
+def _terms(losses: dict[str, float], accuracies: dict[str, float]) -> dict[str, float]:
+    named = {f"{name}_loss": loss for name, loss in losses.items()}
+    return named | {f"{name}_accuracy": accuracy for name, accuracy in accuracies.items()}
+
+
+@dataclass
+class _Stop:
+    signal: int = 0
+
+
+@contextmanager
+def _stop_signal() -> Iterator[_Stop]:
+    """Remembers the first SIGTERM or SIGINT; a second one acts at once, as if nothing caught it."""
+    stop = _Stop()
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        stop.signal = number
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

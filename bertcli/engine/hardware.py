@@ -1,0 +1,80 @@
+"""What to compute on and how: `auto` -> a device, a precision and a micro-batch size, decided once a run."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
+
+import torch
+
+from bertcli.errors import UserError
+from bertcli.model.architecture import Architecture
+
+Precision = Literal["bf16", "fp32"]
+
+_MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
+"""Tokens at once beyond which neither kind of device gains speed, only memory use."""
+
+
+def resolve_device(name: str) -> torch.device:
+    """`auto`, or what `torch.device` takes; raises `UserError` for a device that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"device: {name!r} is unknown; give auto, cpu, cuda or cuda:N") from None
+    if device.type not in _MICRO_BATCH_TOKENS:
+        raise UserError(f"device: {name!r} is not supported; give auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        found = f"{torch.cuda.device_count()} CUDA devices" if torch.cuda.is_available() else "no CUDA device"
+        raise UserError(f"device: {name!r} was asked for, and this machine has {found}; set device: auto")
+    return device
+
+
+def resolve_precision(name: Literal["auto", "bf16", "fp32"], device: torch.device) -> Precision:
+    """`auto` is bf16 where the hardware multiplies it fast: Ampere and later, AMX, AVX-512 BF16."""
+    if name != "auto":
+        return name
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
+    capabilities = torch.cpu.get_capabilities()
+    return "bf16" if capabilities.get("amx_bf16") or capabilities.get("avx512_bf16") else "fp32"
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """The context in which a forward pass of this precision runs; weights stay fp32."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
+
+
+def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int:
+    """Loader processes: none on a CPU, where they would take time from the step they feed."""
+    if workers != "auto":
+        return workers
+    return min(4, max(1, len(os.sched_getaffinity(0)) - 1)) if device.type == "cuda" else 0
+
+
+def auto_micro_batch_size(
+    architecture: Architecture, batch_size: int, length: int, device: torch.device
+) -> int:
+    """Rows at once: as many as half of the free memory holds, and no more than gains speed."""
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    rows = int(free / 2 / _row_bytes(architecture, length))
+    by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // length)
+    return max(1, min(batch_size, rows, by_speed))
+
+
+def _row_bytes(architecture: Architecture, length: int) -> float:
+    """What a row keeps for the backward pass, counted in fp32 numbers: an upper bound of what was seen.
+
+    Per layer 16 x hidden and 2 x feed-forward numbers a token, and two tables of attention probabilities;
+    at the head, for the masked seventh of the tokens, three rows of logits.
+    """
+    per_token = architecture.layers * (
+        16 * architecture.hidden + 2 * architecture.feed_forward + 2 * architecture.heads * length
+    )
+    return 4.0 * length * (per_token + 3 * architecture.vocab_size / 6)

@@ -1,0 +1,63 @@
+"""Reference lines for a run's losses, and warnings when a run is sick.
+
+The field's commonest worries have numbers: what the first loss should be, where an MLM that learns nothing
+gets stuck (the unigram entropy of the corpus: it predicts word frequencies and no more), what NSP scores
+by chance.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bertcli.engine.evaluate import Scores
+from bertcli.engine.loop import StepReport
+
+NSP_CHANCE_LOSS = math.log(2)
+_FIRST_LOSS_TOLERANCE = 0.5  # nats; a fresh model lies within 0.05 of what is expected
+_PLATEAU_MARGIN = 0.15  # nats around the unigram entropy in which nothing but frequencies was learnt
+_PATIENCE = 0.3  # share of the run after which a plateau is worth a warning
+
+
+@dataclass(frozen=True)
+class References:
+    """Losses in nats; `first_mlm_loss` is None where the model starts from trained weights."""
+
+    first_mlm_loss: float | None
+    unigram_entropy: float
+    with_nsp: bool
+
+    def lines(self) -> list[str]:
+        lines = []
+        if self.first_mlm_loss is not None:
+            lines.append(f"expected first loss: mlm {self.first_mlm_loss:.3f}" + self._nsp(" + nsp {:.3f}"))
+        lines.append(
+            f"unigram entropy of the corpus: {self.unigram_entropy:.3f} (an MLM stuck here has learnt word "
+            "frequencies and nothing else)"
+        )
+        if self.with_nsp:
+            lines.append(f"nsp by chance: loss {NSP_CHANCE_LOSS:.3f}, accuracy 50%; label 0 is IsNext")
+        return lines
+
+    def _nsp(self, text: str) -> str:
+        return text.format(NSP_CHANCE_LOSS) if self.with_nsp else ""
+
+    def first_step_warning(self, report: StepReport) -> str | None:
+        if self.first_mlm_loss is None or report.skipped:
+            return None
+        if abs(report.losses["mlm"] - self.first_mlm_loss) <= _FIRST_LOSS_TOLERANCE:
+            return None
+        return (
+            f"warning: the first mlm loss is {report.losses['mlm']:.3f}, expected {self.first_mlm_loss:.3f}: "
+            "the model did not start fresh, or its vocabulary is not the corpus's"
+        )
+
+    def plateau_warning(self, scores: Scores, step: int, steps: int) -> str | None:
+        if step < _PATIENCE * steps or abs(scores.losses["mlm"] - self.unigram_entropy) > _PLATEAU_MARGIN:
+            return None
+        return (
+            f"warning: after {step} of {steps} steps the held-out mlm loss ({scores.losses['mlm']:.3f}) is "
+            f"still the unigram entropy of the corpus ({self.unigram_entropy:.3f}): only word frequencies were "
+            "learnt. Longer training, a higher training.learning_rate with warm-up, or a smaller model gets "
+            "past it; check for duplicate lines as well"
+        )

@@ -1,0 +1,27 @@
+"""Held-out text -> the same batches with the same masks, at every evaluation of every run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from bertcli.config.schema import DataConfig
+from bertcli.data.batch import Batch
+from bertcli.data.store import TokenStore
+from bertcli.data.stream import BatchStream
+from bertcli.text.tokenizer import Tokenizer
+
+HELDOUT_SEED = 0
+"""Not the run's: curves of runs with different seeds compare."""
+
+
+class HeldoutBatches:
+    """As many batches as hold the text once."""
+
+    def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
+        self._stream = BatchStream(store, tokenizer, config, HELDOUT_SEED, batch_size)
+        self.num_batches = math.ceil(store.num_tokens / (batch_size * self._stream.max_tokens))
+
+    def batches(self, at_most: int | None = None) -> Iterator[Batch]:
+        num_batches = self.num_batches if at_most is None else min(at_most, self.num_batches)
+        return (self._stream[step] for step in range(num_batches))

@@ -1,0 +1,73 @@
+"""metrics.jsonl: one JSON object per logged step or evaluation, appended as the run goes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from bertcli.engine.files import disk_errors, write_text
+
+
+class MetricsLog:
+    """Appends rows to a file, and to TensorBoard where asked."""
+
+    def __init__(self, path: Path, tensorboard: bool):
+        self._path = path
+        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115  (closed by `close`)
+        self._board = _open_tensorboard(path.parent / "tensorboard") if tensorboard else None
+
+    def write(self, row: dict[str, Any]) -> None:
+        with disk_errors(f"{self._path}: the metrics could not be written"):
+            self._file.write(json.dumps(_as_json(row)) + "\n")
+            self._file.flush()
+        if self._board:
+            for name, value in row.items():
+                if isinstance(value, int | float) and name != "step":
+                    self._board.add_scalar(f"{row['split']}/{name}", value, row["step"])
+
+    def close(self) -> None:
+        self._file.close()
+        if self._board:
+            self._board.close()
+
+
+def cut_back(path: Path, step: int) -> None:
+    """Drop the rows after `step`, and a last one that was cut short: each step stands there once."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # the run was killed while it wrote this line
+        if row["step"] <= step:
+            kept.append(line + "\n")
+    write_text(path, "".join(kept))
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a finished or running run."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def _as_json(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: the loss of a step that was skipped is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def _open_tensorboard(folder: Path) -> Any:
+    from bertcli.errors import UserError
+
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise UserError(
+            "logging.tensorboard: true needs TensorBoard: pip install 'bertcli[tensorboard]'"
+        ) from None
+    return SummaryWriter(str(folder))

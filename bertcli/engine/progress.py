@@ -1,0 +1,60 @@
+"""What a person watches: a bar on a terminal, plain lines elsewhere; all on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from tqdm import tqdm
+
+from bertcli.engine.loop import StepReport
+
+
+class Progress:
+    """Shows steps as they are taken; `line` writes a lasting line beside the bar."""
+
+    def __init__(self, first_step: int, steps: int, log_every: int):
+        self._steps, self._log_every = steps, log_every
+        self._started, self._first_step = time.perf_counter(), first_step
+        self._bar = tqdm(
+            total=steps,
+            initial=first_step,
+            desc="pretrain",
+            unit="step",
+            dynamic_ncols=True,
+            disable=not sys.stderr.isatty(),
+        )
+
+    def show(self, report: StepReport, tokens_per_second: float) -> None:
+        self._bar.update()
+        if report.step % self._log_every and report.step != self._steps:
+            return
+        text = describe(report.losses, report.accuracies) + f" | {tokens_per_second:,.0f} tokens/s"
+        if self._bar.disable:
+            elapsed = time.perf_counter() - self._started
+            left = elapsed / (report.step - self._first_step) * (self._steps - report.step)
+            print(
+                f"step {report.step}/{self._steps} | {text} | {_duration(left)} left",
+                file=sys.stderr,
+                flush=True,
+            )
+        else:
+            self._bar.set_postfix_str(text)
+
+    def line(self, text: str) -> None:
+        tqdm.write(text, file=sys.stderr)
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def describe(losses: dict[str, float], accuracies: dict[str, float]) -> str:
+    """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`: loss and accuracy of each term."""
+    return " | ".join(f"{name} {loss:.3f} ({accuracies[name]:.1%})" for name, loss in losses.items())
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,94 @@
+"""The run folder (`output_dir`): whose it is, what may be resumed, and what is never overwritten.
+
+config.yaml      the resolved config, complete
+metrics.jsonl    one line per logged step or evaluation
+store/           the token store (`data.store`)
+checkpoints/     `engine.checkpoint`
+model/           the final model
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.load import differences, load_config, save_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.engine.files import disk_errors, remove_folder
+from bertcli.errors import UserError
+
+_MAY_CHANGE = ("logging.", "evaluation.", "checkpoint.", "data.workers")
+"""Keys that a resume may change: none of them touches the weights of a step. `training.steps` may grow."""
+
+
+class RunFolder:
+    """Paths of a run, and the rules for using them again."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.config = root / "config.yaml"
+        self.metrics = root / "metrics.jsonl"
+        self.checkpoints = root / "checkpoints"
+        self.model = root / "model"
+
+    @property
+    def is_taken(self) -> bool:
+        return any(path.exists() for path in self._own())
+
+    def claim(self, resume: bool, overwrite: bool) -> None:
+        """Make the folder ready for a new run, or leave it as it is for a resume.
+
+        Raises:
+            UserError: a run is there, and neither flag says what to do with it; or it cannot be written.
+        """
+        if resume and overwrite:
+            raise UserError("give --resume or --overwrite, not both")
+        if self.is_taken and not (resume or overwrite):
+            raise UserError(
+                f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite deletes it "
+                "(its token store stays), or choose another output_dir"
+            )
+        with disk_errors(f"output_dir {self.root} cannot be used"):
+            self.root.mkdir(parents=True, exist_ok=True)
+            (self.root / ".writable").touch()
+            (self.root / ".writable").unlink()
+            if overwrite:
+                for path in self._own():
+                    remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def saved_config(self) -> PretrainConfig | None:
+        """The resolved config of the run that is here; None before the first step of the first run."""
+        return load_config(PretrainConfig, self.config) if self.config.exists() else None
+
+    def save(self, config: PretrainConfig) -> None:
+        with disk_errors(f"{self.config}: the config could not be written"):
+            save_config(config, self.config)
+
+    def _own(self) -> list[Path]:
+        return [self.config, self.metrics, self.checkpoints, self.model, self.root / "tensorboard"]
+
+
+def check_resumable(saved: PretrainConfig, wanted: PretrainConfig, report: Callable[[str], None]) -> None:
+    """Compare two resolved configs; what may change is reported, the rest is an error that lists it all."""
+    refused = []
+    for key, (old, new) in differences(saved, wanted).items():
+        if key.startswith(_MAY_CHANGE) or (key == "training.steps" and new > old):
+            report(f"resume: {key} changes from {old} to {new}")
+        else:
+            refused.append(f"{key}: {_show(old)} in the run, {_show(new)} now")
+    if refused:
+        raise UserError(
+            "\n  ".join(
+                [
+                    "cannot resume: the config differs from the run's in what shapes its result:",
+                    *refused,
+                    "put these back, or start a new run in another output_dir "
+                    "(logging, evaluation, checkpoint and data.workers may change, and training.steps may grow)",
+                ]
+            )
+        )
+
+
+def _show(value: Any) -> str:
+    return "null" if value is None else str(value)

@@ -1,0 +1,49 @@
+"""The contract between a task and the loop that trains it: five names, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+
+class TaskBatch(Protocol):
+    """What a task reads at one optimiser step."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    @property
+    def num_tokens(self) -> int: ...
+
+    def to(self, device: torch.device) -> Self: ...
+
+    def split(self, micro_batch_size: int) -> Sequence[Self]: ...
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of the loss over one micro-batch: sums, divided only once the whole batch is known.
+
+    Attributes:
+        loss: float32 scalar, the sum of the losses; differentiable.
+        correct: int64 scalar, how many predictions were right.
+    """
+
+    loss: Tensor
+    correct: Tensor
+
+
+class Task(Protocol):
+    """What a model learns. The loss of a step is the sum over terms of (sum of losses) / (count)."""
+
+    def counts(self, batch: Any) -> dict[str, int]:
+        """Term name -> how many things it sums over in the batch, known before the forward pass."""
+        ...
+
+    def terms(self, model: nn.Module, batch: Any) -> dict[str, Term]:
+        """Forward pass of one micro-batch."""
+        ...
