@@ -78,7 +78,7 @@ def _table(s: dict[str, Any]) -> str:
         "held out": f"{s['heldout_documents']:,} documents, {s['heldout_sentences']:,} sentences, "
         f"{s['heldout_tokens']:,} tokens",
         "one sentence": f"{s['one_sentence_documents']:,} documents: they give no true pair",
-        "dropped": f"{s['dropped_documents']:,} documents, {s['dropped_sentences']:,} sentences without a token",
+        "dropped": f"{s['dropped_documents']:,} documents, {s['dropped_sentences']:,} sentences: no token",
         "vocabulary": f"{s['vocab_size']:,} entries, {s['tokens_per_word']:.3f} tokens a word, "
         f"{s['unk_rate']:.4%} [UNK]",
         "entropy": f"{s['unigram_entropy']:.3f} nats a token, by frequency alone",

@@ -52,27 +52,16 @@ def train(
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
     """
     from bertcli.config.schema import CorpusConfig
-    from bertcli.data.build_progress import ProgressDisplay
+    from bertcli.data.vocabulary import train_on_corpus
     from bertcli.errors import UserError
-    from bertcli.text.sample import sample_paragraphs, sample_share
     from bertcli.text.sources import find_sources
-    from bertcli.text.train_tokenizer import train_tokenizer
 
     if output.exists() and not output.is_dir():
         raise UserError(f"--output {output}: a file; name a folder")
     if any((output / name).exists() for name in ("tokenizer.json", "vocab.txt")):
         raise UserError(f"--output {output}: a tokenizer stands there already; name another folder")
     corpus = CorpusConfig(files=files, format=format_.value, text_key=text_key, encoding=encoding)
-    sources = find_sources(files)
-    share = sample_share(sources)
-    _say(
-        f"training {vocab_size:,} entries on {'all' if share == 1.0 else f'a sample of {share:.2%}'} of the text"
-    )
-    with ProgressDisplay("reading", sources, _say) as display:
-        paragraphs = sample_paragraphs(sources, corpus, share, display.advance)
-        tokenizer = train_tokenizer(paragraphs, vocab_size, not cased, strip_accents)
-    if tokenizer.vocab_size < vocab_size:
-        _say(f"note: the text gives {tokenizer.vocab_size:,} entries, not {vocab_size:,}: it is too short")
+    tokenizer = train_on_corpus(find_sources(files), corpus, vocab_size, not cased, strip_accents, _say)
     try:
         tokenizer.save(output)
     except OSError as error:
@@ -82,12 +71,12 @@ def train(
 
 @app.command()
 def encode(
+    tokenizer: Annotated[
+        Path, typer.Option("--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one.")
+    ],
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="[TEXT]...", help="Default: lines of stdin.")
     ] = None,
-    tokenizer: Annotated[
-        Path, typer.Option("--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one.")
-    ] = ...,
     input_: Annotated[Path | None, typer.Option("--input", help="A text a line.")] = None,
     cased: Annotated[bool, typer.Option("--cased", help="For a bare vocab.txt: keep upper case.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens.")] = False,

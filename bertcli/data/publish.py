@@ -35,12 +35,12 @@ def disk_errors(folder: Path) -> Iterator[None]:
         reason = os.strerror(error.errno).lower()
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise UserError(
-                f"{folder}: {reason} while building the token store; what was there is whole. Free some space "
-                "and run the command again: it goes on from here. Or name a folder elsewhere in corpus.store"
+                f"{folder}: {reason} while building the token store; what was there is whole. Free some "
+                "space and run the command again: it goes on from here. Or name a folder elsewhere in corpus.store"
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
             raise UserError(
-                f"{folder}: the token store cannot be written: {reason}; name a folder that can in output_dir "
-                "or corpus.store"
+                f"{folder}: the token store cannot be written: {reason}; name a folder that can in "
+                "output_dir or corpus.store"
             ) from None
         raise

@@ -33,7 +33,7 @@ class SideFiles:
             path = folder / f"{name}.bin"
             # Unbuffered: a write that a full disk refused is not tried again when the file is closed.
             mode = "r+b" if path.exists() else "w+b"
-            file = self._open.enter_context(open(path, mode, buffering=0))
+            file = self._open.enter_context(path.open(mode, buffering=0))
             file.truncate(counts[name])  # of a new file of offsets this makes the 0 that they start with
             file.seek(0, os.SEEK_END)
             self._files[name] = file

@@ -35,7 +35,7 @@ def _tidy(paragraphs: Paragraphs) -> Paragraphs:
     """Strip; drop what is empty; end each document once."""
     inside = False
     for paragraph in paragraphs:
-        if paragraph is END:
+        if paragraph is None:
             if inside:
                 yield END
             inside = False
@@ -75,8 +75,8 @@ def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
             length += len(line)
             if length > LONGEST_LINE:
                 raise UserError(
-                    f"{path}: a paragraph of more than {LONGEST_LINE:,} characters; join_lines: true takes the "
-                    "lines up to a blank one for a paragraph, and there is none"
+                    f"{path}: a paragraph of more than {LONGEST_LINE:,} characters; join_lines: true takes "
+                    "the lines up to a blank one for a paragraph, and there is none"
                 )
         elif paragraph:
             yield " ".join(paragraph)

@@ -19,11 +19,12 @@ def check_language(language: str) -> None:
     """
     if not _LANGUAGE_CODE.fullmatch(language):
         raise UserError(
-            f"corpus.language: {language!r} is no ISO 639 language code; expected two or three small letters: "
-            "en, de, fr, hi, sw"
+            f"corpus.language: {language!r} is no ISO 639 language code; expected two or three small "
+            "letters: en, de, fr, hi, sw"
         )
 
 
 def split_sentences(paragraph: str, language: str) -> list[str]:
     """The sentences of a paragraph in order, stripped, none of them empty."""
-    return [sentence for raw in sentencex.segment(language, paragraph) if (sentence := raw.strip())]
+    raw_sentences = sentencex.segment(language, paragraph)  # pyright: ignore[reportAttributeAccessIssue]
+    return [sentence for raw in raw_sentences if (sentence := raw.strip())]

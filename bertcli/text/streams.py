@@ -81,8 +81,9 @@ def _decode(path: Path, encoding: str, progress: Progress) -> Iterator[str]:
 def _wrong_bytes(path: Path, encoding: str, start: int, error: UnicodeDecodeError) -> UserError:
     wrong = bytes(error.object[error.start : error.end])
     return UserError(
-        f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If the text is "
-        "in another encoding, name it in corpus.encoding, for example cp1252; if it is no text, leave it out"
+        f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If "
+        "the text is in another encoding, name it in corpus.encoding, for example cp1252; if it is no text, "
+        "leave the file out"
     )
 
 

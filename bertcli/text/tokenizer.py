@@ -1,4 +1,4 @@
-"""A WordPiece tokenizer: text -> token ids, by the `tokenizers` library; never a special id from plain text."""
+"""A WordPiece tokenizer: text -> token ids, by the `tokenizers` library; plain text gives no special id."""
 
 from __future__ import annotations
 
