@@ -46,6 +46,10 @@ class LoadReport:
         """Whether the folder brought a masked-language-model head: a new one cannot predict."""
         return "cls.predictions.bias" in self.loaded
 
+    def has_nsp_head(self) -> bool:
+        """Whether the folder brought a next-sentence head and the pooler that it reads."""
+        return {"cls.seq_relationship.weight", "bert.pooler.dense.weight"} <= set(self.loaded)
+
 
 @dataclass(frozen=True)
 class LoadedModel:

@@ -1,0 +1,59 @@
+"""`bertcli predict-mask MODEL TEXT...`: the words that the model would put in place of each [MASK]."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bertcli.inference.fill_mask import FilledText
+
+
+def predict_mask(
+    model: Annotated[
+        Path,
+        typer.Argument(help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder."),
+    ],
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Text with [MASK] in it; - reads a pipe.")
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
+    input_: Annotated[
+        Path | None, typer.Option("--input", help="A file with a text a line; blank lines are passed over.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 32,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Fill every [MASK] of each text: the likeliest words with their probabilities, and the filled sentence.
+
+    Text comes from the command line, from --input, or from standard input. Each mask is judged by itself,
+    with all the others still masked. Only a literal [MASK] is a mask; special tokens are never predicted.
+
+    Example: bertcli predict-mask runs/quickstart "The [MASK] of the [MASK] was dark." --top-k 5
+    """
+    from bertcli.engine.hardware import resolve_device
+    from bertcli.hf.folder import load_model_folder
+    from bertcli.hf.locate import resolve_model
+    from bertcli.inference.fill_mask import fill_masks
+    from bertcli.inference.lines import read_lines
+
+    lines = read_lines(texts or [], input_)
+    loaded = load_model_folder(resolve_model(model), nsp=False)
+    for filled in fill_masks(loaded, lines, top_k, batch_size, resolve_device(device)):
+        print(json.dumps(filled.as_json(), ensure_ascii=False) if json_ else _readable(filled), flush=True)
+
+
+def _readable(filled: FilledText) -> str:
+    """The filled sentence, and a table of each mask's words."""
+    lines = [filled.filled]
+    for number, predictions in enumerate(filled.masks, start=1):
+        title = f"[MASK] {number}" if len(filled.masks) > 1 else "[MASK]"
+        for rank, prediction in enumerate(predictions):
+            lines.append(
+                f"  {title if rank == 0 else '':10}{prediction.probability:7.2%}  {prediction.token}"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,51 @@
+"""`bertcli predict-next MODEL A B`: the probability that text B follows text A."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def predict_next(
+    model: Annotated[
+        Path,
+        typer.Argument(help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder."),
+    ],
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[A B]", help="The two texts.")] = None,
+    input_: Annotated[
+        Path | None, typer.Option("--input", help="A file with a pair a line: A, a tab, B. - reads a pipe.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Pairs at once.")] = 32,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """The probability that text B follows text A, by the next-sentence head.
+
+    The pair comes from the command line, or pairs from --input or standard input. A model pretrained with
+    `objective: mlm` has no such head and is refused.
+
+    Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."
+    """
+    from bertcli.engine.hardware import resolve_device
+    from bertcli.errors import UserError
+    from bertcli.hf.folder import load_model_folder
+    from bertcli.hf.locate import resolve_model
+    from bertcli.inference.lines import read_lines
+    from bertcli.inference.next_sentence import Pair, pairs_of, score_pairs
+
+    if texts and texts != ["-"]:
+        given = [line.text for line in read_lines(texts, input_)]
+        if len(given) != 2:
+            raise UserError(f"give two texts, A and B, each in quotation marks; found {len(given)}")
+        pairs = iter([Pair(given[0], given[1], "the pair")])
+    else:
+        pairs = pairs_of(read_lines(texts or [], input_))
+    loaded = load_model_folder(resolve_model(model))
+    for scored in score_pairs(loaded, pairs, batch_size, resolve_device(device)):
+        if json_:
+            print(json.dumps(scored.as_json(), ensure_ascii=False), flush=True)
+        else:
+            print(f"{scored.is_next_probability:7.2%}  {scored.text_a}  ->  {scored.text_b}", flush=True)

@@ -1,0 +1,134 @@
+"""Texts with `[MASK]` -> the words that the model would put there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertcli.errors import UserError
+from bertcli.hf.folder import LoadedModel
+from bertcli.inference.lines import Line
+from bertcli.inference.rows import batch_of, in_like_lengths
+from bertcli.text.tokenizer import Tokenizer
+
+MASK = "[MASK]"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    token: str
+    """A piece of the vocabulary; `##` says that it goes on the word before."""
+    id: int
+    probability: float
+    """Of the softmax over the whole vocabulary."""
+
+
+@dataclass(frozen=True)
+class FilledText:
+    text: str
+    filled: str
+    """`text` with each mask's likeliest word in its place."""
+    masks: list[list[Prediction]]
+    """For each mask, in the text's order: its predictions, the likeliest first."""
+
+    def as_json(self) -> dict[str, Any]:
+        masks = [{"predictions": [asdict(prediction) for prediction in mask]} for mask in self.masks]
+        return {"text": self.text, "filled": self.filled, "masks": masks}
+
+
+@dataclass(frozen=True)
+class MaskedRow:
+    """A text between its masks, and as the model reads it."""
+
+    parts: list[str]
+    ids: list[int]
+
+    @property
+    def second_starts(self) -> int:
+        return len(self.ids)
+
+
+def fill_masks(
+    loaded: LoadedModel, lines: Iterable[Line], top_k: int, batch_size: int, device: torch.device
+) -> Iterator[FilledText]:
+    """Fill every `[MASK]` of every line, each mask by itself, in the lines' order.
+
+    Only the literal `[MASK]` is a mask; "[SEP]" and the like are plain text. Special tokens are never
+    predicted, since none was ever asked for in training; the probabilities are still the full softmax's.
+
+    Raises `UserError` where the model has no trained MLM head, `top_k` is impossible, or (while iterating)
+    a line has no mask or is longer than the model.
+    """
+    if not loaded.report.has_mlm_head():
+        raise UserError(
+            "the model has no masked-language-model head (cls.predictions.*), so it cannot fill a mask; "
+            "give one from bertcli pretrain, or a BertForMaskedLM or BertForPreTraining of transformers"
+        )
+    tokenizer = loaded.tokenizer
+    candidates = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.special_ids]
+    if not 1 <= top_k <= len(candidates):
+        raise UserError(f"--top-k {top_k}: give a number from 1 to {len(candidates)}, the words of the model")
+    model = loaded.model.to(device).eval()
+    max_tokens = model.architecture.max_positions
+    candidates_C = torch.tensor(candidates, device=device)
+
+    @torch.inference_mode()
+    def compute(rows: list[MaskedRow]) -> list[FilledText]:
+        batch = batch_of(rows, tokenizer.pad_id, device)
+        masked_M = ((batch.ids_BT == tokenizer.mask_id) & batch.mask_BT).flatten().nonzero()[:, 0]
+        logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV
+        predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer))
+        return [_filled(row, [next(predictions) for _ in row.parts[1:]]) for row in rows]
+
+    return in_like_lengths(lines, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
+
+
+def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[MaskedRow]:
+    """`[CLS] text [SEP]` of each line. The mask's id comes in here alone: text never encodes to it."""
+    texts = [line.text.split(MASK) for line in lines]
+    encoded = iter(tokenizer.encode_batch([part for parts in texts for part in parts]))
+    rows = []
+    for line, parts in zip(lines, texts, strict=True):
+        if len(parts) == 1:
+            hint = "; write it in capitals" if MASK.lower() in line.text.lower() else ""
+            raise UserError(f"{line.where}: no {MASK} in {_shortened(line.text)!r}{hint}")
+        ids = [tokenizer.cls_id, *next(encoded)]
+        for _ in parts[1:]:
+            ids += [tokenizer.mask_id, *next(encoded)]
+        ids.append(tokenizer.sep_id)
+        if len(ids) > max_tokens:
+            raise UserError(
+                f"{line.where}: {len(ids)} tokens with [CLS] and [SEP], but the model reads at most "
+                f"{max_tokens}; shorten the text or split it"
+            )
+        rows.append(MaskedRow(parts, ids))
+    return rows
+
+
+def _top_predictions(
+    logits_MV: Tensor, candidates_C: Tensor, top_k: int, tokenizer: Tokenizer
+) -> list[list[Prediction]]:
+    probabilities_MC = logits_MV.float().softmax(dim=-1)[:, candidates_C]
+    top = probabilities_MC.topk(top_k, dim=-1)
+    return [
+        [Prediction(tokenizer.token(i), i, p) for i, p in zip(ids, probabilities, strict=True)]
+        for ids, probabilities in zip(candidates_C[top.indices].tolist(), top.values.tolist(), strict=True)
+    ]
+
+
+def _filled(row: MaskedRow, masks: list[list[Prediction]]) -> FilledText:
+    """The user's own text around the masks; a `##` piece is drawn to what stands before it."""
+    filled = row.parts[0]
+    for predictions, part in zip(masks, row.parts[1:], strict=True):
+        token = predictions[0].token
+        filled = filled.rstrip() + token[2:] if token.startswith("##") else filled + token
+        filled += part
+    return FilledText(MASK.join(row.parts), filled, masks)
+
+
+def _shortened(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[: length - 3] + "..."

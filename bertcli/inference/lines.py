@@ -1,0 +1,68 @@
+"""Texts from the command line, a file or a pipe -> lines that know where they stand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from bertcli.errors import UserError
+
+
+@dataclass(frozen=True)
+class Line:
+    text: str
+    where: str
+    """For messages: `text 2`, or `reviews.txt, line 17`."""
+
+
+def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
+    """The `texts` themselves, or the lines of `file`, or those of standard input where neither is given.
+
+    `-` as the only text or as the file means standard input. Lines are read one at a time; blank ones are
+    passed over. Raises `UserError` where there is nothing to read, or (while iterating) bytes are not UTF-8.
+    """
+    if texts and file is not None:
+        raise UserError("give the text itself or --input FILE, not both")
+    if texts and list(texts) != ["-"]:
+        return iter([_checked(text, f"text {number}") for number, text in enumerate(texts, start=1)])
+    if file is not None and str(file) != "-":
+        try:
+            return _decoded(open(file, "rb"), str(file))
+        except OSError as error:
+            raise UserError(f"{file}: cannot be read: {error.strerror}") from None
+    if sys.stdin.isatty() and not texts and file is None:
+        raise UserError("no text: give it after MODEL, or --input FILE, or pipe it in")
+    return _decoded(sys.stdin.buffer, "standard input")
+
+
+def _checked(text: str, where: str) -> Line:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:  # how Python hands over bytes of a command line that are not UTF-8
+        raise UserError(f"{where}: is not UTF-8") from None
+    if not text.strip():
+        raise UserError(f"{where}: is empty")
+    return Line(text, where)
+
+
+def _decoded(stream: BinaryIO, name: str) -> Iterator[Line]:
+    empty, offset = True, 0
+    with stream:
+        for number, raw in enumerate(stream, start=1):
+            where = f"{name}, line {number}"
+            try:
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{where}: not UTF-8 at byte {offset + error.start}; convert it first, for example: "
+                    f"iconv -f latin1 -t utf-8"
+                ) from None
+            offset += len(raw)
+            if text.strip():
+                empty = False
+                yield Line(text, where)
+    if empty:
+        raise UserError(f"{name}: holds no text")

@@ -1,0 +1,100 @@
+"""Pairs of texts -> the probability that the second follows the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from bertcli.errors import UserError
+from bertcli.hf.folder import LoadedModel
+from bertcli.inference.lines import Line
+from bertcli.inference.rows import batch_of, in_like_lengths
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Pair:
+    text_a: str
+    text_b: str
+    where: str
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    text_a: str
+    text_b: str
+    is_next_probability: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "text_a": self.text_a,
+            "text_b": self.text_b,
+            "is_next_probability": self.is_next_probability,
+        }
+
+
+@dataclass(frozen=True)
+class PairRow:
+    pair: Pair
+    ids: list[int]
+    second_starts: int
+
+
+def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:
+    """Lines of the form A, tab, B. Raises `UserError` for a line of another form."""
+    for line in lines:
+        columns = line.text.split("\t")
+        if len(columns) != 2 or not all(column.strip() for column in columns):
+            found = f"{len(columns)} columns" if len(columns) != 2 else "an empty text"
+            raise UserError(f"{line.where}: expected two texts with a tab between them, found {found}")
+        yield Pair(columns[0], columns[1], line.where)
+
+
+def score_pairs(
+    loaded: LoadedModel, pairs: Iterable[Pair], batch_size: int, device: torch.device
+) -> Iterator[ScoredPair]:
+    """The NSP head's answer for each pair, in the pairs' order (Devlin et al. 2019, section 3.1, task 2).
+
+    Raises `UserError` where the model has no trained NSP head, or (while iterating) a pair is longer than
+    the model.
+    """
+    model, tokenizer = loaded.model.to(device).eval(), loaded.tokenizer
+    if not loaded.report.has_nsp_head():
+        raise UserError(
+            "the model has no next-sentence head (cls.seq_relationship.* with bert.pooler.*), so it cannot "
+            "judge pairs; give one pretrained with data.objective: mlm+nsp, or a BertForPreTraining of "
+            "transformers"
+        )
+    max_tokens = model.architecture.max_positions
+
+    @torch.inference_mode()
+    def compute(rows: list[PairRow]) -> list[ScoredPair]:
+        batch = batch_of(rows, tokenizer.pad_id, device)
+        nobody_M = torch.empty(0, dtype=torch.long, device=device)  # no word is asked for
+        logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, nobody_M).nsp_logits_B2
+        is_next_B = logits_B2.float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
+        return [
+            ScoredPair(row.pair.text_a, row.pair.text_b, probability)
+            for row, probability in zip(rows, is_next_B, strict=True)
+        ]
+
+    return in_like_lengths(pairs, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
+
+
+def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[PairRow]:
+    """`[CLS] A [SEP] B [SEP]` of each pair."""
+    encoded = iter(tokenizer.encode_batch([text for pair in pairs for text in (pair.text_a, pair.text_b)]))
+    rows = []
+    for pair in pairs:
+        first = [tokenizer.cls_id, *next(encoded), tokenizer.sep_id]
+        ids = [*first, *next(encoded), tokenizer.sep_id]
+        if len(ids) > max_tokens:
+            raise UserError(
+                f"{pair.where}: {len(ids)} tokens with [CLS] and both [SEP], but the model reads at most "
+                f"{max_tokens}; shorten the texts"
+            )
+        rows.append(PairRow(pair, ids, len(first)))
+    return rows

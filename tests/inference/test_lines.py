@@ -1,0 +1,72 @@
+import io
+
+import pytest
+
+from bertcli.errors import UserError
+from bertcli.inference.lines import Line, read_lines
+
+
+class Pipe(io.TextIOWrapper):
+    def __init__(self, content: bytes, terminal: bool = False):
+        super().__init__(io.BytesIO(content), encoding="utf-8")
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def written(tmp_path, content: bytes):
+    path = tmp_path / "in.txt"
+    path.write_bytes(content)
+    return path
+
+
+def test_texts_of_the_command_line():
+    assert list(read_lines(["a b", "c"], None)) == [Line("a b", "text 1"), Line("c", "text 2")]
+
+
+def test_lines_of_a_file_keep_their_numbers_past_blank_ones(tmp_path):
+    path = written(tmp_path, b"\xef\xbb\xbfone \r\n\n  \n\xc3\xa4\xe2\x80\xa8b")
+    assert list(read_lines([], path)) == [
+        Line("one ", f"{path}, line 1"),
+        Line("ä\u2028b", f"{path}, line 4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "dash", [{"texts": ["-"], "file": None}, {"texts": [], "file": "-"}, {"texts": [], "file": None}]
+)
+def test_standard_input(monkeypatch, dash):
+    monkeypatch.setattr("sys.stdin", Pipe(b"one\ntwo\n"))
+    assert [line.text for line in read_lines(**dash)] == ["one", "two"]
+
+
+def test_a_file_is_read_line_by_line(tmp_path):
+    lines = read_lines([], written(tmp_path, b"good\n\xff\n"))
+    assert next(lines).text == "good"
+    with pytest.raises(UserError, match=r"in\.txt, line 2: not UTF-8 at byte 5; convert it first"):
+        next(lines)
+
+
+def test_nothing_to_read(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"in\.txt: holds no text"):
+        list(read_lines([], written(tmp_path, b"\n \n")))
+    with pytest.raises(UserError, match="text 2: is empty"):
+        read_lines(["a", " "], None)
+    monkeypatch.setattr("sys.stdin", Pipe(b"", terminal=True))
+    with pytest.raises(UserError, match="no text: give it after MODEL, or --input FILE, or pipe it in"):
+        read_lines([], None)
+    monkeypatch.setattr("sys.stdin", Pipe(b""))
+    with pytest.raises(UserError, match="standard input: holds no text"):
+        list(read_lines([], None))
+
+
+def test_unusable_inputs(tmp_path):
+    with pytest.raises(UserError, match=r"nowhere\.txt: cannot be read: No such file"):
+        read_lines([], tmp_path / "nowhere.txt")
+    with pytest.raises(UserError, match="cannot be read: Is a directory"):
+        read_lines([], tmp_path)
+    with pytest.raises(UserError, match="give the text itself or --input FILE, not both"):
+        read_lines(["a"], tmp_path / "in.txt")
+    with pytest.raises(UserError, match="text 1: is not UTF-8"):
+        read_lines(["caf\udce9"], None)

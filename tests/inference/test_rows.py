@@ -1,0 +1,54 @@
+from dataclasses import dataclass
+
+import torch
+
+from bertcli.inference.rows import BUFFERED_BATCHES, batch_of, in_like_lengths
+
+
+@dataclass
+class PlainRow:
+    ids: list[int]
+    second_starts: int = 0
+
+
+def encode(lengths):
+    return [PlainRow([7] * length) for length in lengths]
+
+
+def test_results_come_in_the_order_of_the_inputs_from_batches_of_like_length():
+    lengths = [5, 1, 4, 2, 3, 9, 8]
+    batches = []
+
+    def compute(rows):
+        batches.append([len(row.ids) for row in rows])
+        return batches[-1]
+
+    assert list(in_like_lengths(lengths, 2, encode, compute)) == lengths
+    assert batches == [[1, 2], [3, 4], [5, 8], [9]]
+
+
+def test_only_a_bounded_number_of_inputs_is_read_ahead():
+    read = 0
+
+    def endless():
+        nonlocal read
+        while True:
+            read += 1
+            yield 3
+
+    results = in_like_lengths(endless(), 4, encode, lambda rows: [len(row.ids) for row in rows])
+    assert [next(results) for _ in range(100)] == [3] * 100
+    assert read <= 100 + 4 * BUFFERED_BATCHES
+
+
+def test_no_input_gives_no_result():
+    assert list(in_like_lengths([], 4, encode, lambda rows: rows)) == []
+
+
+def test_rows_are_filled_up_to_the_longest():
+    batch = batch_of(
+        [PlainRow([2, 8, 3, 9, 3], 3), PlainRow([2, 3], 2)], pad_id=6, device=torch.device("cpu")
+    )
+    assert batch.ids_BT.tolist() == [[2, 8, 3, 9, 3], [2, 3, 6, 6, 6]]
+    assert batch.segments_BT.tolist() == [[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]]
+    assert batch.mask_BT.tolist() == [[True] * 5, [True, True, False, False, False]]
