@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import tokenizers
 
@@ -44,32 +46,42 @@ def main() -> None:
     sentences, num_bytes = read_sentences(paths)
     with tempfile.TemporaryDirectory() as folder:
         backend = load_backend(options.vocab, Path(folder))
-        bare, ours, peaks = [], [], []
+        bare, ours = [], []
         for number in range(options.rounds):
-            bare.append(num_bytes / 1e6 / time_bare(backend, sentences))
-            seconds, peak = time_prepare(paths, options.vocab, Path(folder))
-            ours.append(num_bytes / 1e6 / seconds)
-            peaks.append(peak)
-            print(
-                f"round {number + 1}: bare {bare[-1]:.2f} MB/s, prepare {ours[-1]:.2f} MB/s "
-                f"({ours[-1] / bare[-1]:.3f}), peak {peak / 1e6:.0f} MB",
-                flush=True,
-            )
-        ratio = statistics.median(o / b for o, b in zip(ours, bare, strict=True))
-        print(
-            f"median of {num_bytes / 1e6:.1f} MB on {len(os.sched_getaffinity(0))} cores: bare "
-            f"{statistics.median(bare):.2f} MB/s, prepare {statistics.median(ours):.2f} MB/s, ratio {ratio:.3f}, "
-            f"peak {max(peaks) / 1e6:.0f} MB"
-        )
+            bare.append(time_bare(backend, sentences))
+            ours.append(time_prepare(paths, options.vocab, Path(folder)))
+            print(f"round {number + 1}: {compare(bare[-1], ours[-1], num_bytes)}", flush=True)
+        middle = [Measured(*map(statistics.median, zip(*measured, strict=True))) for measured in (bare, ours)]
+        print(f"median, {num_bytes / 1e6:.1f} MB, {len(os.sched_getaffinity(0))} cores: ", end="")
+        print(compare(middle[0], middle[1], num_bytes))
         if options.copies > 1:
             copies = [
                 copy_file(path, Path(folder), number) for number in range(options.copies) for path in paths
             ]
-            seconds, peak = time_prepare(copies, options.vocab, Path(folder))
+            many = time_prepare(copies, options.vocab, Path(folder))
             print(
-                f"{options.copies} copies: {num_bytes * options.copies / 1e6 / seconds:.2f} MB/s, "
-                f"peak {peak / 1e6:.0f} MB ({peak / max(peaks) - 1:+.1%})"
+                f"{options.copies} copies: {num_bytes * options.copies / 1e6 / many.seconds:.2f} MB/s, "
+                f"peak {many.peak / 1e6:.0f} MB ({many.peak / max(one.peak for one in ours) - 1:+.1%})"
             )
+
+
+class Measured(NamedTuple):
+    seconds: float
+    """On the clock."""
+    processor_seconds: float
+    """Of all cores together: what other work on the machine does not change."""
+    peak: float
+    """Bytes of memory; 0 where it was not measured."""
+
+
+def compare(bare: Measured, ours: Measured, num_bytes: int) -> str:
+    """A line with both speeds and their ratio."""
+    speeds = [num_bytes / 1e6 / measured.seconds for measured in (bare, ours)]
+    return (
+        f"bare {speeds[0]:.2f} MB/s, prepare {speeds[1]:.2f} MB/s, ratio {speeds[1] / speeds[0]:.3f} "
+        f"(by processor time {bare.processor_seconds / ours.processor_seconds:.3f}), "
+        f"peak {ours.peak / 1e6:.0f} MB"
+    )
 
 
 def read_sentences(paths: list[Path]) -> tuple[list[str], int]:
@@ -91,16 +103,16 @@ def load_backend(vocab: Path, folder: Path) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_file(str(folder / "bare" / "tokenizer.json"))
 
 
-def time_bare(backend: tokenizers.Tokenizer, sentences: list[str]) -> float:
-    """Seconds to tokenise the sentences, the ids left where they are."""
-    start = time.perf_counter()
+def time_bare(backend: tokenizers.Tokenizer, sentences: list[str]) -> Measured:
+    """Tokenise the sentences, the ids left where they are."""
+    start, used = time.perf_counter(), time.process_time()
     for first in range(0, len(sentences), BATCH):
         backend.encode_batch_fast(sentences[first : first + BATCH], add_special_tokens=False)
-    return time.perf_counter() - start
+    return Measured(time.perf_counter() - start, time.process_time() - used, 0)
 
 
-def time_prepare(paths: list[Path], vocab: Path, folder: Path) -> tuple[float, int]:
-    """Seconds and peak bytes of memory of a whole `bertcli prepare`."""
+def time_prepare(paths: list[Path], vocab: Path, folder: Path) -> Measured:
+    """A whole `bertcli prepare`, start-up included."""
     config = folder / "config.yaml"
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
@@ -108,7 +120,7 @@ def time_prepare(paths: list[Path], vocab: Path, folder: Path) -> tuple[float, i
     config.write_text(
         json.dumps({"output_dir": str(run), "corpus": {"files": files}, "tokenizer": {"path": str(vocab)}})
     )
-    start = time.perf_counter()
+    start, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "bertcli", "prepare", str(config), "--json"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         peak = 0
@@ -117,7 +129,9 @@ def time_prepare(paths: list[Path], vocab: Path, folder: Path) -> tuple[float, i
             time.sleep(0.05)
     if process.returncode:
         sys.exit(f"bertcli prepare failed with exit code {process.returncode}")
-    return time.perf_counter() - start, peak
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime - used.ru_utime + after.ru_stime - used.ru_stime
+    return Measured(time.perf_counter() - start, processor, peak)
 
 
 def tree_memory(pid: int) -> int:

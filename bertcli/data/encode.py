@@ -23,6 +23,7 @@ from bertcli.data.store import ids_dtype
 from bertcli.errors import UserError
 from bertcli.text.sentences import split_sentences
 from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.word_cache import WordCache
 
 
 @dataclass(frozen=True)
@@ -44,32 +45,39 @@ class EncodedChunk:
 
 
 def encode_chunk(
-    tokenizer: Tokenizer, language: str | None, paragraphs: list[str], starts: list[int]
+    cache: WordCache, language: str | None, paragraphs: list[str], starts: list[int], dtype: np.dtype[Any]
 ) -> EncodedChunk:
     """Split (unless `language` is None: paragraphs are sentences) and tokenise the text of a chunk."""
     sentences: list[str] = []
-    first_sentences, words = [], np.zeros(len(starts), np.int64)
-    for piece, (start, end) in enumerate(itertools.pairwise([*starts, len(paragraphs)])):
-        first_sentences.append(len(sentences))
+    bounds = []
+    for start, end in itertools.pairwise([*starts, len(paragraphs)]):
+        bounds.append(len(sentences))
         for paragraph in paragraphs[start:end]:
-            words[piece] += len(paragraph.split())
             sentences += [paragraph] if language is None else split_sentences(paragraph, language)
-    encoded = tokenizer.encode_batch(sentences)
-    all_lengths = np.fromiter(map(len, encoded), np.uint32, len(encoded))
-    ids = np.fromiter(
-        itertools.chain.from_iterable(encoded), ids_dtype(tokenizer.vocab_size), int(all_lengths.sum())
+    bounds = np.array([*bounds, len(sentences)])
+    encoded = cache.encode(sentences)
+    is_kept = encoded.lengths > 0
+    kept, words = (_cumulative(values)[bounds] for values in (is_kept, encoded.words))
+    return EncodedChunk(
+        ids=encoded.ids.astype(dtype),
+        lengths=encoded.lengths[is_kept],
+        piece_sentences=np.diff(kept),
+        piece_dropped=np.diff(bounds) - np.diff(kept),
+        piece_words=np.diff(words),
     )
-    bounds = np.array([*first_sentences, len(sentences)])
-    kept = np.diff(np.concatenate([[0], np.cumsum(all_lengths > 0)])[bounds])
-    return EncodedChunk(ids, all_lengths[all_lengths > 0], kept, np.diff(bounds) - kept, words)
+
+
+def _cumulative(values: NDArray[Any]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(values)])
 
 
 def encode_here(
     chunks: Iterable[Chunk], tokenizer: Tokenizer, language: str | None
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
-    """In this process, where the library's own threads share each chunk: for a corpus soon done."""
+    """In this process: for a corpus that is soon done."""
+    cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
     for chunk in chunks:
-        yield chunk, encode_chunk(tokenizer, language, chunk.paragraphs, chunk.starts)
+        yield chunk, encode_chunk(cache, language, chunk.paragraphs, chunk.starts, dtype)
 
 
 def encode_in_processes(
@@ -101,7 +109,7 @@ def encode_in_processes(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-_worker: tuple[Tokenizer, str | None]
+_worker: tuple[WordCache, str | None, np.dtype[Any]]
 
 
 def _start_worker(folder: Path, language: str | None) -> None:
@@ -109,7 +117,8 @@ def _start_worker(folder: Path, language: str | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and stops the pool
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    _worker = Tokenizer.load(folder), language
+    tokenizer = Tokenizer.load(folder)
+    _worker = WordCache(tokenizer), language, ids_dtype(tokenizer.vocab_size)
 
 
 def _die_with_parent() -> None:
@@ -120,4 +129,5 @@ def _die_with_parent() -> None:
 
 
 def _encode_in_worker(paragraphs: list[str], starts: list[int]) -> EncodedChunk:
-    return encode_chunk(*_worker, paragraphs, starts)
+    cache, language, dtype = _worker
+    return encode_chunk(cache, language, paragraphs, starts, dtype)

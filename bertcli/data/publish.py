@@ -36,7 +36,8 @@ def disk_errors(folder: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise UserError(
                 f"{folder}: {reason} while building the token store; what was there is whole. Free some "
-                "space and run the command again: it goes on from here. Or name a folder elsewhere in corpus.store"
+                "space and run the command again: it goes on from here. Or name a folder elsewhere in "
+                "corpus.store"
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
             raise UserError(

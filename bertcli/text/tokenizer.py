@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bertcli.errors import UserError
 from bertcli.text.tokenizer_files import Normalization, find_tokenizer_file, read_vocabulary
@@ -28,6 +28,7 @@ class Tokenizer:
         special_ids: those five, in that order.
         continuation: bool [vocab_size]; true where a piece goes on a word (`##ing`).
         lowercase, strip_accents: the normalisation; `strip_accents` None means as `lowercase`.
+        splits_at_blanks: whether a text's ids are those of its blank-separated words in a row.
         hash: SHA-256 of all that decides the ids, hexadecimal.
     """
 
@@ -63,6 +64,12 @@ class Tokenizer:
         normalizer = backend.normalizer
         self.lowercase: bool = getattr(normalizer, "lowercase", False)
         self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
+        added = [token.content for token in backend.get_added_tokens_decoder().values()]
+        self.splits_at_blanks = (
+            isinstance(normalizer, normalizers.BertNormalizer)
+            and isinstance(backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
+            and not set(added) - set(SPECIAL_TOKENS)
+        )
         self.hash = hashlib.sha256(_canonical_json(backend).encode()).hexdigest()
 
     @classmethod
