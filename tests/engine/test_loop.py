@@ -1,0 +1,129 @@
+"""The loop: how a batch is cut changes nothing, and what is not finite never reaches the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.data.build import prepare_store
+from bertcli.data.stream import BatchStream
+from bertcli.engine.loop import LoopSettings, StepReport, train
+from bertcli.engine.optimizer import build_optimizer
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import BertForPreTraining
+from bertcli.tasks.pretraining import PretrainingTask
+from tests.runs import small_config
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def stream(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchStream:
+    value = small_config(corpus, tmp_path_factory.mktemp("run"))
+    config = check_config(PretrainConfig, value, "test")
+    store = prepare_store(config, lambda line: None)
+    return BatchStream(store.train, store.tokenizer, config.data, seed=1, batch_size=64)
+
+
+def new_model(dropout: float = 0.0) -> BertForPreTraining:
+    torch.manual_seed(0)
+    sizes = Architecture(400, 32, 2, 4, 64, 32, dropout=dropout, attention_dropout=dropout)
+    return BertForPreTraining(sizes)
+
+
+def settings(micro_batch_size: int = 64, precision="fp32") -> LoopSettings:
+    return LoopSettings(
+        seed=1,
+        device=CPU,
+        precision=precision,
+        micro_batch_size=micro_batch_size,
+        max_grad_norm=1.0,
+        rate=lambda step: 1e-3 * min(1, (step + 1) / 5),
+    )
+
+
+def run(
+    stream: BatchStream, micro_batch_size: int, steps: int, dropout: float = 0.0
+) -> tuple[list[StepReport], BertForPreTraining]:
+    model = new_model(dropout)
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    batches = (stream[step] for step in range(steps))
+    loop = train(model, PretrainingTask(), batches, optimizer, settings(micro_batch_size), 0)
+    return list(loop), model
+
+
+def test_cutting_a_batch_changes_nothing_but_rounding(stream: BatchStream) -> None:
+    whole, _ = run(stream, 64, steps=20)
+    for micro_batch_size in (16, 8):
+        cut, _ = run(stream, micro_batch_size, steps=20)
+        for a, b in zip(whole, cut, strict=True):
+            assert a.loss == pytest.approx(b.loss, rel=1e-5)
+            assert a.grad_norm == pytest.approx(b.grad_norm, rel=1e-5)
+            assert a.tokens == b.tokens
+
+
+def test_the_same_run_gives_the_same_bits_dropout_on(stream: BatchStream) -> None:
+    first, first_model = run(stream, 16, steps=3, dropout=0.1)
+    second, second_model = run(stream, 16, steps=3, dropout=0.1)
+    assert first == second
+    for a, b in zip(first_model.parameters(), second_model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_dropout_differs_between_micro_batches_and_steps(stream: BatchStream) -> None:
+    with_dropout, _ = run(stream, 64, steps=2, dropout=0.1)
+    other_cut, _ = run(stream, 32, steps=2, dropout=0.1)
+    assert with_dropout[0].loss != pytest.approx(other_cut[0].loss, rel=1e-5)
+
+
+class SometimesNan(PretrainingTask):
+    """Spoils the loss, or only its gradient, of chosen calls."""
+
+    def __init__(self, bad_calls: set[int], in_gradient: bool):
+        self.bad_calls, self.in_gradient, self.calls = bad_calls, in_gradient, -1
+
+    def terms(self, model, batch):
+        self.calls += 1
+        terms = super().terms(model, batch)
+        if self.calls in self.bad_calls:
+            loss = terms["mlm"].loss
+            spoilt = loss + (loss * 0).sqrt() if self.in_gradient else loss * float("nan")
+            terms["mlm"] = type(terms["mlm"])(spoilt, terms["mlm"].correct)
+        return terms
+
+
+@pytest.mark.parametrize("in_gradient", [False, True])
+def test_a_step_that_is_not_finite_never_reaches_the_weights(
+    stream: BatchStream, in_gradient: bool
+) -> None:
+    model = new_model()
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    task = SometimesNan({1}, in_gradient)
+    batches = (stream[step] for step in range(3))
+    reports = train(model, task, batches, optimizer, settings(), 0)
+
+    assert not next(reports).skipped
+    before = [parameter.clone() for parameter in model.parameters()]
+    moments = [state["exp_avg"].clone() for state in optimizer.state.values()]
+    assert next(reports).skipped
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    assert all(torch.equal(a, s["exp_avg"]) for a, s in zip(moments, optimizer.state.values(), strict=True))
+    assert not next(reports).skipped
+    assert not torch.equal(before[0], next(model.parameters()))
+
+
+def test_the_gradient_is_clipped_and_its_norm_reported_unclipped(stream: BatchStream) -> None:
+    model = new_model()
+    with torch.no_grad():
+        model.mlm_head.bias += torch.linspace(-30, 30, 400)  # a bad start: large gradients
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    loop = LoopSettings(1, CPU, "fp32", 64, max_grad_norm=0.5, rate=lambda step: 1.0)
+    report = next(train(model, PretrainingTask(), [stream[0]], optimizer, loop, 0))
+    moved = torch.stack([(a - b).norm() for a, b in zip(before, model.parameters(), strict=True)]).norm()
+    assert report.grad_norm > 0.5
+    assert float(moved) == pytest.approx(0.5, rel=1e-3)

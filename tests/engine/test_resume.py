@@ -1,0 +1,105 @@
+"""A run that is killed and resumed is the run that was never disturbed, to the last bit."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.runs import losses, read_rows, run_cli, small_config, write_config
+
+DROPOUT = {"layers": 2, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 32, "dropout": 0.1}
+
+
+def config_file(corpus: Path, folder: Path, **sections) -> Path:
+    training = {"precision": "fp32", "steps": 12} | sections.pop("training", {})
+    return write_config(
+        folder / "config.yaml",
+        small_config(corpus, folder / "run", training=training, model=DROPOUT, **sections),
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    result = run_cli("pretrain", config_file(corpus, folder))
+    assert result.returncode == 0, result.stderr
+    return folder / "run"
+
+
+def start_and_signal(config: Path, run: Path, step: int, number: signal.Signals) -> int:
+    """Start the run, send the signal once metrics.jsonl shows `step`, return the exit code."""
+    command = [sys.executable, "-m", "bertcli", "pretrain", str(config), "--resume"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        metrics = run / "metrics.jsonl"
+        if metrics.exists() and f'"step": {step},' in metrics.read_text():
+            process.send_signal(number)
+            break
+        time.sleep(0.002)
+    return process.wait(timeout=120)
+
+
+def assert_same(run: Path, undisturbed: Path) -> None:
+    assert losses(run / "metrics.jsonl") == losses(undisturbed / "metrics.jsonl")
+    for name in ("model/model.safetensors", "checkpoints/step-00000012/optimizer.safetensors"):
+        assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
+
+
+def test_killed_runs_end_as_the_undisturbed_one(corpus: Path, undisturbed: Path, tmp_path: Path) -> None:
+    config, run = config_file(corpus, tmp_path), tmp_path / "run"
+    for step in (3, 7, 11):  # before the first checkpoint, between two, just before the end
+        assert start_and_signal(config, run, step, signal.SIGKILL) == -signal.SIGKILL
+    result = run_cli("pretrain", config, "--resume")
+    assert result.returncode == 0, result.stderr
+    assert "going on from" in result.stderr
+    assert_same(run, undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_first(
+    corpus: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    config, run = config_file(corpus, tmp_path), tmp_path / "run"
+    assert start_and_signal(config, run, 7, number) == 128 + number
+    newest = max((run / "checkpoints").iterdir())
+    state = json.loads((newest / "state.json").read_text())
+    assert state["step"] == read_rows(run / "metrics.jsonl", "train")[-1]["step"]  # no step was lost
+    assert run_cli("pretrain", config, "--resume").returncode == 0
+    assert_same(run, undisturbed)
+
+
+def test_a_damaged_checkpoint_is_named_and_passed_over(
+    corpus: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    config, run = config_file(corpus, tmp_path), tmp_path / "run"
+    start_and_signal(config, run, 11, signal.SIGKILL)
+    damaged = run / "checkpoints" / "step-00000010" / "model" / "model.safetensors"
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    result = run_cli("pretrain", config, "--resume")
+    assert result.returncode == 0, result.stderr
+    assert "step-00000010 is damaged (the content of model/model.safetensors has changed)" in result.stderr
+    assert "step-00000005, step 5" in result.stderr
+    assert_same(run, undisturbed)
+
+
+def test_half_precision_resumes_as_exactly(corpus: Path, tmp_path: Path) -> None:
+    sections = {"training": {"precision": "bf16", "steps": 6}, "checkpoint": {"every_steps": 3}}
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    for folder in (whole, halves):
+        folder.mkdir()
+    assert run_cli("pretrain", config_file(corpus, whole, **sections)).returncode == 0
+    config = config_file(corpus, halves, **sections)
+    assert start_and_signal(config, halves / "run", 5, signal.SIGKILL) == -signal.SIGKILL
+    assert run_cli("pretrain", config, "--resume").returncode == 0
+    assert losses(halves / "run" / "metrics.jsonl") == losses(whole / "run" / "metrics.jsonl")
+    weights = [(folder / "run" / "model" / "model.safetensors").read_bytes() for folder in (whole, halves)]
+    assert weights[0] == weights[1]

@@ -1,0 +1,72 @@
+"""Small real runs: the classics cut short, a model of a few thousand weights, the real command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bertcli.samples import SAMPLES
+
+
+def write_corpus(path: Path, documents: int = 40, paragraphs: int = 12) -> Path:
+    """The first paragraphs of some chapters of the classics, a paragraph a line."""
+    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
+        chapters = file.read().split("\n\n")
+    step = len(chapters) // documents
+    short = ["\n".join(chapter.split("\n")[:paragraphs]) for chapter in chapters[::step][:documents]]
+    path.write_text("\n\n".join(short) + "\n", encoding="utf-8")
+    return path
+
+
+def small_config(corpus: Path, output_dir: Path, **sections: dict[str, Any]) -> dict[str, Any]:
+    """A config of a run of seconds; `sections` override its keys."""
+    config: dict[str, Any] = {
+        "output_dir": str(output_dir),
+        "seed": 7,
+        "corpus": {"files": [str(corpus)], "heldout_fraction": 0.2, "store": str(corpus.parent / "store")},
+        "tokenizer": {"vocab_size": 400},
+        "data": {"max_length": 32},
+        "model": {"layers": 2, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 32},
+        "training": {
+            "steps": 12,
+            "batch_size": 8,
+            "micro_batch_size": 4,
+            "learning_rate": 1.0e-3,
+            "warmup_steps": 3,
+            "device": "cpu",
+            "precision": "fp32",
+        },
+        "evaluation": {"every_steps": 6, "batches": 2},
+        "checkpoint": {"every_steps": 5, "keep_last": 2},
+        "logging": {"every_steps": 1},
+    }
+    for name, values in sections.items():
+        config[name] = config.get(name, {}) | values
+    return config
+
+
+def write_config(path: Path, config: dict[str, Any]) -> Path:
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+def run_cli(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The console script in a process of its own."""
+    command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def read_rows(path: Path, split: str | None = None) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if split in (None, row["split"])]
+
+
+def losses(path: Path) -> list[tuple[int, str, float, float]]:
+    """What must be equal to the bit between two runs of one config."""
+    return [(row["step"], row["split"], row["loss"], row["mlm_accuracy"]) for row in read_rows(path)]
