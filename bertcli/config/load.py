@@ -90,8 +90,7 @@ def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Con
         return schema.model_validate(value)
     except ValidationError as error:
         problems = [_describe(schema, dict(problem)) for problem in error.errors(include_url=False)]
-    # A union (`5 or auto`) reports once per member: say it once.
-    lines = list(dict.fromkeys(problems))
+    lines = list(dict.fromkeys(_merge_auto(problems)))
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     raise UserError("\n  ".join([f"{where}: {count} in the config:", *lines]))
 
@@ -129,6 +128,19 @@ def _apply_override(value: dict[str, Any], override: str) -> None:
         if not isinstance(value, dict):
             raise UserError(f"--set {override}: {section} is not a section")
     value[key] = parse_yaml(text, f"--set {override}")
+
+
+def _merge_auto(problems: list[str]) -> list[str]:
+    """A key that takes a number or `auto` is reported once for each: one line says both."""
+    merged: list[str] = []
+    for problem in problems:
+        name, _, message = problem.partition(": ")
+        if message.startswith("input should be 'auto'") and merged and merged[-1].startswith(f"{name}: "):
+            what, got, value = merged[-1].rpartition(", got ")
+            merged[-1] = f"{what} (or auto){got}{value}"
+        else:
+            merged.append(problem)
+    return merged
 
 
 def _describe(schema: type[BaseModel], problem: dict[str, Any]) -> str:

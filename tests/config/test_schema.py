@@ -1,0 +1,90 @@
+"""Every key of the config is read by code, and what cannot be is refused in words."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import bertcli
+from bertcli.config import schema
+from bertcli.config.load import check_config
+from bertcli.config.presets import PRESETS
+from bertcli.config.schema import ModelConfig, PretrainConfig, Section
+from bertcli.errors import UserError
+
+MINIMAL = {"output_dir": "run", "corpus": {"files": ["classics"]}}
+SECTIONS = [
+    value
+    for value in vars(schema).values()
+    if isinstance(value, type) and issubclass(value, Section) and value is not Section
+]
+
+
+def attributes_read() -> set[str]:
+    """The names of all attributes that code outside of schema.py reads."""
+    package = Path(bertcli.__file__).parent
+    trees = [ast.parse(path.read_text()) for path in package.rglob("*.py")]
+    return {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def test_a_key_exists_only_if_code_reads_it() -> None:
+    read = attributes_read()
+    unread = [f"{s.__name__}.{name}" for s in SECTIONS for name in s.model_fields if name not in read]
+    assert unread == []
+
+
+def test_defaults_need_only_output_dir_and_files() -> None:
+    config = check_config(PretrainConfig, MINIMAL, "test")
+    assert config.training.batch_size == 256
+    assert config.data.mask_split == (0.8, 0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes"),
+    [
+        ("tiny", (2, 128, 2, 512)),
+        ("mini", (4, 256, 4, 1024)),
+        ("small", (4, 512, 8, 2048)),
+        ("medium", (8, 512, 8, 2048)),
+        ("base", (12, 768, 12, 3072)),
+        ("large", (24, 1024, 16, 4096)),
+    ],
+)
+def test_presets(preset, sizes) -> None:
+    assert ModelConfig(preset=preset).sizes() == sizes
+    assert len(PRESETS) == 6
+
+
+def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
+    assert ModelConfig(preset="tiny", hidden=192).sizes() == (2, 192, 3, 768)
+    assert ModelConfig(preset="tiny", hidden=60, heads=3, layers=5, feed_forward=99).sizes() == (5, 60, 3, 99)
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("data", {"max_length": 5}, "data.max_length: input should be greater than or equal to 16, got 5"),
+        ("data", {"mask_rate": 1.5}, "data.mask_rate: input should be less than 1, got 1.5"),
+        ("data", {"mask_split": [0.5, 0.1, 0.1]}, "data: mask_split must add up to 1, got 0.7"),
+        ("data", {"max_length": 600}, r"data.max_length \(600\) is longer than model.max_positions \(512\)"),
+        ("model", {"hidden": 100, "heads": 3}, "model: heads must divide hidden: 100 / 3 leaves 1"),
+        ("training", {"steps": 0}, "training.steps: input should be greater than or equal to 1, got 0"),
+        ("training", {"steps": 5, "epochs": 1}, "training: give steps or epochs, not both"),
+        ("training", {"learning_rate": float("nan")}, "training.learning_rate"),
+        ("training", {"precision": "fp8"}, "training.precision: input should be 'auto', 'bf16' or 'fp32'"),
+        ("corpus", {"files": ["x"], "join_lines": True}, "join_lines: true needs document: file"),
+        ("corpus", {"files": []}, "corpus.files: list should have at least 1 item"),
+        ("corpus", {"files": ["x"], "format": "jsonl", "document": "file", "join_lines": True}, "not jsonl"),
+    ],
+)
+def test_impossible_values_are_refused(section: str, values: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_config(PretrainConfig, MINIMAL | {section: values}, "test")
+
+
+def test_a_model_brings_its_own_tokenizer() -> None:
+    value = MINIMAL | {"tokenizer": {"path": "vocab.txt"}, "model": {"init_from": "model"}}
+    with pytest.raises(UserError, match=r"tokenizer.path or model.init_from, not both"):
+        check_config(PretrainConfig, value, "test")

@@ -1,0 +1,139 @@
+"""The stream as a whole, on real text: the figures it promises, and that nothing but the step shapes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bertcli.config.load import check_config
+from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.data.build import prepare_store
+from bertcli.data.store import OpenStore
+from bertcli.data.stream import BatchStream
+from bertcli.data.stream_stats import measure_stream, show_pairs
+from bertcli.errors import UserError
+from tests.data.stores import make_store
+from tests.runs import small_config
+
+
+@pytest.fixture(scope="module")
+def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
+    config = check_config(PretrainConfig, small_config(corpus, tmp_path_factory.mktemp("run")), "test")
+    return prepare_store(config, lambda line: None)
+
+
+def stream_of(store: OpenStore, batch_size: int = 32, seed: int = 3, **changes) -> BatchStream:
+    return BatchStream(store.train, store.tokenizer, DataConfig(**{"max_length": 64} | changes), seed, batch_size)
+
+
+def measure(store: OpenStore, workers: int = 0, micro_batch_size: int = 32, batches: int = 20, **changes):
+    stream = stream_of(store, **changes)
+    return measure_stream(stream, stream.steps(0, batches, workers), store.tokenizer, micro_batch_size)
+
+
+def test_the_stream_does_not_depend_on_workers_or_micro_batches(store: OpenStore) -> None:
+    hashes = {measure(store, workers=workers)["stream_hash"] for workers in (0, 1, 2)}
+    hashes |= {measure(store, micro_batch_size=size)["stream_hash"] for size in (1, 7, 32)}
+    assert len(hashes) == 1
+    assert measure(store, seed=4)["stream_hash"] not in hashes
+
+
+def test_any_step_can_be_asked_for_first(store: OpenStore) -> None:
+    walked = list(stream_of(store).steps(0, 6, workers=0))[5]
+    assert torch.equal(walked.ids_BT, stream_of(store)[5].ids_BT)
+    later = next(stream_of(store).steps(5, 6, workers=0))
+    assert torch.equal(walked.targets_M, later.targets_M)
+
+
+def test_slices_of_a_step_make_up_the_step(store: OpenStore) -> None:
+    stream = stream_of(store)
+    whole, parts = stream[9], [stream.slice(9, 0, 11), stream.slice(9, 11, 32)]
+    assert torch.equal(whole.lengths_B, torch.cat([part.lengths_B for part in parts]))
+    assert torch.equal(whole.targets_M, torch.cat([part.targets_M for part in parts]))
+
+
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
+def test_the_real_stream_keeps_its_figures(store: OpenStore, objective: str) -> None:
+    measured = measure(store, batches=600, objective=objective)
+    if objective == "mlm+nsp":
+        assert measured["is_next_share"] == 0.5
+        assert measured["same_document_share"] == 0
+    assert measured["tokens"] > 1e6
+    assert measured["special_masked"] == 0
+    assert abs(measured["masked_share"] - 0.15) < 0.001
+    assert np.abs(np.array(measured["masked_share_by_tenth"]) - 0.15).max() < 0.005
+    # A random token is the right one now and then, and then counts as unchanged.
+    assert np.abs(np.array(measured["mask_split"]) - [0.8, 0.1, 0.1]).max() < 0.01
+    assert measured["fill"] > 0.93
+
+
+def test_a_row_reads_as_its_text(store: OpenStore) -> None:
+    """Unmasked, a row is [CLS] A [SEP] B [SEP], A and B word for word as they stand in the store."""
+    batch = stream_of(store)[0]
+    tokenizer = store.tokenizer
+    original_BT = batch.ids_BT.clone()
+    original_BT[batch.rows_M, batch.columns_M] = batch.targets_M
+    text = store.train.ids.astype(np.int64)
+    for row, length in enumerate(batch.lengths_B.tolist()):
+        ids = original_BT[row, :length].numpy()
+        assert ids[0] == tokenizer.cls_id
+        first_sep, last_sep = np.flatnonzero(ids == tokenizer.sep_id)
+        assert last_sep == length - 1
+        for segment in (ids[1:first_sep], ids[first_sep + 1 : last_sep]):
+            windows = np.lib.stride_tricks.sliding_window_view(text, len(segment))
+            assert (windows == segment).all(axis=1).any()
+        assert batch.segments_BT[row].tolist() == [0] * (first_sep + 1) + [1] * (length - first_sep - 1) + [
+            0
+        ] * (batch.ids_BT.shape[1] - length)
+        assert (batch.ids_BT[row, length:] == tokenizer.pad_id).all()
+
+
+def test_micro_batches_hold_the_same_rows_with_less_padding(store: OpenStore) -> None:
+    batch = stream_of(store, short_pair_probability=0.5)[0]
+    parts = batch.split(8)
+    assert [part.num_rows for part in parts] == [8, 8, 8, 8]
+    assert sum(part.num_tokens for part in parts) == batch.num_tokens
+    assert sum(part.num_masked for part in parts) == batch.num_masked
+    assert sum(part.ids_BT.numel() for part in parts) < batch.ids_BT.numel()
+    for part in parts:
+        masked = part.ids_BT.flatten()[part.masked_M]
+        assert torch.equal(masked, part.ids_BT[part.rows_M, part.columns_M])
+        assert part.ids_BT.shape[1] == part.lengths_B.max()
+
+
+def test_shown_pairs_mark_masks_and_labels(store: OpenStore) -> None:
+    batch = stream_of(store)[0]
+    shown = list(show_pairs(batch, store.tokenizer, 3, colour=False))
+    assert len(shown) == 3
+    for pair in shown:
+        assert pair.label in ("IsNext", "NotNext")
+        assert pair.text.startswith("[CLS]")
+        assert "[MASK]<" in pair.text
+
+
+def test_one_document_alone_is_an_error_that_says_what_to_do(store: OpenStore) -> None:
+    lonely = make_store([[5, 5, 5]])
+    with pytest.raises(UserError, match=r"at least two documents.*set.*data.objective: mlm"):
+        BatchStream(lonely, store.tokenizer, DataConfig(), 0, 8)
+    assert BatchStream(lonely, store.tokenizer, DataConfig(objective="mlm"), 0, 8)[0].labels_B is None
+
+
+def test_one_sentence_a_document_is_an_error_that_says_what_to_do(store: OpenStore) -> None:
+    with pytest.raises(UserError, match=r"every document of the corpus is one sentence.*data.objective: mlm"):
+        BatchStream(make_store([[5], [6], [7]]), store.tokenizer, DataConfig(), 0, 8)
+
+
+def test_an_empty_side_is_an_error(store: OpenStore) -> None:
+    empty = make_store([])
+    with pytest.raises(UserError, match="no tokens on this side"):
+        BatchStream(empty, store.tokenizer, DataConfig(), 0, 8)
+
+
+def test_reuse_of_few_true_pairs_is_reported(store: OpenStore) -> None:
+    posts = make_store([[20]] * 500 + [[20, 20]] * 2)
+    lines = BatchStream(posts, store.tokenizer, DataConfig(), 0, 8).reuse_lines(100)
+    assert any("2 places give a true pair, each used about 2e+02 times" in line for line in lines)
+    assert any(line.startswith("warning: few places give a true pair") for line in lines)
