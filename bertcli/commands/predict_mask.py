@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 def predict_mask(
     model: Annotated[
         Path,
-        typer.Argument(help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder."),
+        typer.Argument(
+            metavar="MODEL",
+            help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder.",
+        ),
     ],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Text with [MASK] in it; - reads a pipe.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe.")
     ] = None,
     top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
     input_: Annotated[

@@ -12,9 +12,12 @@ import typer
 def predict_next(
     model: Annotated[
         Path,
-        typer.Argument(help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder."),
+        typer.Argument(
+            metavar="MODEL",
+            help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder.",
+        ),
     ],
-    texts: Annotated[list[str] | None, typer.Argument(metavar="[A B]", help="The two texts.")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="A B", help="The two texts.")] = None,
     input_: Annotated[
         Path | None, typer.Option("--input", help="A file with a pair a line: A, a tab, B. - reads a pipe.")
     ] = None,

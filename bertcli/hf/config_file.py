@@ -64,6 +64,8 @@ def read_architecture(path: Path) -> Architecture:
         values[ours] = _positive_int(config, theirs, problems)
     for ours, theirs in _RATES.items():
         values[ours] = _rate(config, theirs, problems)
+    if values["init_std"] == 0:
+        problems.append("initializer_range: 0 would start every weight of a new head alike")
     if values["hidden"] % values["heads"]:
         problems.append(
             f"num_attention_heads: {values['heads']} does not divide hidden_size {values['hidden']}"

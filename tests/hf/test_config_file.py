@@ -61,6 +61,7 @@ def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
         ({"vocab_size": "many"}, "vocab_size: 'many' is not a whole number above 0"),
         ({"num_attention_heads": 4}, "num_attention_heads: 4 does not divide hidden_size 15"),
         ({"hidden_dropout_prob": 1.5}, "hidden_dropout_prob: 1.5 is not a number from 0 to below 1"),
+        ({"initializer_range": 0}, "initializer_range: 0 would start every weight of a new head alike"),
         ({"layer_norm_eps": math.nan}, "layer_norm_eps: nan is not a number from 0 to below 1"),
     ],
 )
