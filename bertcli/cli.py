@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from importlib.metadata import version
+from typing import Annotated
 
 import click
 import typer
@@ -40,18 +40,25 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(cls=LazyGroup, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(version("bertcli"))
+        raise typer.Exit
+
+
 @app.callback()
 def root(
-    show_version: bool = typer.Option(False, "--version", is_eager=True, help="Print the version and exit."),
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
 ) -> None:
     """From raw text to your own BERT and on to predictions.
 
     bertcli pretrain configs/quickstart.yaml, then
     bertcli predict-mask runs/quickstart "The [MASK] was dark."
     """
-    if show_version:
-        print(version("bertcli"))
-        raise typer.Exit
 
 
 def main() -> None:

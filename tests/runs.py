@@ -24,12 +24,12 @@ def write_corpus(path: Path, documents: int = 40, paragraphs: int = 12) -> Path:
     return path
 
 
-def small_config(corpus: Path, output_dir: Path, **sections: dict[str, Any]) -> dict[str, Any]:
+def small_config(text: Path, output_dir: Path, **sections: dict[str, Any]) -> dict[str, Any]:
     """A config of a run of seconds; `sections` override its keys."""
     config: dict[str, Any] = {
         "output_dir": str(output_dir),
         "seed": 7,
-        "corpus": {"files": [str(corpus)], "heldout_fraction": 0.2, "store": str(corpus.parent / "store")},
+        "corpus": {"files": [str(text)], "heldout_fraction": 0.2, "store": str(text.parent / "store")},
         "tokenizer": {"vocab_size": 400},
         "data": {"max_length": 32},
         "model": {"layers": 2, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 32},

@@ -38,5 +38,7 @@ def load_optimizer_tensors(
     for name, parameter in model.named_parameters():
         prefix = f"{name}/"
         state = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-        if state:  # `step` stays on the CPU or goes with its parameter, as the fused form wants it
-            optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in state.items()}
+        if state:  # none for a parameter that no step has touched yet
+            optimizer.state[parameter] = {
+                key: value.to(parameter.device, copy=True) for key, value in state.items()
+            }

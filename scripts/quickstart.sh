@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# From nothing to a BERT of your own: install, pretrain on the bundled classics, fill a few masks.
+source "$(dirname "$0")/environment.sh"
+
+bertcli pretrain configs/quickstart.yaml --overwrite
+
+bertcli predict-mask runs/quickstart --top-k 10 --input configs/quickstart-sentences.txt

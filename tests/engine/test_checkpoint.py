@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertcli.engine import checkpoint as module
+from bertcli.engine.checkpoint import (
+    RunState,
+    find_damage,
+    list_checkpoints,
+    load_state,
+    newest_checkpoint,
+    save_checkpoint,
+)
+from bertcli.engine.optimizer import build_optimizer
+from bertcli.errors import UserError
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import BertForPreTraining
+
+
+@pytest.fixture
+def model() -> BertForPreTraining:
+    return BertForPreTraining(Architecture(50, 16, 1, 2, 32, 16))
+
+
+def save(folder: Path, model: BertForPreTraining, step: int, keep_last: int = 3) -> Path:
+    def save_model(path: Path) -> None:
+        path.mkdir()
+        (path / "weights").write_bytes(bytes(100) + step.to_bytes(4, "little"))
+
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    state = RunState(step=step, tokens=10 * step)
+    return save_checkpoint(folder, state, model, optimizer, save_model, keep_last)
+
+
+def test_the_newest_few_are_kept(tmp_path: Path, model: BertForPreTraining) -> None:
+    for step in (5, 10, 100, 15):
+        save(tmp_path, model, step, keep_last=2)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-00000100", "step-00000015"]
+    assert {path.name for path in tmp_path.iterdir()} == {"step-00000100", "step-00000015"}
+    newest = newest_checkpoint(tmp_path, report=pytest.fail)
+    assert newest is not None
+    assert load_state(newest) == RunState(step=100, tokens=1000)
+
+
+@pytest.mark.parametrize("name", ["model/weights", "optimizer.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "truncate", "remove"])
+def test_any_damage_is_recognised_named_and_passed_over(
+    tmp_path: Path, model: BertForPreTraining, name: str, damage: str
+) -> None:
+    good, bad = save(tmp_path, model, 5), save(tmp_path, model, 10)
+    path = bad / name
+    content = path.read_bytes()
+    if damage == "flip":
+        position = content.index(b'"state.json"') + 3 if name == "manifest.json" else len(content) // 2
+        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+    elif damage == "truncate":
+        path.write_bytes(content[:-9])
+    else:
+        path.unlink()
+
+    assert find_damage(good) is None
+    said: list[str] = []
+    assert newest_checkpoint(tmp_path, said.append) == good
+    assert len(said) == 1
+    assert str(bad) in said[0]
+    assert f"is damaged ({name}" in said[0] or f"the content of {name}" in said[0] or name == "manifest.json"
+
+
+def test_a_full_disk_leaves_earlier_checkpoints_whole(
+    tmp_path: Path, model: BertForPreTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = save(tmp_path, model, 5)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "save_file", full)
+    with pytest.raises(UserError, match=r"no space left on device; what was saved before is whole"):
+        save(tmp_path, model, 10)
+    assert [path.name for path in tmp_path.iterdir()] == [good.name]
+    assert find_damage(good) is None
+
+
+def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path: Path, model: BertForPreTraining) -> None:
+    (tmp_path / ".step-00000009.partial").mkdir()
+    assert newest_checkpoint(tmp_path, report=pytest.fail) is None
+    save(tmp_path, model, 9)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000009"]
+
+
+def test_tensors_survive_the_disk(tmp_path: Path, model: BertForPreTraining) -> None:
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    path = save_checkpoint(tmp_path, RunState(step=1), model, optimizer, lambda path: path.mkdir(), 1)
+    copy = build_optimizer(model, (0.9, 0.999), 0.01)
+    module.load_optimizer(path, model, copy)
+    for parameter in model.parameters():
+        for key, value in optimizer.state[parameter].items():
+            assert torch.equal(copy.state[parameter][key], value)

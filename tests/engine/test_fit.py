@@ -1,0 +1,100 @@
+"""What is done with the reports of a run: rows, warnings, evaluations, the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertcli.engine.checkpoint import RunState
+from bertcli.engine.evaluate import Scores
+from bertcli.engine.fit import FitSettings, fit
+from bertcli.engine.health import References
+from bertcli.engine.loop import StepReport
+from bertcli.engine.metrics_log import MetricsLog
+from bertcli.engine.progress import Progress
+from bertcli.errors import UserError
+from tests.runs import read_rows
+
+REFERENCES = References(first_mlm_loss=6.0, unigram_entropy=5.0, with_nsp=True)
+
+
+def report(step: int, mlm: float = 6.0, skipped: bool = False) -> StepReport:
+    return StepReport(step, {"mlm": mlm, "nsp": 0.7}, {"mlm": 0.1, "nsp": 0.5}, 1e-3, 2.0, 100, skipped)
+
+
+def run(tmp_path: Path, reports: list[StepReport], heldout_mlm: float = 4.0, state: RunState | None = None):
+    saved: list[int] = []
+    log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=False)
+
+    def save(state: RunState) -> Path:
+        saved.append(state.step)
+        return tmp_path
+
+    settings = FitSettings(steps=10, log_every=5, evaluate_every=4, save_every=5, max_bad_steps=3)
+    scores = Scores({"mlm": heldout_mlm, "nsp": 0.6}, {"mlm": 0.2, "nsp": 0.6}, 1000)
+    progress = Progress(0, 10, 5)
+    state = state or RunState()
+    try:
+        end, _ = fit(iter(reports), state, settings, REFERENCES, lambda: scores, save, log, progress)
+    finally:
+        progress.close()
+        log.close()
+    return end, saved
+
+
+def test_rows_saves_and_evaluations_come_at_their_steps(tmp_path: Path) -> None:
+    end, saved = run(tmp_path, [report(step) for step in range(1, 11)])
+    rows = read_rows(tmp_path / "metrics.jsonl")
+    assert [row["step"] for row in rows if row["split"] == "train"] == [1, 5, 10]
+    assert [row["step"] for row in rows if row["split"] == "heldout"] == [4, 8, 10]
+    assert saved == [5, 10]
+    assert (end.step, end.tokens, end.skipped_steps) == (10, 1000, 0)
+    assert rows[0].keys() == {
+        *("step", "split", "loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy"),
+        *("learning_rate", "grad_norm", "tokens", "tokens_per_second", "seconds", "skipped_steps"),
+    }
+    assert rows[0]["loss"] == pytest.approx(6.7)
+
+
+def test_skipped_steps_are_named_and_too_many_in_a_row_stop_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = [report(1)] + [report(step, float("nan"), skipped=True) for step in range(2, 11)]
+    with pytest.raises(UserError, match="3 steps in a row gave a non-finite loss or gradient"):
+        run(tmp_path, reports)
+    said = capsys.readouterr().err
+    assert "step 2 was skipped, its weights untouched: mlm loss nan, nsp loss 0.7, gradient norm 2.0" in said
+    assert "(3 in a row, 3 in all)" in said
+
+
+def test_bad_steps_are_counted_across_a_resume(tmp_path: Path) -> None:
+    before = RunState(step=4, skipped_steps=2, bad_steps_in_row=2)
+    with pytest.raises(UserError, match="the last one step 5"):
+        run(tmp_path, [report(5, float("inf"), skipped=True)], state=before)
+
+
+def test_a_good_step_between_forgives(tmp_path: Path) -> None:
+    bad = {2, 3, 5, 6, 8, 9}
+    end, _ = run(tmp_path, [report(step, skipped=step in bad) for step in range(1, 11)])
+    assert (end.skipped_steps, end.bad_steps_in_row) == (6, 0)
+
+
+def test_a_strange_first_loss_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, [report(1, mlm=9.0)])
+    assert "the first mlm loss is 9.000, expected 6.000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("heldout", "warns"), [(5.05, True), (4.5, False)])
+def test_a_plateau_at_the_unigram_entropy_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], heldout: float, warns: bool
+) -> None:
+    run(tmp_path, [report(step) for step in range(1, 5)], heldout_mlm=heldout)
+    assert ("only word frequencies were learnt" in capsys.readouterr().err) == warns
+
+
+def test_reference_lines_give_the_numbers() -> None:
+    lines = "\n".join(REFERENCES.lines())
+    assert "expected first loss: mlm 6.000 + nsp 0.693" in lines
+    assert "unigram entropy of the corpus: 5.000" in lines
+    assert "nsp by chance: loss 0.693, accuracy 50%; label 0 is IsNext" in lines

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bertcli.engine.hardware import (
+    auto_micro_batch_size,
+    resolve_device,
+    resolve_precision,
+    resolve_workers,
+)
+from bertcli.errors import UserError
+from bertcli.model.architecture import Architecture
+
+CPU = torch.device("cpu")
+LARGE = Architecture(30522, 1024, 24, 16, 4096, 512)
+
+
+@pytest.mark.parametrize(("name", "message"), [("gpu", "unknown"), ("meta", "not supported")])
+def test_a_device_that_is_none_is_an_error(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=f"device: '{name}' is {message}; give auto, cpu, cuda or cuda:N"):
+        resolve_device(name)
+
+
+def test_a_device_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(UserError, match=r"device: 'cuda:99' was asked for, and this machine has"):
+        resolve_device("cuda:99")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "precision"),
+    [({}, "fp32"), ({"amx_bf16": True}, "bf16"), ({"avx512_bf16": True}, "bf16"), ({"avx2": True}, "fp32")],
+)
+def test_auto_precision_is_bf16_where_a_cpu_multiplies_it(
+    monkeypatch: pytest.MonkeyPatch, capabilities: dict, precision: str
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert resolve_precision("auto", CPU) == precision
+    assert resolve_precision("bf16", CPU) == "bf16"
+
+
+def test_a_cpu_gets_no_loader_processes_unless_asked() -> None:
+    assert resolve_workers("auto", CPU) == 0
+    assert resolve_workers(2, CPU) == 2
+
+
+def test_an_automatic_micro_batch_fits_batch_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Architecture(1000, 64, 2, 1, 256, 128)
+    assert auto_micro_batch_size(small, 8, 128, CPU) == 8
+    assert auto_micro_batch_size(small, 10_000, 128, CPU) == 128  # more gains no speed
+    monkeypatch.setattr("os.sysconf", lambda name: 4096 if name == "SC_PAGE_SIZE" else 2**20)  # 4 GiB free
+    assert 1 <= auto_micro_batch_size(LARGE, 256, 512, CPU) <= 4
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_auto_takes_the_gpu() -> None:
+    device = resolve_device("auto")
+    assert device.type == "cuda"
+    assert auto_micro_batch_size(LARGE, 4096, 512, device) > 8

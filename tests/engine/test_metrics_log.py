@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertcli.engine.metrics_log import MetricsLog, cut_back, read_metrics
+
+
+def row(step: int, split: str = "train") -> dict:
+    return {"step": step, "split": split, "loss": 1.0 / step}
+
+
+def test_rows_come_back_as_written(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=False)
+    log.write(row(3))
+    log.write({"step": 4, "split": "train", "loss": float("nan")})
+    log.close()
+    rows = read_metrics(tmp_path / "metrics.jsonl")
+    assert rows == [row(3), {"step": 4, "split": "train", "loss": None}]  # JSON knows no NaN
+
+
+def test_cutting_back_drops_later_rows_and_a_torn_last_one(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    rows = [row(1), row(2), row(2, "heldout"), row(3)]
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows) + '{"step": 4, "sp')
+    cut_back(path, 2)
+    assert read_metrics(path) == rows[:3]
+
+
+def test_cutting_back_nothing_is_no_error(tmp_path: Path) -> None:
+    cut_back(tmp_path / "metrics.jsonl", 5)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_gets_every_number(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=True)
+    log.write(row(4))
+    log.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    assert [(e.step, e.value) for e in events.Scalars("train/loss")] == [(4, 0.25)]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from bertcli.cli import COMMANDS
+from tests.runs import run_cli
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_help_imports_no_torch(command: tuple[str, ...]) -> None:
+    program = (
+        "import sys\n"
+        f"sys.argv = ['bertcli', *{command!r}, '--help']\n"
+        "from bertcli.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as stop:\n    assert not stop.code\n"
+        "heavy = {'torch', 'transformers', 'tokenizers', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    if command:
+        assert re.search(rf"Example: bertcli {command[0]}|Usage: bertcli tokenizer", result.stdout)
+
+
+def test_every_command_is_listed() -> None:
+    listed = run_cli("--help").stdout
+    assert all(name in listed for name in COMMANDS)
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", run_cli("--version").stdout)
+
+
+def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> None:
+    result = run_cli("pretrain", "nowhere.yaml")
+    assert result.returncode == 2
+    assert result.stderr == "error: nowhere.yaml: no such config file\n"
+    assert result.stdout == ""

@@ -1,0 +1,74 @@
+"""Imports flow one way: a file may import only from its own layer and those above it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import bertcli
+
+PACKAGE = Path(bertcli.__file__).parent
+LAYERS: dict[str, set[str]] = {
+    "errors": set(),
+    "samples": set(),
+    "config": {"errors"},
+    "text": {"errors", "config", "samples"},
+    "data": {"errors", "config", "text"},
+    "model": {"errors", "config"},
+    "tasks": {"errors", "config", "text", "data", "model"},
+    "hf": {"errors", "config", "text", "model"},
+    "inference": {"errors", "config", "text", "model", "hf"},
+    "engine": {"errors", "config", "text", "data", "model", "tasks", "hf"},
+    "commands": {"errors", "config", "text", "data", "model", "tasks", "hf", "inference", "engine"},
+    "cli": {"errors"},
+    "__main__": {"cli"},
+    "__init__": set(),
+}
+"""Layer -> the layers it may import from, besides itself."""
+NO_TORCH = ("errors", "samples", "config", "text", "cli")
+
+
+def imported_modules(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names.add(node.module or "")
+    return names
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def test_imports_flow_one_way() -> None:
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        layer = layer_of(path)
+        for name in imported_modules(path):
+            parts = name.split(".")
+            if parts[0] == "bertcli" and len(parts) > 1 and parts[1] not in LAYERS[layer] | {layer}:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
+    assert wrong == []
+
+
+def test_text_and_config_know_nothing_of_torch() -> None:
+    wrong = [
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if layer_of(path) in NO_TORCH and any(name.split(".")[0] == "torch" for name in imported_modules(path))
+    ]
+    assert wrong == []
+
+
+def test_only_tests_know_transformers() -> None:
+    users = [path for path in PACKAGE.rglob("*.py") if "transformers" in imported_modules(path)]
+    assert users == []
+
+
+def test_no_file_is_longer_than_300_lines() -> None:
+    long = [path for path in PACKAGE.rglob("*.py") if len(path.read_text().splitlines()) > 300]
+    assert long == []
