@@ -56,7 +56,7 @@ def read_lines(path: Path, encoding: str, progress: Progress = silent) -> Iterat
 
 def _decode(path: Path, encoding: str, progress: Progress) -> Iterator[str]:
     try:
-        b"".decode(encoding)  # raises LookupError for codecs that are no text encoding, too
+        "a".encode(encoding)  # raises LookupError for codecs that are no text encoding, too
         decoder = codecs.getincrementaldecoder(encoding)()
     except LookupError:
         raise UserError(

@@ -1,0 +1,313 @@
+"""Building a store: the same bytes however it is done; no new file moves a document between the sides."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import itertools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.data import chunks, store_writer
+from bertcli.data.build import prepare_store
+from bertcli.data.side_files import SideFiles
+from bertcli.data.store import TokenStore
+from bertcli.errors import UserError
+from bertcli.samples import SAMPLES
+
+
+def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus: Any) -> PretrainConfig:
+    options = {"files": [str(folder / "corpus")], "heldout_fraction": 0.2} | corpus
+    return PretrainConfig(
+        output_dir=str(folder / "run"),
+        corpus=CorpusConfig(**options),
+        tokenizer=tokenizer or TokenizerConfig(vocab_size=500),
+    )
+
+
+def silent(_: str) -> None:
+    pass
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Thirty short chapters of the classics in three files, one of them compressed."""
+    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
+        chapters = [c[:2000].rpartition("\n")[0] for c in file.read().split("\n\n")[::6] if len(c) > 2000]
+    (tmp_path / "corpus").mkdir()
+    for number, name in enumerate(("a.txt", "b.txt.gz", "c.txt")):
+        data = "\n\n".join(chapters[number::3]).encode()
+        path = tmp_path / "corpus" / name
+        path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def texts(side: TokenStore) -> set[bytes]:
+    """Each document's ids."""
+    bounds = side.sentences[side.documents].astype(int)
+    return {side.ids[a:b].tobytes() for a, b in itertools.pairwise(bounds)}
+
+
+def test_the_store_is_the_same_however_it_is_built(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    config = make_config(folder)
+    built = {}
+    for name, processes, chunk_bytes, spool_bytes in (
+        ("in this process", 0, 1 << 18, 1 << 20),
+        ("small chunks, long documents on the disk", 0, 700, 100),
+        ("two processes", 2, 3000, 1 << 20),
+    ):
+        monkeypatch.setattr(chunks, "CHUNK_BYTES", chunk_bytes)
+        monkeypatch.setattr(store_writer, "SPOOL_BYTES", spool_bytes)
+        store = prepare_store(config, silent, processes=processes)
+        built[name] = contents(store.folder)
+        shutil.rmtree(store.folder)
+    first, *others = built.values()
+    assert len(first) == 1 + 3 + 8
+    assert all(other == first for other in others)
+
+
+def test_nothing_but_the_store_is_left(folder: Path):
+    prepare_store(make_config(folder), silent)
+    assert [path.name for path in (folder / "run").iterdir()] == ["store"]
+
+
+def test_sides_share_no_document_and_together_hold_all(folder: Path):
+    store = prepare_store(make_config(folder), silent)
+    train, heldout = texts(store.train), texts(store.heldout)
+    assert not train & heldout
+    assert len(train) == store.train.num_documents > 2 * store.heldout.num_documents
+    assert len(train) + len(heldout) == store.manifest.train.documents + store.manifest.heldout.documents
+
+
+def test_a_new_file_moves_no_document_between_the_sides(folder: Path):
+    before = prepare_store(make_config(folder), silent)
+    sides = texts(before.train), texts(before.heldout)
+    new = TokenizerConfig(path=str(before.folder / "tokenizer"))
+    (folder / "corpus" / "aa.txt").write_text("A new file. Of two sentences.\n\nAnother document.\n")
+    after = prepare_store(make_config(folder, new, store=str(folder / "other")), silent)
+    assert sides[0] <= texts(after.train)
+    assert sides[1] <= texts(after.heldout)
+
+
+def test_the_same_text_in_another_wrapping_is_the_same_store(folder: Path):
+    tokenizer = TokenizerConfig(path=str(prepare_store(make_config(folder), silent).folder / "tokenizer"))
+    lines = b"".join(
+        (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()) + b"\n\n"
+        for path in sorted((folder / "corpus").iterdir())
+    )
+    (folder / "whole.txt").write_bytes(b"\xef\xbb\xbf" + lines.replace(b"\n", b"\r\n"))
+    whole = prepare_store(
+        make_config(folder, tokenizer, files=[str(folder / "whole.txt")], store=str(folder / "other")), silent
+    )
+    arrays = {k: v for k, v in contents(folder / "run" / "store").items() if k.endswith(".bin")}
+    assert {k: v for k, v in contents(whole.folder).items() if k.endswith(".bin")} == arrays
+
+
+def test_a_store_that_stands_is_opened(folder: Path):
+    lines: list[str] = []
+    config = make_config(folder)
+    first = prepare_store(config, lines.append)
+    assert "training a vocabulary of 500 entries on all of the text" in lines
+    lines.clear()
+    again = prepare_store(config, lines.append)
+    assert lines == []
+    assert again.manifest == first.manifest
+    shutil.rmtree(folder / "corpus")
+    assert prepare_store(config, lines.append).manifest == first.manifest  # a corpus that is gone is no error
+
+
+def test_a_touched_file_is_no_change(folder: Path):
+    config = make_config(folder)
+    prepare_store(config, silent)
+    os.utime(folder / "corpus" / "a.txt")
+    prepare_store(config, silent)
+
+
+def append(path: Path) -> None:
+    path.write_text(path.read_text() + "More.\n")
+
+
+def replace_a_letter(path: Path) -> None:
+    path.write_text(path.read_text().replace("e", "o", 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (append, r"a.txt: the file changed, from .* bytes to "),
+        (replace_a_letter, r"a.txt: the file changed; its size is the same"),
+        (lambda path: append_new(path), r"d.txt: this file was not there"),
+    ],
+)
+def test_a_corpus_that_changed_is_an_error_until_overwritten(
+    folder: Path, change: Callable[[Path], None], message: str
+):
+    config = make_config(folder)
+    before = prepare_store(config, silent).manifest
+    change(folder / "corpus" / "a.txt")
+    with pytest.raises(UserError, match=message) as error:
+        prepare_store(config, silent)
+    assert "prepare CONFIG --overwrite, or name another folder in corpus.store" in str(error.value)
+    assert prepare_store(config, silent, overwrite=True).manifest != before
+    assert [path.name for path in (folder / "run").iterdir()] == ["store"]
+
+
+def append_new(path: Path) -> None:
+    (path.parent / "d.txt").write_text("A new file.\n")
+
+
+def test_other_options_are_listed(folder: Path):
+    prepare_store(make_config(folder), silent)
+    other = make_config(folder, TokenizerConfig(vocab_size=600), language="de")
+    with pytest.raises(UserError, match="built from something else") as error:
+        prepare_store(other, silent)
+    assert "corpus.language: 'en' in the store, 'de' in the config" in str(error.value)
+    assert "tokenizer.vocab_size: 500 in the store, 600 in the config" in str(error.value)
+
+
+def test_another_tokenizer_under_the_same_name_is_an_error(folder: Path):
+    trained = prepare_store(make_config(folder), silent).tokenizer
+    trained.save(folder / "tokenizer")
+    config = make_config(folder, TokenizerConfig(path=str(folder / "tokenizer")), store=str(folder / "other"))
+    assert prepare_store(config, silent).tokenizer.hash == trained.hash
+    path = folder / "tokenizer" / "tokenizer.json"
+    path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))
+    with pytest.raises(UserError, match="tokenizer: the tokenizer changed since"):
+        prepare_store(config, silent)
+
+
+def test_an_initial_model_brings_its_tokenizer(folder: Path):
+    trained = prepare_store(make_config(folder), silent).tokenizer
+    trained.save(folder / "model")
+    config = make_config(folder, store=str(folder / "other"))
+    config = config.model_copy(
+        update={"model": config.model.model_copy(update={"init_from": str(folder / "model")})}
+    )
+    assert prepare_store(config, silent).tokenizer.hash == trained.hash
+
+
+def test_a_short_text_is_said_to_give_fewer_entries(folder: Path):
+    lines: list[str] = []
+    prepare_store(make_config(folder, TokenizerConfig(vocab_size=50_000)), lines.append)
+    assert any("note: the text is too short for 50,000 entries: it gives " in line for line in lines)
+
+
+def test_too_few_heldout_documents_name_a_fraction_that_works(folder: Path):
+    with pytest.raises(
+        UserError, match=r"holds out [01]; evaluation needs two or more. Raise it to "
+    ) as error:
+        prepare_store(make_config(folder, heldout_fraction=0.0001), silent)
+    assert not (folder / "run" / "store").exists()
+    fraction = float(str(error.value).partition("Raise it to ")[2].split(",")[0])
+    assert prepare_store(make_config(folder, heldout_fraction=fraction), silent).heldout.num_documents == 2
+
+
+def test_one_document_cannot_be_held_out(folder: Path):
+    (folder / "one.txt").write_text("One document. That is all there is.\n" * 20)
+    with pytest.raises(UserError, match=r"of 1 document holds out .* corpus.document says .* set it to 0"):
+        prepare_store(make_config(folder, files=[str(folder / "one.txt")]), silent)
+
+
+def test_all_documents_held_out_is_an_error(folder: Path):
+    (folder / "few.txt").write_text("\n\n".join(f"Document {i} of three. The end.\n" for i in range(3)))
+    with pytest.raises(UserError, match=r"0.999999 holds out all of 3 documents; lower it"):
+        prepare_store(make_config(folder, files=[str(folder / "few.txt")], heldout_fraction=0.999999), silent)
+
+
+def test_a_corpus_without_text_is_an_error(folder: Path):
+    tokenizer = TokenizerConfig(path=str(prepare_store(make_config(folder), silent).folder / "tokenizer"))
+    empty = folder / "empty"
+    empty.mkdir()
+    (empty / "a.txt").write_text("\n \n")
+    listed = make_config(folder, tokenizer, files=[str(empty / "a.txt")], store=str(folder / "x"))
+    with pytest.raises(UserError, match=r"a.txt: the file holds no text"):
+        prepare_store(listed, silent)
+    found = make_config(folder, tokenizer, files=[str(empty)], store=str(folder / "x"))
+    with pytest.raises(UserError, match="the corpus holds no text"):
+        prepare_store(found, silent)
+    with pytest.raises(UserError, match="there is no text to train a vocabulary on"):
+        prepare_store(make_config(folder, files=[str(empty)], store=str(folder / "x")), silent)
+
+
+def test_a_folder_with_something_else_is_left_alone(folder: Path):
+    (folder / "mine").mkdir()
+    (folder / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(
+        UserError, match=r"mine: a folder with something else in it; name another in corpus.store"
+    ):
+        prepare_store(make_config(folder, store=str(folder / "mine")), silent, overwrite=True)
+    assert (folder / "mine" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_place_that_cannot_be_written_is_an_error(folder: Path):
+    (folder / "file").write_text("")
+    with pytest.raises(
+        UserError, match=r"store: the token store cannot be written: not a directory; name a folder"
+    ):
+        prepare_store(make_config(folder, store=str(folder / "file" / "store")), silent)
+
+
+def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    config = make_config(folder)
+    expected = contents(prepare_store(config, silent).folder)
+    shutil.rmtree(folder / "run" / "store")
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    write, room = SideFiles._write, 20_000
+
+    def write_while_there_is_room(self: SideFiles, name: str, array: np.ndarray) -> None:
+        nonlocal room
+        room -= array.nbytes
+        if room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, name, array)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SideFiles, "_write", write_while_there_is_room)
+        with pytest.raises(
+            UserError, match=r"no space left on device while building .* it goes on from here"
+        ):
+            prepare_store(config, silent, journal_seconds=0)
+    lines: list[str] = []
+    assert contents(prepare_store(config, lines.append).folder) == expected
+    assert lines == [f"going on with the interrupted build in {folder / 'run' / 'store.partial'}"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 100)
+    encode = __import__("bertcli.data.build", fromlist=["encode_here"]).encode_here
+
+    def encode_and_append(*arguments: Any) -> Any:
+        for pair in encode(*arguments):
+            with open(folder / "corpus" / "a.txt", "a") as file:
+                file.write("more\n")
+            yield pair
+
+    monkeypatch.setattr("bertcli.data.build.encode_here", encode_and_append)
+    with pytest.raises(UserError, match=r"a.txt: the file changed while it was read; run the command again"):
+        prepare_store(make_config(folder), silent)
+
+
+def test_two_builds_at_once_do_not_mix(folder: Path):
+    config = make_config(folder)
+    errors: list[str] = []
+
+    def build_the_same(_: str) -> None:
+        with pytest.raises(UserError) as error:
+            prepare_store(config, silent)
+        errors.append(str(error.value))
+
+    prepare_store(config, build_the_same)
+    assert "another process is building this store now" in errors[0]

@@ -1,0 +1,68 @@
+"""Names in a config -> files: every way to name them, their order, and what is said when there are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertcli.errors import UserError
+from bertcli.text.sources import find_present, find_sources
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.txt", "a.txt", "deep/er/c.txt", ".hidden.txt", ".git/d.txt"):
+        path = tmp_path / "texts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("some text\n")
+    return tmp_path / "texts"
+
+
+def names(sources: list) -> list[str]:
+    return [source.path.name for source in sources]
+
+
+def test_a_folder_is_read_to_its_depths_sorted_without_hidden_files(folder: Path):
+    assert names(find_sources([str(folder)])) == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_a_glob_is_sorted_and_takes_folders(folder: Path):
+    assert names(find_sources([str(folder / "*.txt")])) == ["a.txt", "b.txt"]
+    assert names(find_sources([str(folder / "**" / "*.txt")])) == ["a.txt", "b.txt", "c.txt"]
+    assert names(find_sources([str(folder / "de*")])) == ["c.txt"]
+
+
+def test_a_file_named_twice_is_read_once_in_the_order_given(folder: Path):
+    assert names(find_sources([str(folder / "b.txt"), str(folder)])) == ["b.txt", "a.txt", "c.txt"]
+
+
+def test_only_a_file_named_itself_is_listed(folder: Path):
+    assert [s.listed for s in find_sources([str(folder / "b.txt"), str(folder)])] == [True, False, False]
+
+
+def test_a_bundled_sample_has_a_name_that_does_not_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert [s.name for s in find_sources(["classics"])] == ["sample:classics"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "classics").write_text("a file of that name wins\n")
+    assert [s.name for s in find_sources(["classics"])] == [str(tmp_path / "classics")]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("texts/a.tx", r"texts/a.tx: no such file or folder; did you mean texts/a.txt\?"),
+        ("clasics", r"clasics: no such file or folder; did you mean classics\?"),
+        ("gone/zzz.txt", "zzz.txt: no such file or folder; there is no folder gone either; .*classics"),
+        ("texts/*.jsonl", "no file matches this pattern"),
+        ("empty", "the folder holds no files"),
+    ],
+)
+def test_a_name_for_nothing_is_an_error(
+    folder: Path, name: str, message: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(folder.parent)
+    (folder.parent / "empty").mkdir()
+    with pytest.raises(UserError, match=message):
+        find_sources([name])
+    assert find_present([name]) == []

@@ -1,0 +1,120 @@
+"""Files -> lines: compression, line ends, encodings, and every way in which bytes can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertcli.errors import UserError
+from bertcli.text import streams
+from bertcli.text.streams import import_extra, read_lines
+
+
+def write(path: Path, data: bytes) -> Path:
+    if path.suffix == ".gz":
+        data = gzip.compress(data)
+    if path.suffix == ".zst":
+        data = zstandard.ZstdCompressor(write_checksum=True).compress(data)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".gz", ".zst"])
+def test_only_a_newline_ends_a_line(tmp_path: Path, suffix: str):
+    text = "\ufeffone\u2028still one\x0c\x85\r\ntwo\n\nfour, without an end"
+    path = write(tmp_path / f"text{suffix}", text.encode())
+    expected = ["one\u2028still one\x0c\x85\r", "two", "", "four, without an end"]
+    assert list(read_lines(path, "utf-8")) == expected
+
+
+@given(text=st.text(alphabet="aé日🎉\r\n ", max_size=60), block=st.integers(1, 7))
+def test_blocks_of_any_size_give_the_same_lines(
+    tmp_path_factory: pytest.TempPathFactory, text: str, block: int
+):
+    path = write(tmp_path_factory.getbasetemp() / "blocks.txt", text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "BLOCK", block)
+        assert list(read_lines(path, "utf-8")) == text.removesuffix("\n").split("\n") * bool(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "gb18030"])
+def test_other_encodings_are_read_by_name(tmp_path: Path, encoding: str):
+    path = write(tmp_path / "text.txt", "é line\nand ü\n".encode(encoding))
+    assert list(read_lines(path, encoding)) == ["é line", "and ü"]
+
+
+def test_parts_of_a_compressed_file_follow_each_other(tmp_path: Path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))
+    (tmp_path / "a.zst").write_bytes(zstandard.compress(b"one\n") + zstandard.compress(b"two\n"))
+    assert [list(read_lines(tmp_path / name, "utf-8")) for name in ("a.gz", "a.zst")] == [["one", "two"]] * 2
+
+
+def test_progress_adds_up_to_the_size_on_disk(tmp_path: Path):
+    path = write(tmp_path / "text.gz", b"some text\n" * 300_000)
+    seen: list[int] = []
+    for _ in read_lines(path, "utf-8", seen.append):
+        pass
+    assert sum(seen) == path.stat().st_size
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".gz"])
+@pytest.mark.parametrize("offset", [0, 5, (1 << 20) - 1, (1 << 20) + 3])
+def test_wrong_bytes_are_named_by_file_and_offset(tmp_path: Path, suffix: str, offset: int):
+    path = write(tmp_path / f"text{suffix}", b"a" * offset + b"\xe9l\n")
+    message = rf"text{suffix}: byte {offset} \(0xe9\) is not utf-8: .*corpus.encoding"
+    with pytest.raises(UserError, match=message):
+        list(read_lines(path, "utf-8"))
+
+
+def test_a_character_cut_by_the_end_is_wrong_where_it_starts(tmp_path: Path):
+    path = write(tmp_path / "text.txt", "abcé".encode()[:-1])
+    with pytest.raises(UserError, match=r"byte 3 .* unexpected end of data"):
+        list(read_lines(path, "utf-8"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13"])
+def test_an_unknown_encoding_is_an_error(tmp_path: Path, encoding: str):
+    with pytest.raises(UserError, match=f"corpus.encoding: '{encoding}' is no encoding .* cp1252"):
+        list(read_lines(write(tmp_path / "text.txt", b"a"), encoding))
+
+
+def damaged(data: bytes) -> bytes:
+    return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 0xFF]) + data[len(data) // 2 + 1 :]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_unreadable_compression_is_an_error(tmp_path: Path, suffix: str):
+    text = "".join(f"line {i * i}\n" for i in range(20_000)).encode()
+    whole = write(tmp_path / f"whole{suffix}", text).read_bytes()
+    for name, data, message in (
+        ("plain", b"just plain text\n", "not a readable"),
+        ("cut", whole[:-20], "truncated"),
+        ("damaged", damaged(whole), "not a readable"),
+    ):
+        path = tmp_path / f"{name}{suffix}"
+        path.write_bytes(data)
+        with pytest.raises(UserError, match=f"{name}{suffix}: .*{message}"):
+            list(read_lines(path, "utf-8"))
+
+
+def test_a_line_without_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(streams, "LONGEST_LINE", 1000)
+    with pytest.raises(UserError, match="a line of more than 1,000 characters"):
+        list(read_lines(write(tmp_path / "text.txt", b"a" * 2000), "utf-8"))
+
+
+def test_what_cannot_be_opened_is_an_error(tmp_path: Path):
+    with pytest.raises(UserError, match="cannot be read: Is a directory"):
+        list(read_lines(tmp_path, "utf-8"))
+
+
+def test_a_missing_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(UserError, match=r"a.zst is compressed; .* pip install 'bertcli\[zstd\]'"):
+        import_extra("zstandard", "zstd", "a.zst is compressed")

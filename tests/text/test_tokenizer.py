@@ -1,0 +1,190 @@
+"""Loading, saving and using a tokenizer; parity with transformers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tokenizers
+from transformers import AutoTokenizer
+
+from bertcli.errors import UserError
+from bertcli.samples import SAMPLES
+from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.tokenizer_files import Normalization
+from bertcli.text.train_tokenizer import train_tokenizer
+
+PIECES = [
+    *SPECIAL_TOKENS,
+    "the",
+    "cat",
+    "s",
+    "##s",
+    "[",
+    "]",
+    "mask",
+    "é",
+    "É",
+    "e",
+    "E",
+    "##a",
+    ".",
+    "'",
+    "日",
+]
+HARD = "The cats[MASK] [SEP] É é \u2028 日日 don't\u00a0a\x07b \ufffd 🎉 …“quoted” " + "x" * 200
+
+
+@pytest.fixture(scope="module")
+def classics() -> list[str]:
+    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
+        return file.read().split("\n")[:1500:3]
+
+
+@pytest.fixture(scope="module")
+def trained(classics: list[str]) -> Tokenizer:
+    return train_tokenizer(classics, 1200)
+
+
+def small(normalization: Normalization | None = None) -> Tokenizer:
+    return Tokenizer.from_vocabulary(PIECES, normalization or Normalization())
+
+
+def write_vocabulary(path: Path, pieces: list[str] = PIECES) -> Path:
+    path.write_bytes("".join(f"{piece}\n" for piece in pieces).encode())
+    return path
+
+
+def test_the_attributes_say_what_is_in_the_vocabulary():
+    tokenizer = small()
+    assert (tokenizer.vocab_size, tokenizer.special_ids) == (len(PIECES), (0, 1, 2, 3, 4))
+    named = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
+    assert named == tokenizer.special_ids
+    assert [PIECES[i] for i in np.flatnonzero(tokenizer.continuation)] == ["##s", "##a"]
+    assert (tokenizer.continuation.dtype, tokenizer.lowercase, tokenizer.strip_accents) == (
+        np.bool_,
+        True,
+        None,
+    )
+
+
+def test_special_tokens_in_a_text_are_plain_text(trained: Tokenizer):
+    for token in SPECIAL_TOKENS:
+        ids = trained.encode(f"a {token} b")
+        known = set(ids) - {trained.unk_id}
+        assert not known & set(trained.special_ids)
+        assert trained.encode_batch([f"a {token} b"]) == [ids]
+    assert [PIECES[i] for i in small().encode("[MASK]")] == ["[", "mask", "]"]
+
+
+def test_encode_and_encode_batch_agree(trained: Tokenizer, classics: list[str]):
+    texts = [*classics[:100], HARD, ""]
+    assert trained.encode_batch(texts) == [trained.encode(text) for text in texts]
+
+
+def test_decode_is_readable():
+    tokenizer = small()
+    assert tokenizer.decode(tokenizer.encode("The cats.")) == "the cats."
+    assert tokenizer.decode(np.array([2, 6, 8, 4, 3])) == "[CLS] cats [MASK] [SEP]"
+
+
+def test_an_id_outside_the_vocabulary_is_an_error():
+    assert small().token(8) == "##s"
+    for token_id in (-1, len(PIECES)):
+        with pytest.raises(
+            UserError, match=f"token id {token_id} is outside the vocabulary of {len(PIECES)}"
+        ):
+            small().token(token_id)
+
+
+@pytest.mark.parametrize(
+    ("lowercase", "strip_accents", "piece"),
+    [(True, None, "e"), (True, False, "é"), (False, None, "É"), (False, True, "E")],
+)
+def test_a_bare_vocabulary_is_normalised_as_told(
+    tmp_path: Path, lowercase: bool, strip_accents: bool | None, piece: str
+):
+    path = write_vocabulary(tmp_path / "vocab.txt")
+    tokenizer = Tokenizer.load(path, lowercase, strip_accents)
+    assert [PIECES[i] for i in tokenizer.encode("É")] == [piece]
+    tokenizer.save(tmp_path / "saved")
+    (tmp_path / "saved" / "tokenizer.json").unlink()  # what is left: vocab.txt and tokenizer_config.json
+    assert Tokenizer.load(tmp_path / "saved").hash == tokenizer.hash
+
+
+def test_the_hash_tells_tokenizers_apart():
+    assert small().hash == small().hash
+    assert small(Normalization(lowercase=False)).hash != small().hash
+    assert Tokenizer.from_vocabulary([*PIECES, "new"], Normalization()).hash != small().hash
+
+
+def test_a_saved_tokenizer_is_the_same_in_every_form(tmp_path: Path, trained: Tokenizer):
+    trained.save(tmp_path, model_max_length=128)
+    for path in (tmp_path, tmp_path / "tokenizer.json", tmp_path / "vocab.txt"):
+        assert Tokenizer.load(path).hash == trained.hash
+
+
+def test_a_line_separator_may_be_a_piece(tmp_path: Path):
+    pieces = [*PIECES, "a\u2028b", "\x85", "last"]
+    assert Tokenizer.load(write_vocabulary(tmp_path / "vocab.txt", pieces)).token(len(PIECES) + 2) == "last"
+    (tmp_path / "crlf.txt").write_bytes("\r\n".join(PIECES).encode())
+    assert Tokenizer.load(tmp_path / "crlf.txt").hash == small().hash
+
+
+def test_transformers_gives_the_same_ids(tmp_path: Path, trained: Tokenizer, classics: list[str]):
+    trained.save(tmp_path, model_max_length=128)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    assert (theirs.is_fast, theirs.model_max_length, theirs.vocab_size) == (True, 128, trained.vocab_size)
+    hard = HARD.replace("[MASK]", "").replace("[SEP]", "")  # which they take for special tokens
+    lines = [*classics, hard]
+    expected = theirs(lines, add_special_tokens=False, verbose=False)["input_ids"]
+    assert trained.encode_batch(lines) == expected
+    pair = theirs("the cat", "a dog")
+    a, b = trained.encode("the cat"), trained.encode("a dog")
+    assert pair["input_ids"] == [trained.cls_id, *a, trained.sep_id, *b, trained.sep_id]
+    assert pair["token_type_ids"] == [0] * (len(a) + 2) + [1] * (len(b) + 1)
+
+
+def test_a_tokenizer_that_transformers_saved_is_read(tmp_path: Path, trained: Tokenizer):
+    trained.save(tmp_path / "ours")
+    AutoTokenizer.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
+    assert Tokenizer.load(tmp_path / "theirs").encode(HARD) == trained.encode(HARD)
+
+
+def test_a_vocabulary_without_special_tokens_is_an_error(tmp_path: Path):
+    pieces = [piece for piece in PIECES if piece not in ("[MASK]", "[CLS]")]
+    path = write_vocabulary(tmp_path / "vocab.txt", pieces)
+    with pytest.raises(
+        UserError, match=r"vocab.txt: the vocabulary lacks \[CLS\], \[MASK\]; a BERT vocabulary"
+    ):
+        Tokenizer.load(path)
+
+
+def test_what_is_no_bert_tokenizer_is_an_error(tmp_path: Path):
+    tokenizers.Tokenizer(tokenizers.models.BPE()).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(UserError, match=r"tokenizer.json: a BPE tokenizer; BERT's is a WordPiece"):
+        Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match=r"tokenizer.json: not a tokenizer.json of the tokenizers library"):
+        Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"holds neither tokenizer.json nor vocab.txt"):
+        Tokenizer.load(tmp_path)
+    with pytest.raises(UserError, match=r"gone: no such tokenizer; expected a vocab.txt"):
+        Tokenizer.load(tmp_path / "gone")
+
+
+def test_a_damaged_vocabulary_is_an_error(tmp_path: Path):
+    path = write_vocabulary(tmp_path / "vocab.txt", [*PIECES, "cat"])
+    with pytest.raises(UserError, match=f"line {len(PIECES) + 1} repeats the piece 'cat' of line 7"):
+        Tokenizer.load(path)
+    path.write_bytes(b"[PAD]\n\xff\n")
+    with pytest.raises(UserError, match=r"vocab.txt: not UTF-8 at byte 6"):
+        Tokenizer.load(path)
+    write_vocabulary(path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps([1]))
+    with pytest.raises(UserError, match=r"tokenizer_config.json: not a JSON object"):
+        Tokenizer.load(tmp_path)
