@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def compare(vocab: Path, files: list[str]) -> Iterator[tuple[str, list[int], list[int]]]:
-    """(line, our ids, transformers' ids); where our two ways differ among themselves, the wrong one is ours."""
+    """(line, our ids, theirs); where our two ways differ among themselves, ours is the wrong one of them."""
     ours = Tokenizer.load(vocab)
     cache = WordCache(ours)
     theirs = BertTokenizerFast(vocab=str(vocab), do_lower_case=True)
