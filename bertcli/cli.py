@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -20,10 +19,10 @@ COMMANDS = ("pretrain", "predict-mask", "predict-next", "evaluate", "prepare", "
 class LazyGroup(TyperGroup):
     """Imports a command's module when it is called or listed; the modules import torch only when they run."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")

@@ -59,7 +59,8 @@ def test_text_and_config_know_nothing_of_torch() -> None:
     wrong = [
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
-        if layer_of(path) in NO_TORCH and any(name.split(".")[0] == "torch" for name in imported_modules(path))
+        if layer_of(path) in NO_TORCH
+        and any(name.split(".")[0] == "torch" for name in imported_modules(path))
     ]
     assert wrong == []
 

@@ -1,4 +1,4 @@
-"""`bertcli pretrain CONFIG`: raw text -> vocabulary -> token store -> sentence pairs -> MLM + NSP -> a model."""
+"""`bertcli pretrain CONFIG`: raw text -> vocabulary -> store -> sentence pairs -> MLM + NSP -> a model."""
 
 from __future__ import annotations
 

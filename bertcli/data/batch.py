@@ -64,7 +64,7 @@ class Batch:
         return replace(self, **moved)
 
     def split(self, micro_batch_size: int) -> list[Batch]:
-        """Micro-batches of at most so many rows, rows of like length together, each cut to its longest row."""
+        """Micro-batches of at most so many rows, rows of like length together, cut to the longest."""
         if self.num_rows <= micro_batch_size:
             return [self]
         by_length = torch.argsort(self.lengths_B, descending=True, stable=True)

@@ -36,7 +36,7 @@ class Spans:
 
 @dataclass(frozen=True)
 class _Room:
-    """What may be read around a place: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each."""
+    """What may be read: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each."""
 
     a_first: I64
     a_end: I64
@@ -75,7 +75,7 @@ def draw_pairs(
 def draw_spans(
     store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
 ) -> Spans:
-    """One span of running text for each slot (no NSP): a walk over all sentences, each somewhere in its row."""
+    """One span of running text for each slot (no NSP): a walk over all sentences, each somewhere in it."""
     sentence = walk(slots.numbers, store.num_sentences, seed, "mlm")
     first, last = _document_of(store, sentence)
     middle = _token_at(store, sentence)

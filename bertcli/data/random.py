@@ -40,7 +40,7 @@ def draw_bits(key: np.uint64 | U64, counter: U64) -> U64:
 
 def to_unit(bits: U64) -> NDArray[np.float64]:
     """Bits -> uniform numbers in [0, 1), float64 [...], from the upper 53 bits."""
-    return (bits >> np.uint64(11)) * (1.0 / (1 << 53))
+    return (bits >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
 
 def to_below(bits: U64, limit: int | U64) -> NDArray[np.int64]:

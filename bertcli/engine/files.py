@@ -21,8 +21,8 @@ def disk_errors(doing: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise UserError(
-                f"{doing}: {os.strerror(error.errno).lower()}; what was saved before is whole. Free some space "
-                "(checkpoint.keep_last keeps fewer checkpoints) and go on with --resume"
+                f"{doing}: {os.strerror(error.errno).lower()}; what was saved before is whole. Free some "
+                "space (checkpoint.keep_last keeps fewer checkpoints) and go on with --resume"
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
             reason = os.strerror(error.errno).lower()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bertcli.engine.checkpoint import RunState, save_checkpoint
+from bertcli.engine.checkpoint import RunState
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.health import References
 from bertcli.engine.loop import StepReport

@@ -30,7 +30,8 @@ class References:
     def lines(self) -> list[str]:
         lines = []
         if self.first_mlm_loss is not None:
-            lines.append(f"expected first loss: mlm {self.first_mlm_loss:.3f}" + self._nsp(" + nsp {:.3f}"))
+            nsp = f" + nsp {NSP_CHANCE_LOSS:.3f}" if self.with_nsp else ""
+            lines.append(f"expected first loss: mlm {self.first_mlm_loss:.3f}{nsp}")
         lines.append(
             f"unigram entropy of the corpus: {self.unigram_entropy:.3f} (an MLM stuck here has learnt word "
             "frequencies and nothing else)"
@@ -38,9 +39,6 @@ class References:
         if self.with_nsp:
             lines.append(f"nsp by chance: loss {NSP_CHANCE_LOSS:.3f}, accuracy 50%; label 0 is IsNext")
         return lines
-
-    def _nsp(self, text: str) -> str:
-        return text.format(NSP_CHANCE_LOSS) if self.with_nsp else ""
 
     def first_step_warning(self, report: StepReport) -> str | None:
         if self.first_mlm_loss is None or report.skipped:
@@ -57,7 +55,7 @@ class References:
             return None
         return (
             f"warning: after {step} of {steps} steps the held-out mlm loss ({scores.losses['mlm']:.3f}) is "
-            f"still the unigram entropy of the corpus ({self.unigram_entropy:.3f}): only word frequencies were "
-            "learnt. Longer training, a higher training.learning_rate with warm-up, or a smaller model gets "
+            f"still the unigram entropy of the corpus ({self.unigram_entropy:.3f}): only word frequencies "
+            "were learnt. Longer training, a higher training.learning_rate with warm-up, or a smaller model gets "
             "past it; check for duplicate lines as well"
         )

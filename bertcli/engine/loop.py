@@ -105,5 +105,5 @@ def train(
 
 
 def _seed_dropout(seed: int, step: int, micro_batch: int) -> None:
-    """Dropout as a pure function of (seed, step, micro-batch): a resume draws what an undisturbed run draws."""
+    """Dropout as a pure function of (seed, step, micro-batch), so that a resume draws it again."""
     torch.manual_seed(int(make_key(seed, "dropout", step, micro_batch)))

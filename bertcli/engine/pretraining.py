@@ -192,8 +192,8 @@ def _describe_run(
         f"{model.architecture.vocab_size:,}, {parameters:,} parameters"
     )
     _say(
-        f"run: {training.steps:,} steps of {training.batch_size} rows (at most {training.micro_batch_size} at "
-        f"once) x {config.data.max_length} tokens, {training.precision} on {training.device}"
+        f"run: {training.steps:,} steps of {training.batch_size} rows (at most {training.micro_batch_size} "
+        f"at once) x {config.data.max_length} tokens, {training.precision} on {training.device}"
     )
     for line in [*stream.reuse_lines(training.steps or 0), *references.lines()]:
         _say(line)

@@ -46,8 +46,8 @@ class RunFolder:
             raise UserError("give --resume or --overwrite, not both")
         if self.is_taken and not (resume or overwrite):
             raise UserError(
-                f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite deletes it "
-                "(its token store stays), or choose another output_dir"
+                f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite deletes "
+                "it (its token store stays), or choose another output_dir"
             )
         with disk_errors(f"output_dir {self.root} cannot be used"):
             self.root.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def check_resumable(saved: PretrainConfig, wanted: PretrainConfig, report: Calla
                     "cannot resume: the config differs from the run's in what shapes its result:",
                     *refused,
                     "put these back, or start a new run in another output_dir "
-                    "(logging, evaluation, checkpoint and data.workers may change, and training.steps may grow)",
+                    "(logging, evaluation, checkpoint and data.workers may change, training.steps may grow)",
                 ]
             )
         )

@@ -59,7 +59,7 @@ def test_a_starts_with_a_sentence_where_it_holds_a_whole_one() -> None:
 
 @pytest.mark.parametrize("repeats", [1, 2, 4, 9])
 def test_both_labels_have_rows_of_like_length(repeats: int) -> None:
-    """Nothing but the text may tell IsNext from NotNext, whether documents are shorter than a row or longer."""
+    """Nothing but the text may tell the labels apart, in documents shorter than a row as well."""
     store = make_store([[5, 9, 4, 7, 12, 3] * repeats for _ in range(200)])
     tokens: dict[int, list[int]] = {0: [], 1: []}
     for step in range(50):

@@ -29,13 +29,15 @@ def test_draws_do_not_depend_on_how_they_are_asked_for() -> None:
 
 
 def test_keys_differ_by_seed_and_by_every_name() -> None:
-    keys = {int(make_key(seed, *names)) for seed in (0, 1) for names in ((), ("a",), ("b",), ("a", 1), ("a", 11))}
+    keys = {
+        int(make_key(seed, *names)) for seed in (0, 1) for names in ((), ("a",), ("b",), ("a", 1), ("a", 11))
+    }
     assert len(keys) == 10
 
 
 def test_unit_draws_are_uniform_and_uncorrelated() -> None:
     draws = to_unit(draw_bits(make_key(1, "x"), COUNTERS))
-    assert 0 <= draws.min()
+    assert draws.min() >= 0
     assert draws.max() < 1
     counts = np.bincount((draws * 100).astype(int), minlength=100)
     chi_squared = ((counts - 1000) ** 2 / 1000).sum()

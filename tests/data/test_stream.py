@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,8 +26,14 @@ def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
     return prepare_store(config, lambda line: None)
 
 
-def stream_of(store: OpenStore, batch_size: int = 32, seed: int = 3, **changes) -> BatchStream:
-    return BatchStream(store.train, store.tokenizer, DataConfig(**{"max_length": 64} | changes), seed, batch_size)
+def stream_of(store: OpenStore, batch_size: int = 32, seed: int = 3, **changes: Any) -> BatchStream:
+    return BatchStream(
+        store.train,
+        store.tokenizer,
+        DataConfig.model_validate({"max_length": 64} | changes),
+        seed,
+        batch_size,
+    )
 
 
 def measure(store: OpenStore, workers: int = 0, micro_batch_size: int = 32, batches: int = 20, **changes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import transformers
@@ -51,7 +52,8 @@ def test_the_run_folder_is_complete(run: Path) -> None:
 
 
 def test_transformers_loads_the_model_unchanged(run: Path) -> None:
-    model, info = transformers.BertForPreTraining.from_pretrained(run / "model", output_loading_info=True)
+    loaded: Any = transformers.BertForPreTraining.from_pretrained(run / "model", output_loading_info=True)
+    model, info = loaded
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     tokenizer = transformers.AutoTokenizer.from_pretrained(run / "model")

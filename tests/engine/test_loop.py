@@ -35,11 +35,11 @@ def new_model(dropout: float = 0.0) -> BertForPreTraining:
     return BertForPreTraining(sizes)
 
 
-def settings(micro_batch_size: int = 64, precision="fp32") -> LoopSettings:
+def settings(micro_batch_size: int = 64) -> LoopSettings:
     return LoopSettings(
         seed=1,
         device=CPU,
-        precision=precision,
+        precision="fp32",
         micro_batch_size=micro_batch_size,
         max_grad_norm=1.0,
         rate=lambda step: 1e-3 * min(1, (step + 1) / 5),
@@ -97,9 +97,7 @@ class SometimesNan(PretrainingTask):
 
 
 @pytest.mark.parametrize("in_gradient", [False, True])
-def test_a_step_that_is_not_finite_never_reaches_the_weights(
-    stream: BatchStream, in_gradient: bool
-) -> None:
+def test_a_step_that_is_not_finite_never_reaches_the_weights(stream: BatchStream, in_gradient: bool) -> None:
     model = new_model()
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     task = SometimesNan({1}, in_gradient)
@@ -119,7 +117,7 @@ def test_a_step_that_is_not_finite_never_reaches_the_weights(
 def test_the_gradient_is_clipped_and_its_norm_reported_unclipped(stream: BatchStream) -> None:
     model = new_model()
     with torch.no_grad():
-        model.mlm_head.bias += torch.linspace(-30, 30, 400)  # a bad start: large gradients
+        model.mlm_head.bias.add_(torch.linspace(-30, 30, 400))  # a bad start: large gradients
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     loop = LoopSettings(1, CPU, "fp32", 64, max_grad_norm=0.5, rate=lambda step: 1.0)

@@ -74,7 +74,9 @@ def test_a_resume_keeps_what_auto_decided(corpus: Path, tmp_path: Path) -> None:
 def test_a_run_is_never_overwritten_unasked(corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     pretrain(config(corpus, run), resume=False, overwrite=False)
-    with pytest.raises(UserError, match="holds a run already: --resume goes on with it, --overwrite deletes it"):
+    with pytest.raises(
+        UserError, match="holds a run already: --resume goes on with it, --overwrite deletes it"
+    ):
         pretrain(config(corpus, run), resume=False, overwrite=False)
     (run / "mine.txt").write_text("notes")
     pretrain(config(corpus, run, steps=2), resume=False, overwrite=True)
