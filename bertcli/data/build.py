@@ -73,9 +73,9 @@ def prepare_store(
     partial = folder.with_name(f"{folder.name}.partial")
     with disk_errors(folder), lock_folder(partial):
         _build(config, partial, report, processes, journal_seconds)
-        (partial / JOURNAL).unlink()
-        (partial / LOCK).unlink()
         publish(partial, folder)
+        (folder / JOURNAL).unlink()
+        (folder / LOCK).unlink()
     return open_store(folder)
 
 
@@ -105,7 +105,7 @@ def _build(
     if not journal.tokenizer_hash:
         options = config.tokenizer
         tokenizer = given or train_on_corpus(
-            sources, corpus, options.vocab_size, options.lowercase, options.strip_accents, report
+            sources, corpus, options.vocab_size, options.lowercase, options.strip_accents, report, partial
         )
         tokenizer.save(folder)
         journal.tokenizer_hash = tokenizer.hash

@@ -34,6 +34,7 @@ def train_on_corpus(
     lowercase: bool,
     strip_accents: bool | None,
     report: Report,
+    spool_folder: Path | None = None,
 ) -> Tokenizer:
     """Train a vocabulary on the corpus, or on an even sample of a large one; `report` is told which."""
     share = sample_share(sources)
@@ -43,7 +44,7 @@ def train_on_corpus(
     )
     with ProgressDisplay("reading", sources, report) as display:
         paragraphs = sample_paragraphs(sources, corpus, share, display.advance)
-        tokenizer = train_tokenizer(paragraphs, vocab_size, lowercase, strip_accents)
+        tokenizer = train_tokenizer(paragraphs, vocab_size, lowercase, strip_accents, spool_folder)
     if tokenizer.vocab_size < vocab_size:
         report(f"note: the text is too short for {vocab_size:,} entries: it gives {tokenizer.vocab_size:,}")
     return tokenizer

@@ -6,6 +6,7 @@ import string
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import IO
 
 import tokenizers
@@ -25,13 +26,17 @@ RECORD_END = "\n"
 
 
 def train_tokenizer(
-    texts: Iterable[str], vocab_size: int, lowercase: bool = True, strip_accents: bool | None = None
+    texts: Iterable[str],
+    vocab_size: int,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    spool_folder: Path | None = None,
 ) -> Tokenizer:
     """Train a vocabulary of at most `vocab_size` entries; fewer where the texts cannot fill it.
 
     Ids 0 to 4 are the special tokens, then the alphabet by code point, then its `##` pieces, then merges
-    in the order they were found. The texts are read once, spooled to a temporary file, so that memory
-    holds their distinct words alone.
+    in the order they were found. The texts are read once, spooled to a temporary file (in
+    `spool_folder`, or where the system keeps such), so that memory holds their distinct words alone.
 
     The trainer in `tokenizers` numbers what it meets in the order of a hash map, which is random, and
     breaks ties by those numbers. Given every single-character piece in a fixed order it has nothing left
@@ -42,7 +47,7 @@ def train_tokenizer(
     """
     normalization = Normalization(lowercase, strip_accents)
     normalizer = normalization.normalizer()
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", newline=RECORD_END) as spool:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline=RECORD_END, dir=spool_folder) as spool:
         characters = _spool(texts, spool)
         alphabet = _alphabet(characters, normalizer, max(MIN_ALPHABET, vocab_size // 4))
         if not alphabet:
