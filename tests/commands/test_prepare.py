@@ -41,7 +41,6 @@ def test_it_builds_a_store_and_says_what_is_in_it(config: Path):
     assert "corpus.language: 'en' in the store, 'de' in the config" in other.stderr
     anew = run_cli("prepare", config, "--set", "corpus.language=de", "--overwrite")
     assert anew.returncode == 0
-    run_cli("prepare", config, "--overwrite")
 
 
 def test_a_missing_file_is_one_line_on_stderr(config: Path, tmp_path: Path):

@@ -7,50 +7,24 @@ import gzip
 import itertools
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.schema import TokenizerConfig
 from bertcli.data import chunks, store_writer
 from bertcli.data.build import prepare_store
 from bertcli.data.side_files import SideFiles
 from bertcli.data.store import TokenStore
 from bertcli.errors import UserError
-from bertcli.samples import SAMPLES
-
-
-def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus: Any) -> PretrainConfig:
-    options = {"files": [str(folder / "corpus")], "heldout_fraction": 0.2} | corpus
-    return PretrainConfig(
-        output_dir=str(folder / "run"),
-        corpus=CorpusConfig(**options),
-        tokenizer=tokenizer or TokenizerConfig(vocab_size=500),
-    )
-
-
-def silent(_: str) -> None:
-    pass
+from tests.data.builds import contents, make_config, silent, write_corpus_folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Thirty short chapters of the classics in three files, one of them compressed."""
-    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
-        chapters = [c[:2000].rpartition("\n")[0] for c in file.read().split("\n\n")[::6] if len(c) > 2000]
-    (tmp_path / "corpus").mkdir()
-    for number, name in enumerate(("a.txt", "b.txt.gz", "c.txt")):
-        data = "\n\n".join(chapters[number::3]).encode()
-        path = tmp_path / "corpus" / name
-        path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
-    return tmp_path
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return write_corpus_folder(tmp_path)
 
 
 def texts(side: TokenStore) -> set[bytes]:
@@ -112,79 +86,6 @@ def test_the_same_text_in_another_wrapping_is_the_same_store(folder: Path):
     )
     arrays = {k: v for k, v in contents(folder / "run" / "store").items() if k.endswith(".bin")}
     assert {k: v for k, v in contents(whole.folder).items() if k.endswith(".bin")} == arrays
-
-
-def test_a_store_that_stands_is_opened(folder: Path):
-    lines: list[str] = []
-    config = make_config(folder)
-    first = prepare_store(config, lines.append)
-    assert "training a vocabulary of 500 entries on all of the text" in lines
-    lines.clear()
-    again = prepare_store(config, lines.append)
-    assert lines == []
-    assert again.manifest == first.manifest
-    shutil.rmtree(folder / "corpus")
-    assert prepare_store(config, lines.append).manifest == first.manifest  # a corpus that is gone is no error
-
-
-def test_a_touched_file_is_no_change(folder: Path):
-    config = make_config(folder)
-    prepare_store(config, silent)
-    os.utime(folder / "corpus" / "a.txt")
-    prepare_store(config, silent)
-
-
-def append(path: Path) -> None:
-    path.write_text(path.read_text() + "More.\n")
-
-
-def replace_a_letter(path: Path) -> None:
-    path.write_text(path.read_text().replace("e", "o", 1))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (append, r"a.txt: the file changed, from .* bytes to "),
-        (replace_a_letter, r"a.txt: the file changed; its size is the same"),
-        (lambda path: append_new(path), r"d.txt: this file was not there"),
-    ],
-)
-def test_a_corpus_that_changed_is_an_error_until_overwritten(
-    folder: Path, change: Callable[[Path], None], message: str
-):
-    config = make_config(folder)
-    before = prepare_store(config, silent).manifest
-    change(folder / "corpus" / "a.txt")
-    with pytest.raises(UserError, match=message) as error:
-        prepare_store(config, silent)
-    assert "prepare CONFIG --overwrite, or name another folder in corpus.store" in str(error.value)
-    assert prepare_store(config, silent, overwrite=True).manifest != before
-    assert [path.name for path in (folder / "run").iterdir()] == ["store"]
-
-
-def append_new(path: Path) -> None:
-    (path.parent / "d.txt").write_text("A new file.\n")
-
-
-def test_other_options_are_listed(folder: Path):
-    prepare_store(make_config(folder), silent)
-    other = make_config(folder, TokenizerConfig(vocab_size=600), language="de")
-    with pytest.raises(UserError, match="built from something else") as error:
-        prepare_store(other, silent)
-    assert "corpus.language: 'en' in the store, 'de' in the config" in str(error.value)
-    assert "tokenizer.vocab_size: 500 in the store, 600 in the config" in str(error.value)
-
-
-def test_another_tokenizer_under_the_same_name_is_an_error(folder: Path):
-    trained = prepare_store(make_config(folder), silent).tokenizer
-    trained.save(folder / "tokenizer")
-    config = make_config(folder, TokenizerConfig(path=str(folder / "tokenizer")), store=str(folder / "other"))
-    assert prepare_store(config, silent).tokenizer.hash == trained.hash
-    path = folder / "tokenizer" / "tokenizer.json"
-    path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))
-    with pytest.raises(UserError, match="tokenizer: the tokenizer changed since"):
-        prepare_store(config, silent)
 
 
 def test_an_initial_model_brings_its_tokenizer(folder: Path):

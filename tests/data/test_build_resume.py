@@ -84,11 +84,14 @@ def stored_documents(partial: Path) -> int:
     return sum(side["documents"] for side in sides.values())
 
 
-@pytest.mark.parametrize("processes", [0, 2])
-def test_a_killed_build_goes_on_to_the_same_bytes(config_file: Path, processes: int):
+# While the vocabulary is trained (0), then after so many documents.
+@pytest.mark.parametrize(("processes", "moments"), [(0, (0, 2, 11, 19)), (2, (3, 15))])
+def test_a_killed_build_goes_on_to_the_same_bytes(
+    config_file: Path, processes: int, moments: tuple[int, ...]
+):
     folder = config_file.parent
     partial, store = folder / "run" / "store.partial", folder / "run" / "store"
-    for moment in (0, 2, 11, 19):  # while the vocabulary is trained, then after so many documents
+    for moment in moments:
         build = start(config_file, processes)
         kill_when(build, lambda moment=moment: stored_documents(partial) >= moment)
         assert not store.exists()

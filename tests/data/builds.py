@@ -1,0 +1,39 @@
+"""Documents, configs and bytes of the stores that the tests of building make."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.samples import SAMPLES
+
+
+def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus: Any) -> PretrainConfig:
+    options = {"files": [str(folder / "corpus")], "heldout_fraction": 0.2} | corpus
+    return PretrainConfig(
+        output_dir=str(folder / "run"),
+        corpus=CorpusConfig(**options),
+        tokenizer=tokenizer or TokenizerConfig(vocab_size=500),
+    )
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def write_corpus_folder(tmp_path: Path) -> Path:
+    """Thirty short chapters of the classics in three files, one of them compressed."""
+    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
+        chapters = [c[:2000].rpartition("\n")[0] for c in file.read().split("\n\n")[::6] if len(c) > 2000]
+    (tmp_path / "corpus").mkdir()
+    for number, name in enumerate(("a.txt", "b.txt.gz", "c.txt")):
+        data = "\n\n".join(chapters[number::3]).encode()
+        path = tmp_path / "corpus" / name
+        path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
