@@ -37,7 +37,7 @@ def evaluate(
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """
     from bertcli.config.load import check_config
-    from bertcli.config.schema import PretrainConfig
+    from bertcli.config.schema import DataConfig, PretrainConfig
     from bertcli.data.build import prepare_store
     from bertcli.engine.evaluate import evaluate as run
     from bertcli.engine.hardware import resolve_device, resolve_precision
@@ -71,12 +71,18 @@ def evaluate(
                     "heldout_fraction": 0.0,
                 },
                 "tokenizer": {"path": str(folder)},
-                "data": {"objective": "mlm+nsp" if with_nsp else "mlm", "max_length": max_length},
             },
             "the options",
         )
         text = prepare_store(config, lambda line: print(line, file=sys.stderr)).train
-        stream = HeldoutBatches(text, loaded.tokenizer, config.data, batch_size)
+        if with_nsp and (text.num_documents < 2 or not text.num_pairs):
+            print(
+                "the text gives no sentence pairs (one document, or one sentence each): MLM alone",
+                file=sys.stderr,
+            )
+            with_nsp = False
+        data = DataConfig(objective="mlm+nsp" if with_nsp else "mlm", max_length=max_length)
+        stream = HeldoutBatches(text, loaded.tokenizer, data, batch_size)
         where = resolve_device(device)
         scores = run(
             loaded.model.to(where),

@@ -16,10 +16,14 @@ HELDOUT_SEED = 0
 
 
 class HeldoutBatches:
-    """As many batches as hold the text once."""
+    """As many batches as hold the text once, masked by BERT's own rule whatever the training's.
+
+    So the curves of runs with another `data.mask_rate` or `data.mask_split` compare as well.
+    """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
-        self._stream = BatchStream(store, tokenizer, config, HELDOUT_SEED, batch_size)
+        rule = DataConfig(objective=config.objective, max_length=config.max_length)
+        self._stream = BatchStream(store, tokenizer, rule, HELDOUT_SEED, batch_size)
         self.num_batches = math.ceil(store.num_tokens / (batch_size * self._stream.max_tokens))
 
     def batches(self, at_most: int | None = None) -> Iterator[Batch]:
