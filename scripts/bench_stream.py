@@ -21,8 +21,8 @@ import torch
 from bertcli.config.schema import DataConfig
 from bertcli.data.order import permute
 from bertcli.data.random import make_key
-from bertcli.data.store import open_store
 from bertcli.data.stream import BatchStream
+from bertcli.store.token_store import open_store
 
 
 def tokens_per_second(stream: BatchStream, first: int, steps: int) -> float:

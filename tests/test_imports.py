@@ -13,19 +13,20 @@ LAYERS: dict[str, set[str]] = {
     "samples": set(),
     "config": {"errors"},
     "text": {"errors", "config", "samples"},
-    "data": {"errors", "config", "text"},
+    "store": {"errors", "config", "text"},
+    "data": {"errors", "config", "text", "store"},
     "model": {"errors", "config"},
-    "tasks": {"errors", "config", "text", "data", "model"},
+    "tasks": {"errors", "data", "model"},
     "hf": {"errors", "config", "text", "model"},
     "inference": {"errors", "config", "text", "model", "hf"},
-    "engine": {"errors", "config", "text", "data", "model", "tasks", "hf"},
-    "commands": {"errors", "config", "text", "data", "model", "tasks", "hf", "inference", "engine"},
+    "engine": {"errors", "config", "text", "store", "data", "model", "tasks", "hf"},
+    "commands": {"errors", "config", "text", "store", "data", "model", "tasks", "hf", "inference", "engine"},
     "cli": {"errors"},
     "__main__": {"cli"},
     "__init__": set(),
 }
 """Layer -> the layers it may import from, besides itself."""
-NO_TORCH = ("errors", "samples", "config", "text", "cli")
+NO_TORCH = ("errors", "samples", "config", "text", "store", "cli")
 
 
 def imported_modules(path: Path) -> set[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from bertcli.data.store import OpenStore
+    from bertcli.store.token_store import OpenStore
 
 
 def prepare(
@@ -33,9 +33,10 @@ def prepare(
     """
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
-    from bertcli.data.build import prepare_store
+    from bertcli.hf.locate import locate_init_from
+    from bertcli.store.build import prepare_store
 
-    checked = load_config(PretrainConfig, config, set_)
+    checked = locate_init_from(load_config(PretrainConfig, config, set_))
     start = time.monotonic()
     store = prepare_store(checked, lambda line: print(line, file=sys.stderr), overwrite)
     summary = summarise(store, time.monotonic() - start)

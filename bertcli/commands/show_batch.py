@@ -27,11 +27,12 @@ def show_batch(
     """
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
-    from bertcli.data.build import prepare_store
     from bertcli.data.stream import BatchStream
     from bertcli.data.stream_stats import measure_stream, show_pairs
+    from bertcli.hf.locate import locate_init_from
+    from bertcli.store.build import prepare_store
 
-    run = load_config(PretrainConfig, config, set_)
+    run = locate_init_from(load_config(PretrainConfig, config, set_))
     store = prepare_store(run, lambda line: print(line, file=sys.stderr))
     stream = BatchStream(store.train, store.tokenizer, run.data, run.seed, run.training.batch_size)
 

@@ -52,8 +52,8 @@ def train(
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
     """
     from bertcli.config.schema import CorpusConfig
-    from bertcli.data.vocabulary import train_on_corpus
     from bertcli.errors import UserError
+    from bertcli.store.vocabulary import train_on_corpus
     from bertcli.text.sources import find_sources
 
     if output.exists() and not output.is_dir():

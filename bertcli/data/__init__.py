@@ -1,1 +1,1 @@
-"""Token ids -> batches: the token store, its order, sentence pairs and masks."""
+"""The token store -> batches: order, sentence pairs, masks. Numbers drawn, never stored."""

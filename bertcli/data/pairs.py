@@ -18,7 +18,7 @@ import numpy as np
 
 from bertcli.data.random import U64, draw_bits, make_key, to_below, to_unit
 from bertcli.data.slots import I64, IS_NEXT, Slots, walk
-from bertcli.data.store import TokenStore
+from bertcli.store.token_store import TokenStore
 
 
 @dataclass(frozen=True)

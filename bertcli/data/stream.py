@@ -18,8 +18,8 @@ from bertcli.data.batch import Batch
 from bertcli.data.masking import MaskRule, mask_rows
 from bertcli.data.pairs import Spans, draw_pairs, draw_spans
 from bertcli.data.slots import I64, Slots, draw_slots
-from bertcli.data.store import TokenStore
 from bertcli.errors import UserError
+from bertcli.store.token_store import TokenStore
 from bertcli.text.tokenizer import Tokenizer
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from bertcli.data.batch import Batch
 from bertcli.data.slots import I64, IS_NEXT, NOT_NEXT, draw_slots
-from bertcli.data.store import TokenStore
 from bertcli.data.stream import BatchStream
+from bertcli.store.token_store import TokenStore
 from bertcli.text.tokenizer import Tokenizer
 
 _TENTHS = 10

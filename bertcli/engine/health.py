@@ -56,6 +56,6 @@ class References:
         return (
             f"warning: after {step} of {steps} steps the held-out mlm loss ({scores.losses['mlm']:.3f}) is "
             f"still the unigram entropy of the corpus ({self.unigram_entropy:.3f}): only word frequencies "
-            "were learnt. Longer training, another training.learning_rate with a longer warm-up, or a smaller "
+            "were learnt. Longer training, another training.learning_rate, a longer warm-up or a smaller "
             "model gets past it; check for duplicate lines as well"
         )

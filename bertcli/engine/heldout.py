@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from bertcli.config.schema import DataConfig
 from bertcli.data.batch import Batch
-from bertcli.data.store import TokenStore
 from bertcli.data.stream import BatchStream
+from bertcli.store.token_store import TokenStore
 from bertcli.text.tokenizer import Tokenizer
 
 HELDOUT_SEED = 0

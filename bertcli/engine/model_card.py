@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.store import Manifest
 from bertcli.engine.evaluate import Scores
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.store.token_store import OpenStore
 
 
 def model_card(
-    config: PretrainConfig, manifest: Manifest, model: BertForPreTraining, scores: Scores | None
+    config: PretrainConfig, store: OpenStore, model: BertForPreTraining, scores: Scores | None
 ) -> str:
     """The card, as Markdown with the front matter that model hubs read."""
-    sizes, training = model.architecture, config.training
+    sizes, training, manifest = model.architecture, config.training, store.manifest
     steps = training.steps or 0
     parameters = sum(parameter.numel() for parameter in model.parameters())
     usage = "BertForPreTraining" if model.nsp_head is not None else "BertForMaskedLM"
@@ -28,7 +28,7 @@ tags: [bert, bertcli]
 # A BERT of {sizes.layers} layers x {sizes.hidden}
 
 Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
-{sizes.vocab_size:,} WordPieces ({"lower-cased" if config.tokenizer.lowercase else "cased"}).
+{sizes.vocab_size:,} WordPieces ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
 
 ## Corpus
 

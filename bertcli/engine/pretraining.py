@@ -9,9 +9,7 @@ from pathlib import Path
 import torch
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.build import prepare_store
 from bertcli.data.random import make_key
-from bertcli.data.store import OpenStore
 from bertcli.data.stream import BatchStream
 from bertcli.engine.checkpoint import (
     RunState,
@@ -35,10 +33,12 @@ from bertcli.engine.resolve import adopt_decisions, resolve_config
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.schedule import learning_rate
 from bertcli.hf.folder import load_model_folder, save_model_folder
-from bertcli.hf.locate import resolve_model
+from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.store.build import prepare_store
+from bertcli.store.token_store import OpenStore
 from bertcli.tasks.pretraining import PretrainingTask
 
 
@@ -49,6 +49,7 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
         UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
         SystemExit: after SIGTERM or Ctrl-C, with a checkpoint saved.
     """
+    config = locate_init_from(config)
     folder = RunFolder(Path(config.output_dir))
     folder.claim(resume, overwrite)
     saved = folder.saved_config() if resume else None
@@ -58,7 +59,7 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     store = prepare_store(config, _say)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
     model = _new_model(config, store, stream.with_nsp)
-    config = resolve_config(config, model.architecture, store.tokenizer, stream)
+    config = resolve_config(config, model.architecture, stream)
     if saved is not None:
         check_resumable(saved, config, _say)
     folder.save(config)
@@ -84,7 +85,7 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     _describe_run(config, model, stream, references)
 
     scores = _train(config, folder, store, stream, heldout, model, optimizer, state, references)
-    card = model_card(config, store.manifest, model, scores)
+    card = model_card(config, store, model, scores)
     with disk_errors(f"{folder.model}: the model could not be written"):
         write_folder(folder.model, lambda path: save_model_folder(path, model, store.tokenizer, card))
     return folder.model
@@ -95,7 +96,7 @@ def _new_model(config: PretrainConfig, store: OpenStore, with_nsp: bool) -> Bert
     torch.manual_seed(int(make_key(config.seed, "init")))
     if config.model.init_from is None:
         return BertForPreTraining(architecture(config.model, store.tokenizer.vocab_size), nsp=with_nsp)
-    source = resolve_model(Path(config.model.init_from))
+    source = Path(config.model.init_from)
     loaded = load_model_folder(source, nsp=with_nsp, dropout=config.model.dropout)
     _say(f"going on from the weights of {source} ({len(loaded.report.loaded)} tensors)")
     for title, names in {"new": loaded.report.new, "left aside": loaded.report.left_aside}.items():

@@ -14,7 +14,6 @@ from bertcli.engine.hardware import (
     resolve_workers,
 )
 from bertcli.model.architecture import Architecture
-from bertcli.text.tokenizer import Tokenizer
 
 DEFAULT_STEPS = 1000
 
@@ -30,9 +29,7 @@ def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainCo
     return _update(config, training=training, data=data)
 
 
-def resolve_config(
-    config: PretrainConfig, architecture: Architecture, tokenizer: Tokenizer, stream: BatchStream
-) -> PretrainConfig:
+def resolve_config(config: PretrainConfig, architecture: Architecture, stream: BatchStream) -> PretrainConfig:
     """The config with every value that the run will use."""
     training = config.training
     device = resolve_device(training.device)
@@ -43,11 +40,6 @@ def resolve_config(
         )
     return _update(
         config,
-        tokenizer={
-            "vocab_size": tokenizer.vocab_size,
-            "lowercase": tokenizer.lowercase,
-            "strip_accents": tokenizer.strip_accents,
-        },
         data={"workers": resolve_workers(config.data.workers, device)},
         model={
             "layers": architecture.layers,

@@ -2,8 +2,8 @@
 
 config.yaml      the resolved config, complete
 metrics.jsonl    one line per logged step or evaluation
-store/           the token store (`data.store`)
-checkpoints/     `engine.checkpoint`
+store/           the token store (`bertcli.store`)
+checkpoints/     `bertcli.engine.checkpoint`
 model/           the final model
 """
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
-from bertcli.hf.weights import WEIGHT_FILES, find_weights
 
+WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+"""In the order of preference; an index names the files of a model that was split up."""
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
 _CHECKPOINT = re.compile(r"step-\d+")
 
@@ -35,6 +42,19 @@ def resolve_model(path: Path | str) -> Path:
         )
     check_folder(path)
     raise AssertionError("unreachable: a folder without config.json fails the check")
+
+
+def locate_init_from(config: PretrainConfig) -> PretrainConfig:
+    """`model.init_from` as the model folder itself, where a run folder or a checkpoint is named."""
+    if config.model.init_from is None:
+        return config
+    model = config.model.model_copy(update={"init_from": str(resolve_model(config.model.init_from))})
+    return config.model_copy(update={"model": model})
+
+
+def find_weights(folder: Path) -> Path | None:
+    """The weight file of `folder` that will be read; None: it has none."""
+    return next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
 
 
 def check_folder(folder: Path) -> Path:

@@ -13,19 +13,6 @@ from torch import Tensor
 from bertcli.errors import UserError
 from bertcli.hf.config_file import read_json
 
-WEIGHT_FILES = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
-"""In the order of preference; an index names the files of a model that was split up."""
-
-
-def find_weights(folder: Path) -> Path | None:
-    """The weight file of `folder` that will be read; None: it has none."""
-    return next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
-
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Every tensor of the file, or of the files that an index names, under the names that stand there.

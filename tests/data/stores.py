@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bertcli.data.store import TokenStore
+from bertcli.store.token_store import TokenStore
 
 FIRST_TOKEN = 5
 """Below it lie the special ids."""

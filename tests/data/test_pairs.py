@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bertcli.data.pairs import Spans, draw_pairs, draw_spans
 from bertcli.data.slots import IS_NEXT, draw_slots
-from bertcli.data.store import TokenStore
+from bertcli.store.token_store import TokenStore
 from tests.data.stores import document_of, make_store
 
 corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=9), min_size=2, max_size=9).filter(

@@ -11,11 +11,11 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig
-from bertcli.data.build import prepare_store
-from bertcli.data.store import OpenStore
 from bertcli.data.stream import BatchStream
 from bertcli.data.stream_stats import measure_stream, show_pairs
 from bertcli.errors import UserError
+from bertcli.store.build import prepare_store
+from bertcli.store.token_store import OpenStore
 from tests.data.stores import make_store
 from tests.runs import small_config
 

@@ -9,12 +9,12 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.build import prepare_store
 from bertcli.data.stream import BatchStream
 from bertcli.engine.loop import LoopSettings, StepReport, train
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.store.build import prepare_store
 from bertcli.tasks.pretraining import PretrainingTask
 from tests.runs import small_config
 

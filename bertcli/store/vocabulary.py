@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig
-from bertcli.data.build_progress import ProgressDisplay, Report
+from bertcli.store.progress import ProgressDisplay, Report
 from bertcli.text.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.data.store import OFFSET_DTYPE
+from bertcli.store.token_store import OFFSET_DTYPE
 
 OFFSETS = ("sentences", "documents", "pairs")
 NAMES = ("ids", *OFFSETS)

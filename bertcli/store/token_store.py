@@ -1,6 +1,6 @@
 """The token store: a folder of memory-mapped arrays, opened in the same time at any corpus size.
 
-    store/manifest.json         what it was made from and what is in it, written last (`data.manifest`)
+    store/manifest.json         what it was made from and what is in it, written last (`manifest.py`)
           tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
           train/, heldout/      ids.bin sentences.bin documents.bin pairs.bin, little-endian, no header
 
@@ -9,15 +9,15 @@ Offsets nest: a document is a run of sentences, a sentence is a run of ids.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.data.manifest import Manifest, read_manifest
 from bertcli.errors import UserError
+from bertcli.store.manifest import Manifest, read_manifest
 from bertcli.text.tokenizer import Tokenizer
 
 SIDES = ("train", "heldout")
@@ -40,6 +40,10 @@ class TokenStore:
     sentences: NDArray[np.uint64]
     documents: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A loader process maps the files again; nothing is copied to it."""
+        return _reopen, tuple(_describe(getattr(self, field.name)) for field in fields(self))
 
     @property
     def num_tokens(self) -> int:
@@ -102,6 +106,15 @@ def ids_dtype(vocab_size: int) -> np.dtype[Any]:
 def _open_side(folder: Path, ids: np.dtype[Any]) -> TokenStore:
     offsets = (_map(folder / f"{name}.bin", OFFSET_DTYPE) for name in ("sentences", "documents", "pairs"))
     return TokenStore(_map(folder / "ids.bin", ids), *offsets)
+
+
+def _describe(array: NDArray[Any]) -> tuple[str, str] | NDArray[Any]:
+    return (str(array.filename), array.dtype.str) if isinstance(array, np.memmap) else array
+
+
+def _reopen(*arrays: tuple[str, str] | NDArray[Any]) -> TokenStore:
+    opened = (_map(Path(a[0]), np.dtype(a[1])) if isinstance(a, tuple) else a for a in arrays)
+    return TokenStore(*opened)
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

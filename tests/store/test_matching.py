@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bertcli.config.schema import TokenizerConfig
-from bertcli.data.build import prepare_store
 from bertcli.errors import UserError
-from tests.data.builds import make_config, silent, write_corpus_folder
+from bertcli.store.build import prepare_store
+from tests.store.builds import make_config, silent, write_corpus_folder
 
 
 @pytest.fixture

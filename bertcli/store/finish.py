@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.data.manifest import Manifest, SideCounts, SourceRecord
-from bertcli.data.side_files import NAMES
-from bertcli.data.store import SIDES, ids_dtype
-from bertcli.data.store_writer import BuildProgress
 from bertcli.errors import UserError
+from bertcli.store.manifest import Manifest, SideCounts, SourceRecord
+from bertcli.store.side_files import NAMES
+from bertcli.store.token_store import SIDES, ids_dtype
+from bertcli.store.writer import BuildProgress
 from bertcli.text.tokenizer import Tokenizer
 
 BLOCK = 1 << 22

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
-from bertcli.data.manifest import SourceRecord
 from bertcli.errors import UserError
+from bertcli.store.manifest import SourceRecord
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.sources import Source
 from bertcli.text.streams import Progress

@@ -12,11 +12,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig
-from bertcli.data.build_progress import ProgressDisplay, Report
-from bertcli.data.chunks import read_chunks, stat_source
-from bertcli.data.encode import encode_here, encode_in_processes
-from bertcli.data.finish import check_heldout, count_store
-from bertcli.data.journal import (
+from bertcli.errors import UserError
+from bertcli.store.chunks import read_chunks, stat_source
+from bertcli.store.encode import encode_here, encode_in_processes
+from bertcli.store.finish import check_heldout, count_store
+from bertcli.store.journal import (
     JOURNAL,
     LOCK,
     Journal,
@@ -25,13 +25,13 @@ from bertcli.data.journal import (
     read_journal,
     write_journal,
 )
-from bertcli.data.manifest import FORMAT_VERSION, MANIFEST, write_manifest
-from bertcli.data.matching import check_matches, store_folder, store_options
-from bertcli.data.publish import disk_errors, publish
-from bertcli.data.store import OpenStore, ids_dtype, open_store
-from bertcli.data.store_writer import StoreWriter
-from bertcli.data.vocabulary import load_given_tokenizer, train_on_corpus
-from bertcli.errors import UserError
+from bertcli.store.manifest import FORMAT_VERSION, MANIFEST, write_manifest
+from bertcli.store.matching import check_matches, store_folder, store_options
+from bertcli.store.progress import ProgressDisplay, Report
+from bertcli.store.publish import disk_errors, publish
+from bertcli.store.token_store import OpenStore, ids_dtype, open_store
+from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
+from bertcli.store.writer import StoreWriter
 from bertcli.text.sentences import check_language
 from bertcli.text.sources import Source, find_sources
 from bertcli.text.tokenizer import Tokenizer

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.chunks import hash_file, stat_source
-from bertcli.data.manifest import Manifest, SourceRecord
-from bertcli.data.vocabulary import given_tokenizer, load_given_tokenizer
 from bertcli.errors import UserError
+from bertcli.store.chunks import hash_file, stat_source
+from bertcli.store.manifest import Manifest, SourceRecord
+from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer
 from bertcli.text.sources import Source, find_present
 
 WHAT_NOW = (

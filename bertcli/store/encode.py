@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.data.chunks import Chunk
-from bertcli.data.store import ids_dtype
 from bertcli.errors import UserError
+from bertcli.store.chunks import Chunk
+from bertcli.store.token_store import ids_dtype
 from bertcli.text.sentences import split_sentences
 from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.word_cache import WordCache

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.data.chunks import Chunk, DocumentEnd, Place
-from bertcli.data.encode import EncodedChunk
-from bertcli.data.side_files import SideFiles
-from bertcli.data.store import SIDES
+from bertcli.store.chunks import Chunk, DocumentEnd, Place
+from bertcli.store.encode import EncodedChunk
+from bertcli.store.side_files import SideFiles
+from bertcli.store.token_store import SIDES
 
 SPOOL_BYTES = 32 << 20
 """Of an unfinished document's ids, before they go to a temporary file."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
-from bertcli.data.build import prepare_store
 from bertcli.samples import SAMPLES
+from bertcli.store.build import prepare_store
 
 # Slow enough to be killed at many a moment: a little text a chunk, and a rest after each.
 SLOW_BUILD = """
@@ -22,8 +22,8 @@ import sys, time
 from bertcli.config.load import load_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.data import chunks, store_writer
-from bertcli.data.build import prepare_store
-from bertcli.data.store_writer import StoreWriter
+from bertcli.store.build import prepare_store
+from bertcli.store.writer import StoreWriter
 from pathlib import Path
 chunks.CHUNK_BYTES, store_writer.SPOOL_BYTES = 1500, 1000
 add = StoreWriter.add

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertcli.data.store_writer import BuildProgress, SideProgress
 from bertcli.errors import UserError
+from bertcli.store.writer import BuildProgress, SideProgress
 
 JOURNAL = "building.json"
 LOCK = "building.lock"

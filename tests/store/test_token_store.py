@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
-from bertcli.data.build import prepare_store
-from bertcli.data.finish import unigram_entropy
-from bertcli.data.store import OpenStore, ids_dtype, open_store
 from bertcli.errors import UserError
+from bertcli.store.build import prepare_store
+from bertcli.store.finish import unigram_entropy
+from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.text.sentences import split_sentences
 
 TEXT = "The cat sat. It purred!\nThe dog left.\n\nOne cat. Two cats.\n\nA dog.\n\n\u200b\n"

@@ -15,11 +15,11 @@ import pytest
 
 from bertcli.config.schema import TokenizerConfig
 from bertcli.data import chunks, store_writer
-from bertcli.data.build import prepare_store
-from bertcli.data.side_files import SideFiles
-from bertcli.data.store import TokenStore
 from bertcli.errors import UserError
-from tests.data.builds import contents, make_config, silent, write_corpus_folder
+from bertcli.store.build import prepare_store
+from bertcli.store.side_files import SideFiles
+from bertcli.store.token_store import TokenStore
+from tests.store.builds import contents, make_config, silent, write_corpus_folder
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 100)
-    encode = __import__("bertcli.data.build", fromlist=["encode_here"]).encode_here
+    encode = __import__("bertcli.store.build", fromlist=["encode_here"]).encode_here
 
     def encode_and_append(*arguments: Any) -> Any:
         for pair in encode(*arguments):
@@ -196,7 +196,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypa
                 file.write("more\n")
             yield pair
 
-    monkeypatch.setattr("bertcli.data.build.encode_here", encode_and_append)
+    monkeypatch.setattr("bertcli.store.build.encode_here", encode_and_append)
     with pytest.raises(UserError, match=r"a.txt: the file changed while it was read; run the command again"):
         prepare_store(make_config(folder), silent)
 

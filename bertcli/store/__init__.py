@@ -1,0 +1,1 @@
+"""The token store: a corpus as memory-mapped ids, built once, opened at once."""
