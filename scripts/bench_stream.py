@@ -55,7 +55,7 @@ def permutation_figures(size: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Speed of the data path on one core.")
     parser.add_argument("store", type=Path)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--batch-size", type=int, default=64)

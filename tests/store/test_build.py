@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from bertcli.config.schema import TokenizerConfig
-from bertcli.data import chunks, store_writer
 from bertcli.errors import UserError
+from bertcli.store import chunks, writer
 from bertcli.store.build import prepare_store
 from bertcli.store.side_files import SideFiles
 from bertcli.store.token_store import TokenStore
@@ -42,7 +42,7 @@ def test_the_store_is_the_same_however_it_is_built(folder: Path, monkeypatch: py
         ("two processes", 2, 3000, 1 << 20),
     ):
         monkeypatch.setattr(chunks, "CHUNK_BYTES", chunk_bytes)
-        monkeypatch.setattr(store_writer, "SPOOL_BYTES", spool_bytes)
+        monkeypatch.setattr(writer, "SPOOL_BYTES", spool_bytes)
         store = prepare_store(config, silent, processes=processes)
         built[name] = contents(store.folder)
         shutil.rmtree(store.folder)

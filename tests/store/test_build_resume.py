@@ -21,11 +21,11 @@ SLOW_BUILD = """
 import sys, time
 from bertcli.config.load import load_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.data import chunks, store_writer
+from bertcli.store import chunks, writer
 from bertcli.store.build import prepare_store
 from bertcli.store.writer import StoreWriter
 from pathlib import Path
-chunks.CHUNK_BYTES, store_writer.SPOOL_BYTES = 1500, 1000
+chunks.CHUNK_BYTES, writer.SPOOL_BYTES = 1500, 1000
 add = StoreWriter.add
 def add_and_rest(*arguments):
     add(*arguments)
