@@ -75,14 +75,10 @@ def evaluate(
             "the options",
         )
         text = prepare_store(config, lambda line: print(line, file=sys.stderr)).train
-        if with_nsp and (text.num_documents < 2 or not text.num_pairs):
-            print(
-                "the text gives no sentence pairs (one document, or one sentence each): MLM alone",
-                file=sys.stderr,
-            )
-            with_nsp = False
         data = DataConfig(objective="mlm+nsp" if with_nsp else "mlm", max_length=max_length)
         stream = HeldoutBatches(text, loaded.tokenizer, data, batch_size)
+        if with_nsp and not stream.with_nsp:
+            print("the text gives no sentence pairs: MLM alone", file=sys.stderr)
         where = resolve_device(device)
         scores = run(
             loaded.model.to(where),
@@ -98,7 +94,7 @@ def evaluate(
         "perplexity": math.exp(min(scores.losses["mlm"], 700)),
         "mlm_accuracy": scores.accuracies["mlm"],
     }
-    if with_nsp:  # every batch is half IsNext: one answer to all of them is right half of the time
+    if stream.with_nsp:  # every batch is half IsNext: one answer to all of them is right half of the time
         measured |= {
             "nsp_loss": scores.losses["nsp"],
             "nsp_accuracy": scores.accuracies["nsp"],

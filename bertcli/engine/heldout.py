@@ -22,7 +22,10 @@ class HeldoutBatches:
     """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
-        rule = DataConfig(objective=config.objective, max_length=config.max_length)
+        """Without NSP where the config has none, or where the text gives no sentence pairs."""
+        self.with_nsp = config.objective == "mlm+nsp" and store.num_documents > 1 and store.num_pairs > 0
+        objective = "mlm+nsp" if self.with_nsp else "mlm"
+        rule = DataConfig(objective=objective, max_length=config.max_length)
         self._stream = BatchStream(store, tokenizer, rule, HELDOUT_SEED, batch_size)
         self.num_batches = math.ceil(store.num_tokens / (batch_size * self._stream.max_tokens))
 

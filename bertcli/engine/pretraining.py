@@ -77,6 +77,8 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     heldout = None
     if store.heldout.num_documents:
         heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, config.training.batch_size)
+        if stream.with_nsp and not heldout.with_nsp:
+            _say("warning: the held-out documents give no sentence pairs: they measure MLM alone")
     references = References(
         first_mlm_loss=None if config.model.init_from else expected_first_mlm_loss(model.architecture),
         unigram_entropy=store.manifest.unigram_entropy,

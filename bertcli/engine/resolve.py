@@ -13,6 +13,7 @@ from bertcli.engine.hardware import (
     resolve_precision,
     resolve_workers,
 )
+from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
 
 DEFAULT_STEPS = 1000
@@ -30,7 +31,15 @@ def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainCo
 
 
 def resolve_config(config: PretrainConfig, architecture: Architecture, stream: BatchStream) -> PretrainConfig:
-    """The config with every value that the run will use."""
+    """The config with every value that the run will use.
+
+    Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is not there.
+    """
+    if config.data.max_length > architecture.max_positions:
+        raise UserError(
+            f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
+            f"{config.model.init_from} ({architecture.max_positions}); lower data.max_length"
+        )
     training = config.training
     device = resolve_device(training.device)
     micro_batch_size = training.micro_batch_size
