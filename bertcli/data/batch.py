@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -56,12 +57,15 @@ class Batch:
         return self.rows_M * self.ids_BT.shape[1] + self.columns_M
 
     def to(self, device: torch.device) -> Batch:
-        moved = {
-            field.name: value.to(device, non_blocking=True)
-            for field in fields(self)
-            if (value := getattr(self, field.name)) is not None
-        }
-        return replace(self, **moved)
+        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> Batch:
+        """What a loader calls so that the copy to a GPU need not wait."""
+        return self._map(Tensor.pin_memory)
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: function(t) for name, t in tensors.items() if t is not None})
 
     def split(self, micro_batch_size: int) -> list[Batch]:
         """Micro-batches of at most so many rows, rows of like length together, cut to the longest."""

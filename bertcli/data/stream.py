@@ -6,6 +6,7 @@ number of loader processes, ranks and micro-batches changes nothing.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -115,6 +116,7 @@ class BatchStream(Dataset[Batch]):
             sampler=range(first, last),
             num_workers=workers,
             prefetch_factor=4 if workers else None,
+            worker_init_fn=_ignore_interrupts,
             pin_memory=torch.cuda.is_available(),
         )
         return iter(loader)
@@ -153,6 +155,12 @@ def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, with_nsp: b
     maskable[:, 0] = False
     segments = (in_b & real).astype(np.int64) if with_nsp else np.zeros_like(ids)
     return Rows(ids, segments, maskable, lengths)
+
+
+def _ignore_interrupts(worker: int) -> None:
+    """Ctrl-C reaches every process of a terminal; the one that trains decides when to stop."""
+    del worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _check_store(store: TokenStore, with_nsp: bool) -> None:

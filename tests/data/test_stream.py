@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,10 @@ def test_reuse_of_few_true_pairs_is_reported(store: OpenStore) -> None:
     lines = BatchStream(posts, store.tokenizer, DataConfig(), 0, 8).reuse_lines(100)
     assert any("2 places give a true pair, each used about 2e+02 times" in line for line in lines)
     assert any(line.startswith("warning: few places give a true pair") for line in lines)
+
+
+def test_a_store_goes_to_another_process_by_its_files(store: OpenStore) -> None:
+    """Not by its content, which may be larger than memory."""
+    sent = pickle.dumps(store.train)
+    assert len(sent) < 2000
+    assert np.array_equal(pickle.loads(sent).ids, store.train.ids)
