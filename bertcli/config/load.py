@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bertcli.errors import UserError
+from bertcli.files import write_text
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -98,11 +97,7 @@ def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Con
 def save_config(config: BaseModel, path: Path) -> None:
     """Write the whole config as YAML, atomically; `load_config` gives the same config back."""
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, path)
+    write_text(path, text)
 
 
 def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:

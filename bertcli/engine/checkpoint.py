@@ -18,8 +18,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from bertcli.engine.files import disk_errors, file_hash, remove_folder, write_folder
 from bertcli.engine.optimizer import load_optimizer_tensors, optimizer_tensors
+from bertcli.files import disk_errors, file_hash, remove_folder, write_folder
 
 MANIFEST = "manifest.json"
 

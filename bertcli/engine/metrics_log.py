@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from bertcli.engine.files import disk_errors, write_text
+from bertcli.files import disk_errors, write_text
 
 
 class MetricsLog:

@@ -19,7 +19,6 @@ from bertcli.engine.checkpoint import (
     save_checkpoint,
 )
 from bertcli.engine.evaluate import Scores, evaluate
-from bertcli.engine.files import disk_errors, write_folder
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.hardware import resolve_device
 from bertcli.engine.health import References
@@ -32,6 +31,7 @@ from bertcli.engine.progress import Progress
 from bertcli.engine.resolve import adopt_decisions, resolve_config
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.schedule import learning_rate
+from bertcli.files import disk_errors, write_folder
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import architecture

@@ -15,8 +15,8 @@ from typing import Any
 
 from bertcli.config.load import differences, load_config, save_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.engine.files import disk_errors, remove_folder
 from bertcli.errors import UserError
+from bertcli.files import disk_errors, remove_folder
 
 _MAY_CHANGE = ("logging.", "evaluation.", "checkpoint.", "data.workers")
 """Keys that a resume may change: none of them touches the weights of a step. `training.steps` may grow."""

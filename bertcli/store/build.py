@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.errors import UserError
+from bertcli.files import disk_errors
 from bertcli.store.chunks import read_chunks, stat_source
 from bertcli.store.encode import encode_here, encode_in_processes
 from bertcli.store.finish import check_heldout, count_store
@@ -28,7 +30,7 @@ from bertcli.store.journal import (
 from bertcli.store.manifest import FORMAT_VERSION, MANIFEST, write_manifest
 from bertcli.store.matching import check_matches, store_folder, store_options
 from bertcli.store.progress import ProgressDisplay, Report
-from bertcli.store.publish import disk_errors, publish
+from bertcli.store.publish import publish
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.store.writer import StoreWriter
@@ -71,12 +73,20 @@ def prepare_store(
     elif folder.is_dir() and any(folder.iterdir()):
         raise UserError(f"{folder}: a folder with something else in it; name another in corpus.store")
     partial = folder.with_name(f"{folder.name}.partial")
-    with disk_errors(folder), lock_folder(partial):
+    with _disk_errors(folder), lock_folder(partial):
         _build(config, partial, report, processes, journal_seconds)
         publish(partial, folder)
         (folder / JOURNAL).unlink()
         (folder / LOCK).unlink()
     return open_store(folder)
+
+
+def _disk_errors(folder: Path) -> AbstractContextManager[None]:
+    return disk_errors(
+        f"{folder}: the token store cannot be written",
+        if_full="and run the command again: it goes on from here. Or name a folder elsewhere in corpus.store",
+        if_refused="name a folder that can in output_dir or corpus.store",
+    )
 
 
 def _build(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
+from bertcli.files import file_hash
 from bertcli.store.manifest import SourceRecord
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.sources import Source
@@ -54,12 +54,6 @@ def stat_source(source: Source) -> SourceRecord:
     return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, "")
 
 
-def hash_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_chunks(
     sources: Sequence[Source], corpus: CorpusConfig, start: Place, hashes: list[str], progress: Progress
 ) -> Iterator[Chunk]:
@@ -98,6 +92,6 @@ def read_chunks(
             raise UserError(f"{source.path}: the file holds no text; give one that does, or leave it out")
         if stat_source(source) != before:
             raise UserError(f"{source.path}: the file changed while it was read; run the command again")
-        hashes.append(hash_file(source.path))
+        hashes.append(file_hash(source.path))
     if chunk.starts:
         yield chunk

@@ -8,7 +8,8 @@ from typing import Any
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
-from bertcli.store.chunks import hash_file, stat_source
+from bertcli.files import file_hash
+from bertcli.store.chunks import stat_source
 from bertcli.store.manifest import Manifest, SourceRecord
 from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer
 from bertcli.text.sources import Source, find_present
@@ -86,6 +87,6 @@ def _difference(record: SourceRecord | None, source: Source) -> str | None:
     now = stat_source(source)
     if now.size != record.size:
         return f"{source.path}: the file changed, from {record.size:,} bytes to {now.size:,}"
-    if now.mtime_ns != record.mtime_ns and hash_file(source.path) != record.sha256:
+    if now.mtime_ns != record.mtime_ns and file_hash(source.path) != record.sha256:
         return f"{source.path}: the file changed; its size is the same"
     return None

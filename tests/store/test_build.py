@@ -178,7 +178,7 @@ def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(SideFiles, "_write", write_while_there_is_room)
         with pytest.raises(
-            UserError, match=r"no space left on device while building .* it goes on from here"
+            UserError, match=r"cannot be written: no space left on device; .* it goes on from here"
         ):
             prepare_store(config, silent, journal_seconds=0)
     lines: list[str] = []

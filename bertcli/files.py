@@ -14,19 +14,24 @@ from bertcli.errors import UserError
 
 
 @contextmanager
-def disk_errors(doing: str) -> Iterator[None]:
-    """Turn a full disk or a folder that may not be written into a `UserError` that says what to do."""
+def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator[None]:
+    """Turn a full disk, or a place that may not be written, into a `UserError`.
+
+    `doing` says what could not be done; the other two what to do next (default: what fits a run).
+    """
     try:
         yield
     except OSError as error:
+        reason = os.strerror(error.errno).lower() if error.errno else ""
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise UserError(
-                f"{doing}: {os.strerror(error.errno).lower()}; what was saved before is whole. Free some "
-                "space (checkpoint.keep_last keeps fewer checkpoints) and go on with --resume"
+                f"{doing}: {reason}; what was saved before is whole. Free some space "
+                + (if_full or "(checkpoint.keep_last keeps fewer checkpoints) and go on with --resume")
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
-            reason = os.strerror(error.errno).lower()
-            raise UserError(f"{doing}: {reason}; choose an output_dir that can be written") from None
+            raise UserError(
+                f"{doing}: {reason}; " + (if_refused or "choose an output_dir that can be written")
+            ) from None
         raise
 
 
