@@ -4,4 +4,4 @@ source "$(dirname "$0")/environment.sh"
 
 bertcli pretrain configs/quickstart.yaml --overwrite
 
-bertcli predict-mask runs/quickstart --top-k 10 --input configs/quickstart-sentences.txt
+bertcli predict-mask runs/quickstart --input configs/quickstart-sentences.txt
