@@ -29,14 +29,20 @@ class LazyGroup(TyperGroup):
         module = importlib.import_module(f"bertcli.commands.{name}")
         app = getattr(module, "app", None)
         if app is None:
-            app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
             app.command()(getattr(module, name))
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command
 
 
-app = typer.Typer(cls=LazyGroup, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=LazyGroup,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
 def _print_version(asked: bool) -> None:

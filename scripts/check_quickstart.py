@@ -3,7 +3,7 @@
 
     python scripts/check_quickstart.py runs/quickstart
 
-Exit code 1 where the loss is less than 0.9 nats below the unigram entropy of the corpus, or an expected word is
+Exit code 1 where the loss is less than 0.9 nats below the unigram entropy, or where an expected word is
 not among the ten likeliest.
 """
 

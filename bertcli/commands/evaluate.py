@@ -30,9 +30,9 @@ def evaluate(
     device: Annotated[str, typer.Option()] = "auto",
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Held-out MLM loss, perplexity and accuracy, NSP loss and accuracy beside its majority baseline.
+    """Measure the MLM and NSP of a model on any text.
 
-    The masks are the same at every call. A model without an NSP head is measured on MLM alone.
+    MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks are the same at every call. A model without an NSP head is measured on MLM alone.
 
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """

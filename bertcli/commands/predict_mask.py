@@ -31,7 +31,9 @@ def predict_mask(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Fill every [MASK] of each text: the likeliest words with their probabilities, and the filled sentence.
+    """Fill every [MASK] with the likeliest words.
+
+    Prints the filled sentence, and the words of each mask with their probabilities.
 
     Text comes from the command line, from --input, or from standard input. Each mask is judged by itself,
     with all the others still masked. Only a literal [MASK] is a mask; special tokens are never predicted.

@@ -25,9 +25,9 @@ def predict_next(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """The probability that text B follows text A, by the next-sentence head.
+    """Say how likely text B follows text A.
 
-    The pair comes from the command line, or pairs from --input or standard input. A model pretrained with
+    By the next-sentence head. The pair comes from the command line, or pairs from --input or standard input. A model pretrained with
     `objective: mlm` has no such head and is refused.
 
     Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."

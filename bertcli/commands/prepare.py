@@ -25,9 +25,9 @@ def prepare(
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="The summary as one JSON object.")] = False,
 ) -> None:
-    """Turn a corpus into a vocabulary and a token store, and say what is in them.
+    """Build the vocabulary and the token store alone.
 
-    A store that stands and still fits is opened, an interrupted build goes on where it stopped.
+    Prints what is in them. A store that stands and still fits is opened, an interrupted build goes on where it stopped.
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """

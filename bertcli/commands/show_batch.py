@@ -21,7 +21,9 @@ def show_batch(
     batches: Annotated[int, typer.Option(min=1, help="With --stats: batches to measure.")] = 200,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
-    """Print decoded pairs with their label, a masked token as shown<original>; or measure the stream.
+    """Show what the model will read, or measure it.
+
+    Prints decoded pairs with their label, a masked token as shown<original>.
 
     Example: bertcli show-batch configs/quickstart.yaml -n 2
     """

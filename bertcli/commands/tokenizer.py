@@ -14,7 +14,7 @@ import typer
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     help="Train a vocabulary, or use one.",
 )
 
