@@ -32,7 +32,8 @@ def evaluate(
 ) -> None:
     """Measure the MLM and NSP of a model on any text.
 
-    MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks are the same at every call. A model without an NSP head is measured on MLM alone.
+    MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks are
+    the same at every call. A model without an NSP head is measured on MLM alone.
 
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """

@@ -27,7 +27,8 @@ def predict_next(
 ) -> None:
     """Say how likely text B follows text A.
 
-    By the next-sentence head. The pair comes from the command line, or pairs from --input or standard input. A model pretrained with
+    By the next-sentence head. The pair comes from the command line, or pairs from --input or standard
+    input. A model pretrained with
     `objective: mlm` has no such head and is refused.
 
     Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."

@@ -27,7 +27,8 @@ def prepare(
 ) -> None:
     """Build the vocabulary and the token store alone.
 
-    Prints what is in them. A store that stands and still fits is opened, an interrupted build goes on where it stopped.
+    Prints what is in them. A store that stands and still fits is opened, an interrupted build goes on
+    where it stopped.
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """
