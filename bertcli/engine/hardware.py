@@ -62,7 +62,9 @@ def auto_micro_batch_size(
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
     else:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        # macOS does not tell what is free, only what there is
+        pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+        free = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
     rows = int(free / 2 / _row_bytes(architecture, length))
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // length)
     return max(1, min(batch_size, rows, by_speed))
