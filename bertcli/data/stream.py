@@ -170,7 +170,7 @@ def _check_store(store: TokenStore, with_nsp: bool) -> None:
         )
     if with_nsp and store.num_documents < 2:
         raise UserError(
-            "sentence pairs (objective: mlm+nsp) need at least two documents, and the corpus holds one: "
+            "sentence pairs (objective: mlm+nsp) need at least two documents, and one is left to draw from: "
             "set corpus.document (what ends a document: blank-line or file), add files, or set "
             "data.objective: mlm"
         )
