@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -101,9 +100,10 @@ def _new_model(config: PretrainConfig, store: OpenStore, with_nsp: bool) -> Bert
     source = Path(config.model.init_from)
     loaded = load_model_folder(source, nsp=with_nsp, dropout=config.model.dropout)
     _say(f"going on from the weights of {source} ({len(loaded.report.loaded)} tensors)")
-    for title, names in {"new": loaded.report.new, "left aside": loaded.report.left_aside}.items():
-        if names:
-            _say(f"  {title}: {', '.join(names)}")
+    if loaded.report.new:
+        _say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
+    if loaded.report.left_aside:
+        _say(f"  left aside: {', '.join(loaded.report.left_aside)}")
     return loaded.model
 
 
@@ -202,4 +202,5 @@ def _describe_run(
         _say(line)
 
 
-_say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

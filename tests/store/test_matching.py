@@ -35,9 +35,9 @@ def test_a_store_that_stands_is_opened(folder: Path):
 
 def test_a_touched_file_is_no_change(folder: Path):
     config = make_config(folder)
-    prepare_store(config, silent)
+    first = prepare_store(config, silent)
     os.utime(folder / "corpus" / "a.txt")
-    prepare_store(config, silent)
+    assert prepare_store(config, silent).manifest == first.manifest
 
 
 def append(path: Path) -> None:

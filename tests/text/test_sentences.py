@@ -21,6 +21,7 @@ def test_nothing_is_lost():
 @pytest.mark.parametrize("language", ["en", "de", "gsw", "zh-hans", "pt-BR"])
 def test_language_codes_are_accepted(language: str):
     check_language(language)
+    assert split_sentences("A b.", language) == ["A b."]
 
 
 @pytest.mark.parametrize("language", ["english", "EN", "", "e", "en_GB"])
