@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 
 from bertcli.hf.folder import save_model_folder
 from bertcli.model.architecture import Architecture
@@ -47,3 +48,27 @@ def saved_model(folder: Path, seed: int = 0, nsp: bool = True) -> BertForPreTrai
     model = random_model(seed, nsp)
     save_model_folder(folder, model, tiny_tokenizer())
     return model
+
+
+def rewrite(folder, change, to="model.safetensors"):
+    """Replace the weights by `change` of them, in a file of the name `to`."""
+    weights = load_file(folder / "model.safetensors")
+    weights = {name: value.clone() for name, value in weights.items()}
+    (folder / "model.safetensors").unlink()
+    weights = change(weights)
+    if to.endswith(".bin"):
+        torch.save(weights, folder / to)
+    else:
+        save_file(weights, folder / to)
+
+
+def without(*prefixes):
+    return lambda weights: {name: value for name, value in weights.items() if not name.startswith(prefixes)}
+
+
+def renamed(old, new):
+    return lambda weights: {name.replace(old, new): value for name, value in weights.items()}
+
+
+def added(**new):
+    return lambda weights: weights | {name.replace("__", "."): value for name, value in new.items()}
