@@ -15,19 +15,27 @@ LAYERS: dict[str, set[str]] = {
     "config": {"errors", "files"},
     "text": {"errors", "config", "samples"},
     "store": {"errors", "files", "config", "text"},
+    "labelled": {"errors", "config", "text", "samples"},
+    "metrics": {"errors"},
     "data": {"errors", "config", "text", "store"},
     "model": {"errors", "config"},
-    "tasks": {"errors", "data", "model"},
-    "hf": {"errors", "config", "text", "model"},
-    "inference": {"errors", "config", "text", "model", "hf"},
-    "engine": {"errors", "files", "config", "text", "store", "data", "model", "tasks", "hf"},
-    "commands": {"errors", "config", "text", "store", "data", "model", "tasks", "hf", "inference", "engine"},
+    "tasks": {"errors", "config", "text", "labelled", "metrics", "data", "model"},
+    "hf": {"errors", "files", "config", "text", "model"},
+    "inference": {"errors", "config", "text", "labelled", "data", "model", "tasks", "hf"},
+    "engine": {
+        *("errors", "files", "config", "text", "store", "labelled", "metrics"),
+        *("data", "model", "tasks", "hf", "inference"),
+    },
+    "commands": {
+        *("errors", "files", "config", "text", "store", "labelled", "metrics"),
+        *("data", "model", "tasks", "hf", "inference", "engine"),
+    },
     "cli": {"errors"},
     "__main__": {"cli"},
     "__init__": set(),
 }
 """Layer -> the layers it may import from, besides itself."""
-NO_TORCH = ("errors", "samples", "config", "text", "store", "cli")
+NO_TORCH = ("errors", "samples", "config", "text", "store", "labelled", "metrics", "cli")
 
 
 def imported_modules(path: Path) -> set[str]:

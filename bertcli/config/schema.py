@@ -113,13 +113,9 @@ class ModelConfig(Section):
         return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), self.feed_forward or 4 * hidden
 
 
-class TrainingConfig(Section):
-    """The optimiser's steps: how many, how large, how fast."""
+class LoopConfig(Section):
+    """How the optimiser's steps are taken, in pretraining and fine-tuning alike."""
 
-    steps: Count | None = None
-    """null and no epochs: 1000."""
-    epochs: Annotated[float, Field(gt=0.0)] | None = None
-    """Instead of steps: how often the corpus's tokens pass through."""
     batch_size: Count = 256
     """Rows per optimiser step."""
     micro_batch_size: Count | Auto = "auto"
@@ -130,7 +126,6 @@ class TrainingConfig(Section):
         0.999,
     )
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
-    warmup_steps: Annotated[int, Field(ge=0)] = 100
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
     max_bad_steps: Count = 10
@@ -140,6 +135,16 @@ class TrainingConfig(Section):
     """auto, cpu, cuda, or cuda:N."""
     compile: bool | Auto = "auto"
     activation_checkpointing: bool = False
+
+
+class TrainingConfig(LoopConfig):
+    """The optimiser's steps of a pretraining run: how many, how large, how fast."""
+
+    steps: Count | None = None
+    """null and no epochs: 1000."""
+    epochs: Annotated[float, Field(gt=0.0)] | None = None
+    """Instead of steps: how often the corpus's tokens pass through."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 100
 
     @model_validator(mode="after")
     def _check(self) -> Self:

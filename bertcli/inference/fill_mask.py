@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bertcli.data.rows import Row, batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
-from bertcli.inference.rows import batch_of, in_like_lengths
+from bertcli.inference.rows import in_like_lengths
 from bertcli.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"
@@ -41,15 +42,15 @@ class FilledText:
 
 
 @dataclass(frozen=True)
-class MaskedRow:
+class MaskedText:
     """A text between its masks, and as the model reads it."""
 
     parts: list[str]
-    ids: list[int]
+    row: Row
 
     @property
-    def second_starts(self) -> int:
-        return len(self.ids)
+    def length(self) -> int:
+        return self.row.length
 
 
 def fill_masks(
@@ -77,17 +78,17 @@ def fill_masks(
     candidates_C = torch.tensor(candidates, device=device)
 
     @torch.inference_mode()
-    def compute(rows: list[MaskedRow]) -> list[FilledText]:
-        batch = batch_of(rows, tokenizer.pad_id, device)
-        masked_M = ((batch.ids_BT == tokenizer.mask_id) & batch.mask_BT).flatten().nonzero()[:, 0]
+    def compute(texts: list[MaskedText]) -> list[FilledText]:
+        batch = batch_of([text.row for text in texts], tokenizer.pad_id, device)
+        masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
         logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV
         predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer))
-        return [_filled(row, [next(predictions) for _ in row.parts[1:]]) for row in rows]
+        return [_filled(text, [next(predictions) for _ in text.parts[1:]]) for text in texts]
 
     return in_like_lengths(lines, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
 
 
-def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[MaskedRow]:
+def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[MaskedText]:
     """`[CLS] text [SEP]` of each line. The mask's id comes in here alone: text never encodes to it."""
     texts = [line.text.split(MASK) for line in lines]
     encoded = iter(tokenizer.encode_batch([part for parts in texts for part in parts]))
@@ -105,7 +106,7 @@ def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[Ma
                 f"{line.where}: {len(ids)} tokens with [CLS] and [SEP], but the model reads at most "
                 f"{max_tokens}; shorten the text or split it"
             )
-        rows.append(MaskedRow(parts, ids))
+        rows.append(MaskedText(parts, Row(ids, len(ids))))
     return rows
 
 
@@ -120,14 +121,14 @@ def _top_predictions(
     ]
 
 
-def _filled(row: MaskedRow, masks: list[list[Prediction]]) -> FilledText:
+def _filled(text: MaskedText, masks: list[list[Prediction]]) -> FilledText:
     """The user's own text around the masks; a `##` piece is drawn to what stands before it."""
-    filled = row.parts[0]
-    for predictions, part in zip(masks, row.parts[1:], strict=True):
+    filled = text.parts[0]
+    for predictions, part in zip(masks, text.parts[1:], strict=True):
         token = predictions[0].token
         filled = filled.rstrip() + token[2:] if token.startswith("##") else filled + token
         filled += part
-    return FilledText(MASK.join(row.parts), filled, masks)
+    return FilledText(MASK.join(text.parts), filled, masks)
 
 
 def _shortened(text: str, length: int = 60) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from bertcli.data.rows import Row, batch_of, pair
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
-from bertcli.inference.rows import batch_of, in_like_lengths
+from bertcli.inference.rows import in_like_lengths
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -37,10 +38,13 @@ class ScoredPair:
 
 
 @dataclass(frozen=True)
-class PairRow:
+class EncodedPair:
     pair: Pair
-    ids: list[int]
-    second_starts: int
+    row: Row
+
+    @property
+    def length(self) -> int:
+        return self.row.length
 
 
 def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:
@@ -71,30 +75,29 @@ def score_pairs(
     max_tokens = model.architecture.max_positions
 
     @torch.inference_mode()
-    def compute(rows: list[PairRow]) -> list[ScoredPair]:
-        batch = batch_of(rows, tokenizer.pad_id, device)
+    def compute(encoded: list[EncodedPair]) -> list[ScoredPair]:
+        batch = batch_of([each.row for each in encoded], tokenizer.pad_id, device)
         nobody_M = torch.empty(0, dtype=torch.long, device=device)  # no word is asked for
         logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, nobody_M).nsp_logits_B2
         is_next_B = logits_B2.float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
         return [
-            ScoredPair(row.pair.text_a, row.pair.text_b, probability)
-            for row, probability in zip(rows, is_next_B, strict=True)
+            ScoredPair(each.pair.text_a, each.pair.text_b, probability)
+            for each, probability in zip(encoded, is_next_B, strict=True)
         ]
 
     return in_like_lengths(pairs, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
 
 
-def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[PairRow]:
+def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[EncodedPair]:
     """`[CLS] A [SEP] B [SEP]` of each pair."""
-    encoded = iter(tokenizer.encode_batch([text for pair in pairs for text in (pair.text_a, pair.text_b)]))
-    rows = []
-    for pair in pairs:
-        first = [tokenizer.cls_id, *next(encoded), tokenizer.sep_id]
-        ids = [*first, *next(encoded), tokenizer.sep_id]
-        if len(ids) > max_tokens:
+    ids = iter(tokenizer.encode_batch([text for each in pairs for text in (each.text_a, each.text_b)]))
+    encoded = []
+    for each in pairs:
+        row = pair(next(ids), next(ids), tokenizer.cls_id, tokenizer.sep_id)
+        if row.length > max_tokens:
             raise UserError(
-                f"{pair.where}: {len(ids)} tokens with [CLS] and both [SEP], but the model reads at most "
+                f"{each.where}: {row.length} tokens with [CLS] and both [SEP], but the model reads at most "
                 f"{max_tokens}; shorten the texts"
             )
-        rows.append(PairRow(pair, ids, len(first)))
-    return rows
+        encoded.append(EncodedPair(each, row))
+    return encoded

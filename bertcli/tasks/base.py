@@ -30,18 +30,21 @@ class Term:
 
     Attributes:
         loss: float32 scalar, the sum of the losses; differentiable.
-        correct: int64 scalar, how many predictions were right.
+        correct: int64 scalar, how many predictions were right; None where none can be right or wrong.
     """
 
     loss: Tensor
-    correct: Tensor
+    correct: Tensor | None
 
 
 class Task(Protocol):
     """What a model learns. The loss of a step is the sum over terms of (sum of losses) / (count)."""
 
     def counts(self, batch: Any) -> dict[str, int]:
-        """Term name -> how many things it sums over in the batch, known before the forward pass."""
+        """Term name -> how many things it sums over in the batch, known before the forward pass.
+
+        The name of a task's only term may be "": it is the loss, and needs no other name.
+        """
         ...
 
     def terms(self, model: nn.Module, batch: Any) -> dict[str, Term]:

@@ -1,18 +1,9 @@
-from dataclasses import dataclass
-
-import torch
-
-from bertcli.inference.rows import BUFFERED_BATCHES, batch_of, in_like_lengths
-
-
-@dataclass
-class PlainRow:
-    ids: list[int]
-    second_starts: int = 0
+from bertcli.data.rows import Row
+from bertcli.inference.rows import BUFFERED_BATCHES, in_like_lengths
 
 
 def encode(lengths):
-    return [PlainRow([7] * length) for length in lengths]
+    return [Row([7] * length, length) for length in lengths]
 
 
 def test_results_come_in_the_order_of_the_inputs_from_batches_of_like_length():
@@ -43,12 +34,3 @@ def test_only_a_bounded_number_of_inputs_is_read_ahead():
 
 def test_no_input_gives_no_result():
     assert list(in_like_lengths([], 4, encode, lambda rows: rows)) == []
-
-
-def test_rows_are_filled_up_to_the_longest():
-    batch = batch_of(
-        [PlainRow([2, 8, 3, 9, 3], 3), PlainRow([2, 3], 2)], pad_id=6, device=torch.device("cpu")
-    )
-    assert batch.ids_BT.tolist() == [[2, 8, 3, 9, 3], [2, 3, 6, 6, 6]]
-    assert batch.segments_BT.tolist() == [[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]]
-    assert batch.mask_BT.tolist() == [[True] * 5, [True, True, False, False, False]]

@@ -1,0 +1,134 @@
+"""What a fine-tuning config may say: one frozen class per section, one field per key, with its default."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertcli.config.schema import Count, LoggingConfig, LoopConfig, Section
+
+TaskType = Literal[
+    "classification", "regression", "token-classification", "question-answering", "multiple-choice"
+]
+Column = str | Annotated[int, Field(ge=0)]
+"""A column's name, or its number counted from 0."""
+
+
+class TaskSettings(Section):
+    """What a fine-tuned model has to know to read its input again; kept in its `config.json`."""
+
+    type: TaskType
+    text: Column | Annotated[list[Column], Field(min_length=1, max_length=2)] | None = None
+    """One column, or two that make a pair. null: the file format's own names (CoNLL, SQuAD)."""
+    choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
+    """multiple-choice: a column for each choice, or one column with a list of them."""
+    label: Column | None = None
+    """The column of the label; for CoNLL files the last one."""
+    format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad"] = "auto"
+    """auto: by the file's suffix, and by the task where that says nothing."""
+    columns: Annotated[list[str], Field(min_length=1)] | None = None
+    """The columns' names, where the file has no header."""
+    quoting: Literal["auto", "csv", "none"] = "auto"
+    """Whether `"` quotes a field; auto: in .csv, and elsewhere where every quote is balanced."""
+    encoding: str = "utf-8"
+    max_length: Annotated[int, Field(ge=16)] = 128
+    """Tokens in a row, [CLS] and [SEP] included."""
+    doc_stride: Annotated[int, Field(ge=0)] = 64
+    """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
+    multi_label: bool = False
+    """classification: any number of labels a text; in a text column separated by commas."""
+
+    @property
+    def text_columns(self) -> tuple[Column, ...]:
+        """The columns of text, one or two; none where `text` is null."""
+        if self.text is None:
+            return ()
+        return tuple(self.text) if isinstance(self.text, list) else (self.text,)
+
+    @model_validator(mode="after")
+    def _check_settings(self) -> Self:
+        tabular = self.type in ("classification", "regression", "multiple-choice")
+        if tabular and self.text is None:
+            raise ValueError(f"text: name the column of the text, or two columns for pairs ({self.type})")
+        if self.type == "multiple-choice" and self.choices is None:
+            raise ValueError("choices: name the column of each choice, or the one that holds their list")
+        if self.type != "multiple-choice" and self.choices is not None:
+            raise ValueError(f"choices is for type: multiple-choice, not {self.type}")
+        if self.multi_label and self.type != "classification":
+            raise ValueError(f"multi_label is for type: classification, not {self.type}")
+        return self
+
+
+class TaskConfig(TaskSettings):
+    """The task, its files and how it is judged."""
+
+    train: str
+    """A file, or a bundled sample's name."""
+    dev: str | None = None
+    dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    """Without `dev`: this share of the training file, by seed, labels in their proportions."""
+    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
+    metric: str | None = None
+    """What picks the best checkpoint; null: the task's usual one."""
+    skip_bad: bool = False
+    """question-answering: leave out answers that do not stand where the file says, instead of stopping."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.dev is not None and self.dev_fraction is not None:
+            raise ValueError("give dev or dev_fraction, not both")
+        if self.class_weights is not None and (self.type != "classification" or self.multi_label):
+            raise ValueError("class_weights is for type: classification with one label a text")
+        return self
+
+
+class FinetuneTrainingConfig(LoopConfig):
+    """The optimiser's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
+
+    epochs: Annotated[float, Field(gt=0.0)] = 3.0
+    batch_size: Count = 32
+    learning_rate: Annotated[float, Field(gt=0.0)] = 2.0e-5
+    warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
+    """Share of the steps over which the rate rises."""
+    early_stopping: Count | None = None
+    """Evaluations in a row without a better score before the run stops."""
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """Each layer's rate is this times that of the layer above it (Howard and Ruder 2018, section 3.2)."""
+    freeze_layers: Annotated[int, Field(ge=0)] = 0
+    """So many of the lowest layers, and the embeddings with them, keep their weights."""
+
+
+class FinetuneEvaluationConfig(Section):
+    every_steps: Count | None = None
+    """null: after each epoch."""
+
+
+class FinetuneCheckpointConfig(Section):
+    every_steps: Count | None = None
+    """null: after each epoch."""
+    keep_last: Count = 1
+
+
+class FinetuneConfig(Section):
+    """A whole fine-tuning run."""
+
+    output_dir: str
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
+    """Instead of seed: a run for each, the best of which is kept."""
+    model: str
+    """A run folder, a model folder, any Hugging Face BERT folder, or a hub id."""
+    task: TaskConfig
+    training: FinetuneTrainingConfig = FinetuneTrainingConfig()
+    evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()
+    checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()
+    logging: LoggingConfig = LoggingConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
+            raise ValueError("seeds: each stands once")
+        if self.training.early_stopping and self.task.dev is None and self.task.dev_fraction is None:
+            raise ValueError("training.early_stopping needs task.dev or task.dev_fraction to judge by")
+        return self

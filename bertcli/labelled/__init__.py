@@ -1,0 +1,1 @@
+"""Labelled files -> examples: tables, CoNLL columns, SQuAD JSON. Text only; no torch."""

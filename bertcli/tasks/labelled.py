@@ -1,0 +1,128 @@
+"""The contract of the tasks that learn from labelled files, and the batch that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.data.rows import Row, RowBatch, batch_of
+from bertcli.labelled.examples import Example
+from bertcli.tasks.base import Task
+from bertcli.text.tokenizer import Tokenizer
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What cannot be torn apart in a batch: a row, or the rows of all choices of one question.
+
+    Attributes:
+        example: number of the example that it was made of, within the examples encoded together.
+        rows: what the model reads.
+        target: what it should answer, in the task's own form; None where unlabelled.
+        layout: what `Task.predict` needs to read the answer back: where words or characters stand.
+    """
+
+    example: int
+    rows: tuple[Row, ...]
+    target: Any
+    layout: Any = None
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest row."""
+        return max(len(row.ids) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """Items of one optimiser step, or of one forward pass; satisfies `tasks.base.TaskBatch`."""
+
+    items: tuple[Item, ...]
+    pad_id: int
+    device: torch.device = CPU
+
+    @property
+    def num_rows(self) -> int:
+        return sum(len(item.rows) for item in self.items)
+
+    @property
+    def num_tokens(self) -> int:
+        """Real tokens: padding is not counted."""
+        return sum(len(row.ids) for item in self.items for row in item.rows)
+
+    @cached_property
+    def rows(self) -> RowBatch:
+        """All rows of all items, in order, on the batch's device."""
+        return batch_of([row for item in self.items for row in item.rows], self.pad_id, self.device)
+
+    def to(self, device: torch.device) -> LabelledBatch:
+        return replace(self, device=device)
+
+    def split(self, micro_batch_size: int) -> list[LabelledBatch]:
+        """Micro-batches of at most so many rows (at least one item), items of like length together."""
+        parts: list[list[Item]] = []
+        rows = 0
+        for item in sorted(self.items, key=lambda item: -item.length):
+            if not parts or rows + len(item.rows) > micro_batch_size:
+                parts.append([])
+                rows = 0
+            parts[-1].append(item)
+            rows += len(item.rows)
+        return [replace(self, items=tuple(part)) for part in parts]
+
+
+class Prediction(Protocol):
+    """A task's answer for one example."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What `bertcli predict` prints for it, beside the text."""
+        ...
+
+
+class LabelledTask(Task, Protocol):
+    """Examples -> items, loss terms, predictions and scores. Its model: `model.task_models`.
+
+    `counts(batch)` and `terms(model, batch)` come from `Task`; the one term is called "" (it is the loss).
+    `terms` is only asked of items with targets.
+    """
+
+    metric: str
+    """The key of `score` that picks the best checkpoint."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """In the order of the head's outputs; empty where outputs have no names."""
+        ...
+
+    def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Item]:
+        """One or more items for each example, in the examples' order.
+
+        Raises `UserError` for an example that cannot be used, naming its `where`.
+        """
+        ...
+
+    def outputs(self, model: nn.Module, batch: LabelledBatch) -> list[Tensor]:
+        """Forward pass without loss: the logits of each item, fp32 on the CPU."""
+        ...
+
+    def predict(self, example: Example, items: Sequence[Item], outputs: Sequence[Tensor]) -> Prediction:
+        """The answer for one example, from all of its items."""
+        ...
+
+    def is_right(self, example: Example, prediction: Prediction) -> bool:
+        """Whether a labelled example was answered rightly (for the file of wrong cases)."""
+        ...
+
+    def score(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Mapping[str, Any]:
+        """The task's metrics by name: floats, and tables (nested dicts, lists) where it has them.
+
+        Higher is better in every float that may serve as `metric`, but for a name that ends in `_error`.
+        """
+        ...
