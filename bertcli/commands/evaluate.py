@@ -40,9 +40,9 @@ def evaluate(
     from bertcli.config.load import check_config
     from bertcli.config.schema import DataConfig, PretrainConfig
     from bertcli.engine.evaluate import evaluate as run
-    from bertcli.engine.hardware import resolve_device, resolve_precision
     from bertcli.engine.heldout import HeldoutBatches
     from bertcli.errors import UserError
+    from bertcli.hardware import resolve_device, resolve_precision
     from bertcli.hf.folder import load_model_folder
     from bertcli.hf.locate import resolve_model
     from bertcli.store.build import prepare_store

@@ -40,7 +40,7 @@ def predict_mask(
 
     Example: bertcli predict-mask runs/quickstart "The [MASK] of the [MASK] was dark." --top-k 5
     """
-    from bertcli.engine.hardware import resolve_device
+    from bertcli.hardware import resolve_device
     from bertcli.hf.folder import load_model_folder
     from bertcli.hf.locate import resolve_model
     from bertcli.inference.fill_mask import fill_masks

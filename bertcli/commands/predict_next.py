@@ -33,8 +33,8 @@ def predict_next(
 
     Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."
     """
-    from bertcli.engine.hardware import resolve_device
     from bertcli.errors import UserError
+    from bertcli.hardware import resolve_device
     from bertcli.hf.folder import load_model_folder
     from bertcli.hf.locate import resolve_model
     from bertcli.inference.lines import read_lines

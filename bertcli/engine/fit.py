@@ -16,7 +16,7 @@ from bertcli.engine.evaluate import Scores
 from bertcli.engine.health import References
 from bertcli.engine.loop import StepReport
 from bertcli.engine.metrics_log import MetricsLog
-from bertcli.engine.progress import Progress, describe
+from bertcli.engine.progress import Progress, describe_scores
 from bertcli.errors import UserError
 
 
@@ -29,19 +29,22 @@ class FitSettings:
     evaluate_every: int
     save_every: int
     max_bad_steps: int
+    steps_per_epoch: int | None = None
+    """Where epochs are counted: the rows of the log then say which."""
 
 
 def fit(
     reports: Iterator[StepReport],
     state: RunState,
     settings: FitSettings,
-    references: References,
+    references: References | None,
     evaluate: Callable[[], Scores] | None,
     save: Callable[[RunState], Path],
     log: MetricsLog,
     progress: Progress,
+    is_enough: Callable[[Scores, RunState], bool] = lambda scores, state: False,
 ) -> tuple[RunState, Scores | None]:
-    """Take the reports of a run to its end.
+    """Take the reports of a run to its end, or until `is_enough` says so of an evaluation.
 
     Returns the final counters and the last evaluation. A signal to stop (SIGTERM, Ctrl-C) is heeded after
     the step under way: a checkpoint is saved and `SystemExit` raised with the usual code.
@@ -59,19 +62,22 @@ def fit(
             state = _count(state, report, now - started)
             speed = (state.tokens - tokens_logged) / (now - logged_at)
             progress.show(report, speed)
-            if report.step == 1 and (warning := references.first_step_warning(report)):
+            if report.step == 1 and references and (warning := references.first_step_warning(report)):
                 progress.line(warning)
             if report.step % settings.log_every == 0 or report.step == 1 or is_last:
-                log.write(_train_row(report, state, speed))
+                log.write(_train_row(report, state, settings, speed))
                 tokens_logged, logged_at = state.tokens, now
             if report.skipped:
                 _check_bad_steps(report, state, settings, progress)
             if evaluate and (report.step % settings.evaluate_every == 0 or is_last):
                 scores = evaluate()
-                log.write(_heldout_row(scores, state))
-                progress.line(f"step {report.step} held out: {describe(scores.losses, scores.accuracies)}")
-                if warning := references.plateau_warning(scores, report.step, settings.steps):
+                log.write(_heldout_row(scores, state, settings))
+                progress.line(f"step {report.step} held out: {describe_scores(scores)}")
+                if references and (
+                    warning := references.plateau_warning(scores, report.step, settings.steps)
+                ):
                     progress.line(warning)
+                is_last = is_enough(scores, state) or is_last
             if report.step % settings.save_every == 0 or is_last or stop.signal:
                 save(state)
             # Evaluating and saving are not training: neither the rate nor the seconds count them.
@@ -81,6 +87,8 @@ def fit(
                 progress.close()
                 progress.line(f"stopped after step {report.step}; --resume goes on from there")
                 raise SystemExit(128 + stop.signal)
+            if is_last:
+                break
     return state, scores
 
 
@@ -96,7 +104,7 @@ def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
 
 
 def _check_bad_steps(report: StepReport, state: RunState, settings: FitSettings, progress: Progress) -> None:
-    bad = [f"{name} loss {loss}" for name, loss in report.losses.items()] + [
+    bad = [f"{_key(name, 'loss')} {loss}" for name, loss in report.losses.items()] + [
         f"gradient norm {report.grad_norm}"
     ]
     progress.line(
@@ -113,9 +121,9 @@ def _check_bad_steps(report: StepReport, state: RunState, settings: FitSettings,
         )
 
 
-def _train_row(report: StepReport, state: RunState, speed: float) -> dict[str, Any]:
+def _train_row(report: StepReport, state: RunState, settings: FitSettings, speed: float) -> dict[str, Any]:
     return {
-        "step": report.step,
+        **_place(state, settings),
         "split": "train",
         "loss": report.loss,
         **_terms(report.losses, report.accuracies),
@@ -128,20 +136,32 @@ def _train_row(report: StepReport, state: RunState, speed: float) -> dict[str, A
     }
 
 
-def _heldout_row(scores: Scores, state: RunState) -> dict[str, Any]:
+def _heldout_row(scores: Scores, state: RunState, settings: FitSettings) -> dict[str, Any]:
     return {
-        "step": state.step,
+        **_place(state, settings),
         "split": "heldout",
         "loss": scores.loss,
         **_terms(scores.losses, scores.accuracies),
+        **{name: value for name, value in scores.metrics.items() if isinstance(value, float)},
         "tokens": state.tokens,
         "seconds": state.seconds,
     }
 
 
+def _place(state: RunState, settings: FitSettings) -> dict[str, Any]:
+    if settings.steps_per_epoch is None:
+        return {"step": state.step}
+    return {"step": state.step, "epoch": round(state.step / settings.steps_per_epoch, 4)}
+
+
 def _terms(losses: dict[str, float], accuracies: dict[str, float]) -> dict[str, float]:
-    named = {f"{name}_loss": loss for name, loss in losses.items()}
-    return named | {f"{name}_accuracy": accuracy for name, accuracy in accuracies.items()}
+    named = {_key(name, "loss"): loss for name, loss in losses.items()}
+    return named | {_key(name, "accuracy"): accuracy for name, accuracy in accuracies.items()}
+
+
+def _key(term: str, what: str) -> str:
+    """`mlm_loss`; plain `loss` for a task's only, unnamed term."""
+    return f"{term}_{what}" if term else what
 
 
 @dataclass

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertcli.data.random import make_key
-from bertcli.engine.hardware import Precision, autocast
+from bertcli.hardware import Precision, autocast
 from bertcli.tasks.base import Task, TaskBatch
 
 
@@ -37,7 +37,7 @@ class StepReport:
     Attributes:
         step: steps taken, this one included.
         losses: term name -> mean loss, of this step alone.
-        accuracies: term name -> share of right predictions.
+        accuracies: term name -> share of right predictions, where a term counts them.
         grad_norm: of the whole gradient, before clipping.
         tokens: real tokens of this step.
         skipped: the loss or the gradient was not finite, and the weights were left as they were.
@@ -74,20 +74,23 @@ def train(
     for step, batch in enumerate(batches, first_step):
         rate = settings.rate(step)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["rate_scale"]
 
         counts = task.counts(batch)
-        sums = {name: torch.zeros(2, device=settings.device, dtype=torch.float64) for name in counts}
+        loss_sums: dict[str, Tensor | float] = dict.fromkeys(counts, 0.0)
+        correct_sums: dict[str, Tensor | int] = {}
         for number, micro_batch in enumerate(batch.split(settings.micro_batch_size)):
             _seed_dropout(settings.seed, step, number)
             with autocast(settings.precision, settings.device):
                 terms = task.terms(model, micro_batch.to(settings.device))
             torch.stack([term.loss / counts[name] for name, term in terms.items()]).sum().backward()
             for name, term in terms.items():
-                sums[name] += torch.stack([term.loss.detach().double(), term.correct.double()])
+                loss_sums[name] += term.loss.detach().double()
+                if term.correct is not None:
+                    correct_sums[name] = correct_sums.get(name, 0) + term.correct
 
         grad_norm = float(nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm))
-        losses = {name: float(total[0]) / counts[name] for name, total in sums.items()}
+        losses = {name: float(total) / counts[name] for name, total in loss_sums.items()}
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
             optimizer.step()
@@ -96,7 +99,7 @@ def train(
         yield StepReport(
             step=step + 1,
             losses=losses,
-            accuracies={name: float(total[1]) / counts[name] for name, total in sums.items()},
+            accuracies={name: float(total) / counts[name] for name, total in correct_sums.items()},
             learning_rate=rate,
             grad_norm=grad_norm,
             tokens=batch.num_tokens,

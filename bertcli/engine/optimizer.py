@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 
 def build_optimizer(
-    model: nn.Module, betas: tuple[float, float], weight_decay: float, eps: float = 1e-6
+    model: nn.Module,
+    betas: tuple[float, float],
+    weight_decay: float,
+    rate_scale: Callable[[str], float] = lambda name: 1.0,
+    eps: float = 1e-6,
 ) -> torch.optim.AdamW:
-    """AdamW over the model's parameters, in torch's fused form.
+    """AdamW over the model's trainable parameters, in torch's fused form.
 
     Vectors (biases, LayerNorm gains and offsets) are not decayed: Devlin et al. 2019's released optimizer,
-    whose epsilon of 1e-6 is kept as well. The loop sets the learning rate at each step.
+    whose epsilon of 1e-6 is kept as well. The loop sets the learning rate at each step: the schedule's,
+    times `rate_scale` of the parameter's name.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=eps, fused=True)
+    groups: dict[tuple[float, float], dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            decay, scale = weight_decay if parameter.ndim >= 2 else 0.0, rate_scale(name)
+            group = groups.setdefault(
+                (decay, scale), {"params": [], "weight_decay": decay, "rate_scale": scale}
+            )
+            group["params"].append(parameter)
+    return torch.optim.AdamW(list(groups.values()), lr=0.0, betas=betas, eps=eps, fused=True)
+
+
+def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
+    """Parameter name -> its share of the learning rate: `decay` to the number of layers above it.
+
+    Pooler and head: 1; the embeddings: decay ** (layers + 1) (Howard and Ruder 2018, section 3.2).
+    """
+
+    def scale(name: str) -> float:
+        if name.startswith("bert.embeddings."):
+            return decay ** (layers + 1)
+        if name.startswith("bert.encoder.layers."):
+            return decay ** (layers - int(name.split(".")[3]))
+        return 1.0
+
+    return scale
+
+
+def freeze(model: nn.Module, layers: int) -> None:
+    """Keep the embeddings and the lowest `layers` layers as they are; 0 freezes nothing."""
+    prefixes = ("bert.embeddings.", *(f"bert.encoder.layers.{i}." for i in range(layers)))
+    for name, parameter in model.named_parameters():
+        if layers and name.startswith(prefixes):
+            parameter.requires_grad_(False)
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

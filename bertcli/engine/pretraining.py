@@ -19,7 +19,6 @@ from bertcli.engine.checkpoint import (
 )
 from bertcli.engine.evaluate import Scores, evaluate
 from bertcli.engine.fit import FitSettings, fit
-from bertcli.engine.hardware import resolve_device
 from bertcli.engine.health import References
 from bertcli.engine.heldout import HeldoutBatches
 from bertcli.engine.loop import LoopSettings, train
@@ -31,6 +30,7 @@ from bertcli.engine.resolve import adopt_decisions, resolve_config
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.schedule import learning_rate
 from bertcli.files import disk_errors, write_folder
+from bertcli.hardware import resolve_device
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import architecture
@@ -169,7 +169,7 @@ def _train(
         )
 
     log = MetricsLog(folder.metrics, config.logging.tensorboard)
-    progress = Progress(state.step, steps, config.logging.every_steps)
+    progress = Progress("pretrain", state.step, steps, config.logging.every_steps)
     batches = stream.steps(state.step, steps, config.data.workers)
     step_model = torch.compile(model) if training.compile else model
     reports = train(step_model, task, batches, optimizer, loop, state.step)  # pyright: ignore[reportArgumentType]

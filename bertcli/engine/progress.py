@@ -7,19 +7,20 @@ import time
 
 from tqdm import tqdm
 
+from bertcli.engine.evaluate import Scores
 from bertcli.engine.loop import StepReport
 
 
 class Progress:
     """Shows steps as they are taken; `line` writes a lasting line beside the bar."""
 
-    def __init__(self, first_step: int, steps: int, log_every: int):
+    def __init__(self, what: str, first_step: int, steps: int, log_every: int):
         self._steps, self._log_every = steps, log_every
         self._started, self._first_step = time.perf_counter(), first_step
         self._bar = tqdm(
             total=steps,
             initial=first_step,
-            desc="pretrain",
+            desc=what,
             unit="step",
             dynamic_ncols=True,
             disable=not sys.stderr.isatty(),
@@ -29,7 +30,7 @@ class Progress:
         self._bar.update()
         if report.step % self._log_every and report.step != self._steps:
             return
-        text = describe(report.losses, report.accuracies) + f" | {tokens_per_second:,.0f} tokens/s"
+        text = _describe(report.losses, report.accuracies) + f" | {tokens_per_second:,.0f} tokens/s"
         if self._bar.disable:
             elapsed = time.perf_counter() - self._started
             left = elapsed / (report.step - self._first_step) * (self._steps - report.step)
@@ -49,9 +50,15 @@ class Progress:
         self._bar.close()
 
 
-def describe(losses: dict[str, float], accuracies: dict[str, float]) -> str:
-    """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`: loss and accuracy of each term."""
-    return " | ".join(f"{name} {loss:.3f} ({accuracies[name]:.1%})" for name, loss in losses.items())
+def describe_scores(scores: Scores) -> str:
+    """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.914 | f1 0.902`."""
+    metrics = [f"{name} {value:.4g}" for name, value in scores.metrics.items() if isinstance(value, float)]
+    return " | ".join([_describe(scores.losses, scores.accuracies), *metrics])
+
+
+def _describe(losses: dict[str, float], accuracies: dict[str, float]) -> str:
+    shares = {name: f" ({accuracy:.1%})" for name, accuracy in accuracies.items()}
+    return " | ".join(f"{name or 'loss'} {loss:.3f}{shares.get(name, '')}" for name, loss in losses.items())
 
 
 def _duration(seconds: float) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.stream import BatchStream
-from bertcli.engine.hardware import (
+from bertcli.errors import UserError
+from bertcli.hardware import (
     auto_micro_batch_size,
     resolve_device,
     resolve_precision,
     resolve_workers,
 )
-from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
 
 DEFAULT_STEPS = 1000

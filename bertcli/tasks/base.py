@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -40,13 +40,13 @@ class Term:
 class Task(Protocol):
     """What a model learns. The loss of a step is the sum over terms of (sum of losses) / (count)."""
 
-    def counts(self, batch: Any) -> dict[str, int]:
+    def counts(self, batch: Any) -> Mapping[str, float]:
         """Term name -> how many things it sums over in the batch, known before the forward pass.
 
         The name of a task's only term may be "": it is the loss, and needs no other name.
         """
         ...
 
-    def terms(self, model: nn.Module, batch: Any) -> dict[str, Term]:
+    def terms(self, model: nn.Module, batch: Any) -> Mapping[str, Term]:
         """Forward pass of one micro-batch."""
         ...

@@ -33,7 +33,7 @@ def run(tmp_path: Path, reports: list[StepReport], heldout_mlm: float = 4.0, sta
 
     settings = FitSettings(steps=10, log_every=5, evaluate_every=4, save_every=5, max_bad_steps=3)
     scores = Scores({"mlm": heldout_mlm, "nsp": 0.6}, {"mlm": 0.2, "nsp": 0.6}, 1000)
-    progress = Progress(0, 10, 5)
+    progress = Progress("train", 0, 10, 5)
     state = state or RunState()
     try:
         end, _ = fit(iter(reports), state, settings, REFERENCES, lambda: scores, save, log, progress)
@@ -64,7 +64,7 @@ def test_skipped_steps_are_named_and_too_many_in_a_row_stop_the_run(
     with pytest.raises(UserError, match="3 steps in a row gave a non-finite loss or gradient"):
         run(tmp_path, reports)
     said = capsys.readouterr().err
-    assert "step 2 was skipped, its weights untouched: mlm loss nan, nsp loss 0.7, gradient norm 2.0" in said
+    assert "step 2 was skipped, its weights untouched: mlm_loss nan, nsp_loss 0.7, gradient norm 2.0" in said
     assert "(3 in a row, 3 in all)" in said
 
 

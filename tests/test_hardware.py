@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bertcli.engine.hardware import (
+from bertcli.errors import UserError
+from bertcli.hardware import (
     auto_micro_batch_size,
     resolve_device,
     resolve_precision,
     resolve_workers,
 )
-from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
 
 CPU = torch.device("cpu")
