@@ -1,0 +1,71 @@
+"""Right and predicted classes -> accuracy, precision, recall, F1, Matthews correlation, confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# scikit-learn takes a second to import, and only those who score should wait for it: hence inside functions.
+
+
+def classification_scores(
+    truth: Sequence[int], predicted: Sequence[int], labels: Sequence[str]
+) -> dict[str, Any]:
+    """Scores of one class a text, given as numbers of `labels`; at least one text.
+
+    Shares are in 0..1, and a share of nothing (the precision of a class never predicted) is 0. The macro
+    averages run over the classes that occur, in the truth or among the predictions, as scikit-learn's
+    do; `per_class` and `confusion_matrix` (rows: truth) hold all of `labels`. Two labels have `f1`
+    besides: that of the second, the positive one of GLUE's tasks (Wang et al. 2019, section 3).
+    """
+    from sklearn.metrics import confusion_matrix, matthews_corrcoef
+
+    numbers = range(len(labels))
+    per_class = dict(zip(labels, _precision_recall_f1(truth, predicted, numbers), strict=True))
+    occurring = sorted({*truth, *predicted})
+    scores: dict[str, Any] = {"accuracy": float(np.mean(np.equal(truth, predicted)))}
+    if len(labels) == 2:
+        scores["f1"] = per_class[labels[1]]["f1"]
+    for name in ("f1", "precision", "recall"):
+        scores[f"macro_{name}"] = float(np.mean([per_class[labels[i]][name] for i in occurring]))
+    defined = len(occurring) > 1  # else scikit-learn gives 0 too, but warns
+    scores["matthews_correlation"] = float(matthews_corrcoef(truth, predicted)) if defined else 0.0
+    scores["per_class"] = per_class
+    scores["confusion_matrix"] = confusion_matrix(truth, predicted, labels=numbers).tolist()
+    return scores
+
+
+def multi_label_scores(
+    truth_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_], labels: Sequence[str]
+) -> dict[str, Any]:
+    """Scores of any number of labels a text: bool [texts, labels], True where a text has the label.
+
+    `subset_accuracy` is the share of texts with all labels right; `micro_f1` counts every (text, label)
+    alike, `macro_f1` is the mean over all of `labels`. Shares of nothing are 0.
+    """
+    columns = [
+        _precision_recall_f1(truth_N, predicted_N, [True])[0]
+        for truth_N, predicted_N in zip(truth_NC.T, predicted_NC.T, strict=True)
+    ]
+    return {
+        "micro_f1": _precision_recall_f1(truth_NC.ravel(), predicted_NC.ravel(), [True])[0]["f1"],
+        "macro_f1": float(np.mean([column["f1"] for column in columns])),
+        "subset_accuracy": float(np.mean((truth_NC == predicted_NC).all(axis=1))),
+        "per_class": dict(zip(labels, columns, strict=True)),
+    }
+
+
+def _precision_recall_f1(
+    truth: ArrayLike, predicted: ArrayLike, classes: Sequence[int | bool]
+) -> list[dict[str, float | int]]:
+    """For each class its precision, recall, F1, and how often it stands in the truth (`count`)."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    table: Any = precision_recall_fscore_support(truth, predicted, labels=list(classes), zero_division=0)
+    return [
+        {"precision": float(precision), "recall": float(recall), "f1": float(f1), "count": int(count)}
+        for precision, recall, f1, count in zip(*table, strict=True)
+    ]

@@ -1,0 +1,74 @@
+"""Scores of classes, by hand and against scikit-learn's own averages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from bertcli.metrics.classification import classification_scores, multi_label_scores
+
+
+def test_two_labels_by_hand():
+    scores = classification_scores([1, 1, 1, 0, 0], [1, 1, 0, 1, 0], ["no", "yes"])
+    assert scores == {
+        "accuracy": pytest.approx(3 / 5),
+        "f1": pytest.approx(2 / 3),
+        "macro_f1": pytest.approx((2 / 3 + 1 / 2) / 2),
+        "macro_precision": pytest.approx((2 / 3 + 1 / 2) / 2),
+        "macro_recall": pytest.approx((2 / 3 + 1 / 2) / 2),
+        "matthews_correlation": pytest.approx(1 / 6),
+        "per_class": {
+            "no": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "count": 2},
+            "yes": pytest.approx({"precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3, "count": 3}),
+        },
+        "confusion_matrix": [[1, 1], [1, 2]],
+    }
+
+
+def test_a_class_that_is_never_predicted_counts_as_0_without_a_warning():
+    scores = classification_scores([0, 1, 2], [0, 1, 1], ["a", "b", "c", "d"])
+    assert "f1" not in scores
+    assert scores["per_class"]["c"] == {"precision": 0, "recall": 0, "f1": 0, "count": 1}
+    assert scores["macro_f1"] == pytest.approx((1 + 2 / 3 + 0) / 3)  # d occurs nowhere
+    assert scores["confusion_matrix"] == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [0] * 4]
+
+
+def test_a_single_class_everywhere():
+    scores = classification_scores([1, 1], [1, 1], ["a", "b"])
+    assert (scores["accuracy"], scores["f1"], scores["macro_f1"]) == (1, 1, 1)
+    assert scores["matthews_correlation"] == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20))
+def test_the_macro_average_is_scikit_learns(pairs: list[tuple[int, int]]):
+    truth, predicted = [t for t, _ in pairs], [p for _, p in pairs]
+    scores = classification_scores(truth, predicted, list("abcd"))
+    assert scores["macro_f1"] == pytest.approx(f1_score(truth, predicted, average="macro"))
+
+
+def test_many_labels_by_hand():
+    truth = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0]], dtype=bool)
+    predicted = np.array([[1, 0, 0], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    scores = multi_label_scores(truth, predicted, ["a", "b", "c"])
+    assert scores["subset_accuracy"] == pytest.approx(1 / 3)
+    assert scores["micro_f1"] == pytest.approx(2 / 3)
+    assert scores["macro_f1"] == pytest.approx((4 / 5 + 0 + 0) / 3)
+    assert scores["per_class"]["a"] == pytest.approx(
+        {"precision": 2 / 3, "recall": 1, "f1": 4 / 5, "count": 2}
+    )
+    assert scores["per_class"]["c"]["count"] == 0
+
+
+def test_a_single_label_column():
+    column = np.array([[True], [False]])
+    assert multi_label_scores(column, column, ["a"]) == {
+        "micro_f1": 1,
+        "macro_f1": 1,
+        "subset_accuracy": 1,
+        "per_class": {"a": {"precision": 1, "recall": 1, "f1": 1, "count": 1}},
+    }
+    nothing = np.zeros((2, 1), dtype=bool)
+    assert multi_label_scores(nothing, nothing, ["a"])["micro_f1"] == 0
