@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from bertcli.errors import UserError
 
-COMMANDS = ("pretrain", "predict-mask", "predict-next", "evaluate", "prepare", "show-batch", "tokenizer")
+COMMANDS = ("pretrain", "finetune", "predict-mask", "predict-next", "evaluate", "prepare", "show-batch", "tokenizer")
 """In the order of `--help`. Each stands in `bertcli/commands/`, as a function or a Typer `app`."""
 
 

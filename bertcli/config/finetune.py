@@ -74,6 +74,11 @@ class TaskConfig(TaskSettings):
     skip_bad: bool = False
     """question-answering: leave out answers that do not stand where the file says, instead of stopping."""
 
+    @property
+    def settings(self) -> TaskSettings:
+        """What the model keeps of it."""
+        return TaskSettings(**{name: getattr(self, name) for name in TaskSettings.model_fields})
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.dev is not None and self.dev_fraction is not None:
@@ -116,7 +121,7 @@ class FinetuneConfig(Section):
     output_dir: str
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
-    """Instead of seed: a run for each, the best of which is kept."""
+    """A run for each, the best of which is kept; `seed` then only splits off the dev data."""
     model: str
     """A run folder, a model folder, any Hugging Face BERT folder, or a hub id."""
     task: TaskConfig
@@ -124,6 +129,11 @@ class FinetuneConfig(Section):
     evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()
     checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
+
+    @property
+    def training_seed(self) -> int:
+        """Of head, order and dropout of a run with one seed."""
+        return self.seeds[0] if self.seeds else self.seed
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -74,7 +74,7 @@ def train(
     for step, batch in enumerate(batches, first_step):
         rate = settings.rate(step)
         for group in optimizer.param_groups:
-            group["lr"] = rate * group["rate_scale"]
+            group["lr"] = rate * group.get("rate_scale", 1.0)
 
         counts = task.counts(batch)
         loss_sums: dict[str, Tensor | float] = dict.fromkeys(counts, 0.0)

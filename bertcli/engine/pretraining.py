@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import torch
@@ -21,16 +20,14 @@ from bertcli.engine.evaluate import Scores, evaluate
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.health import References
 from bertcli.engine.heldout import HeldoutBatches
-from bertcli.engine.loop import LoopSettings, train
+from bertcli.engine.loop import train
 from bertcli.engine.metrics_log import MetricsLog, cut_back
 from bertcli.engine.model_card import model_card
 from bertcli.engine.optimizer import build_optimizer
-from bertcli.engine.progress import Progress
-from bertcli.engine.resolve import adopt_decisions, resolve_config
+from bertcli.engine.progress import Progress, say
+from bertcli.engine.resolve import adopt_decisions, loop_settings, resolve_config
 from bertcli.engine.run_folder import RunFolder, check_resumable
-from bertcli.engine.schedule import learning_rate
 from bertcli.files import disk_errors, write_folder
-from bertcli.hardware import resolve_device
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import architecture
@@ -49,18 +46,18 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
         SystemExit: after SIGTERM or Ctrl-C, with a checkpoint saved.
     """
     config = locate_init_from(config)
-    folder = RunFolder(Path(config.output_dir))
+    folder = RunFolder(Path(config.output_dir), PretrainConfig)
     folder.claim(resume, overwrite)
     saved = folder.saved_config() if resume else None
     if saved is not None:
         config = adopt_decisions(config, saved)
 
-    store = prepare_store(config, _say)
+    store = prepare_store(config, say)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
     model = _new_model(config, store, stream.with_nsp)
     config = resolve_config(config, model.architecture, stream)
     if saved is not None:
-        check_resumable(saved, config, _say)
+        check_resumable(saved, config, say)
     folder.save(config)
 
     device, steps = torch.device(config.training.device), config.training.steps
@@ -70,14 +67,14 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     state = _resume_state(folder, model, optimizer) if resume else RunState()
     cut_back(folder.metrics, state.step)
     if state.step >= steps and folder.model.exists():
-        _say(f"{folder.root} is finished: {state.step} of {steps} steps; raise training.steps to go on")
+        say(f"{folder.root} is finished: {state.step} of {steps} steps; raise training.steps to go on")
         return folder.model
 
     heldout = None
     if store.heldout.num_documents:
         heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, config.training.batch_size)
         if stream.with_nsp and not heldout.with_nsp:
-            _say("warning: the held-out documents give no sentence pairs: they measure MLM alone")
+            say("warning: the held-out documents give no sentence pairs: they measure MLM alone")
     references = References(
         first_mlm_loss=None if config.model.init_from else expected_first_mlm_loss(model.architecture),
         unigram_entropy=store.manifest.unigram_entropy,
@@ -99,29 +96,31 @@ def _new_model(config: PretrainConfig, store: OpenStore, with_nsp: bool) -> Bert
         return BertForPreTraining(architecture(config.model, store.tokenizer.vocab_size), nsp=with_nsp)
     source = Path(config.model.init_from)
     loaded = load_model_folder(source, nsp=with_nsp, dropout=config.model.dropout)
-    _say(f"going on from the weights of {source} ({len(loaded.report.loaded)} tensors)")
+    say(f"going on from the weights of {source} ({len(loaded.report.loaded)} tensors)")
     if loaded.report.new:
-        _say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
+        say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
     if loaded.report.left_aside:
-        _say(f"  left aside: {', '.join(loaded.report.left_aside)}")
+        say(f"  left aside: {', '.join(loaded.report.left_aside)}")
     return loaded.model
 
 
-def _resume_state(folder: RunFolder, model: BertForPreTraining, optimizer: torch.optim.Optimizer) -> RunState:
-    checkpoint = newest_checkpoint(folder.checkpoints, _say)
+def _resume_state(
+    folder: RunFolder[PretrainConfig], model: BertForPreTraining, optimizer: torch.optim.Optimizer
+) -> RunState:
+    checkpoint = newest_checkpoint(folder.checkpoints, say)
     if checkpoint is None:
-        _say(f"{folder.checkpoints} holds no checkpoint: starting from the first step")
+        say(f"{folder.checkpoints} holds no checkpoint: starting from the first step")
         return RunState()
     model.load_state_dict(load_model_folder(checkpoint / "model").model.state_dict())
     load_optimizer(checkpoint, model, optimizer)
     state = load_state(checkpoint)
-    _say(f"going on from {checkpoint}, step {state.step}")
+    say(f"going on from {checkpoint}, step {state.step}")
     return state
 
 
 def _train(
     config: PretrainConfig,
-    folder: RunFolder,
+    folder: RunFolder[PretrainConfig],
     store: OpenStore,
     stream: BatchStream,
     heldout: HeldoutBatches | None,
@@ -131,22 +130,10 @@ def _train(
     references: References,
 ) -> Scores | None:
     training, task = config.training, PretrainingTask()
-    steps, micro_batch_size = training.steps, training.micro_batch_size
+    steps = training.steps
     assert steps is not None
-    assert micro_batch_size != "auto"
     assert config.data.workers != "auto"
-    assert training.precision != "auto"
-    device, precision = resolve_device(training.device), training.precision
-    loop = LoopSettings(
-        seed=config.seed,
-        device=device,
-        precision=precision,
-        micro_batch_size=micro_batch_size,
-        max_grad_norm=training.max_grad_norm,
-        rate=lambda step: learning_rate(
-            step, training.learning_rate, training.warmup_steps, steps, training.schedule
-        ),
-    )
+    loop = loop_settings(training, config.seed, steps, training.warmup_steps)
     settings = FitSettings(
         steps=steps,
         log_every=config.logging.every_steps,
@@ -158,7 +145,7 @@ def _train(
     def evaluate_heldout() -> Scores:
         assert heldout is not None
         batches = heldout.batches(config.evaluation.batches)
-        return evaluate(model, task, batches, device, precision, micro_batch_size)
+        return evaluate(model, task, batches, loop.device, loop.precision, loop.micro_batch_size)
 
     def save(state: RunState) -> Path:
         def save_model(path: Path) -> None:
@@ -190,17 +177,13 @@ def _describe_run(
 ) -> None:
     parameters = sum(parameter.numel() for parameter in model.parameters())
     training = config.training
-    _say(
+    say(
         f"model: {model.architecture.layers} layers x {model.architecture.hidden}, vocabulary "
         f"{model.architecture.vocab_size:,}, {parameters:,} parameters"
     )
-    _say(
+    say(
         f"run: {training.steps:,} steps of {training.batch_size} rows (at most {training.micro_batch_size} "
         f"at once) x {config.data.max_length} tokens, {training.precision} on {training.device}"
     )
     for line in [*stream.reuse_lines(training.steps or 0), *references.lines()]:
-        _say(line)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+        say(line)

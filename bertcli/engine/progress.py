@@ -50,6 +50,11 @@ class Progress:
         self._bar.close()
 
 
+def say(text: str) -> None:
+    """A line for the person at the terminal."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def describe_scores(scores: Scores) -> str:
     """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.914 | f1 0.902`."""
     metrics = [f"{name} {value:.4g}" for name, value in scores.metrics.items() if isinstance(value, float)]

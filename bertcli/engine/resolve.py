@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.schema import LoopConfig, PretrainConfig
 from bertcli.data.stream import BatchStream
+from bertcli.engine.loop import LoopSettings
+from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
 from bertcli.hardware import (
     auto_micro_batch_size,
@@ -19,15 +21,21 @@ from bertcli.model.architecture import Architecture
 DEFAULT_STEPS = 1000
 
 
+Loop = TypeVar("Loop", bound=LoopConfig)
+
+
 def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
     """Where `config` says auto, what the saved run decided: a resume never decides anew."""
-    training = {
-        key: getattr(saved.training, key)
-        for key in ("micro_batch_size", "precision", "device", "compile")
-        if getattr(config.training, key) == "auto"
-    }
     data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
-    return _update(config, training=training, data=data)
+    training = adopt_loop_decisions(config.training, saved.training)
+    return _update(config, data=data).model_copy(update={"training": training})
+
+
+def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
+    """As `adopt_decisions`, for the training section alone."""
+    keys = ("micro_batch_size", "precision", "device", "compile")
+    decided = {key: getattr(saved, key) for key in keys if getattr(training, key) == "auto"}
+    return training.model_copy(update=decided)
 
 
 def resolve_config(config: PretrainConfig, architecture: Architecture, stream: BatchStream) -> PretrainConfig:
@@ -40,16 +48,11 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
             f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
             f"{config.model.init_from} ({architecture.max_positions}); lower data.max_length"
         )
-    training = config.training
-    device = resolve_device(training.device)
-    micro_batch_size = training.micro_batch_size
-    if micro_batch_size == "auto":
-        micro_batch_size = auto_micro_batch_size(
-            architecture, training.batch_size, config.data.max_length, device
-        )
+    training = resolve_loop(config.training, architecture, config.data.max_length)
+    steps = {"steps": num_steps(config, stream), "epochs": None}
     return _update(
-        config,
-        data={"workers": resolve_workers(config.data.workers, device)},
+        config.model_copy(update={"training": training.model_copy(update=steps)}),
+        data={"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
         model={
             "layers": architecture.layers,
             "hidden": architecture.hidden,
@@ -57,14 +60,39 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
             "feed_forward": architecture.feed_forward,
             "max_positions": architecture.max_positions,
         },
-        training={
-            "steps": num_steps(config, stream),
-            "epochs": None,
+    )
+
+
+def resolve_loop(training: Loop, architecture: Architecture, length: int) -> Loop:
+    """The training section with every `auto` decided, for rows of at most `length` tokens.
+
+    Raises `UserError` for a device that is not there.
+    """
+    device = resolve_device(training.device)
+    micro_batch_size = training.micro_batch_size
+    if micro_batch_size == "auto":
+        micro_batch_size = auto_micro_batch_size(architecture, training.batch_size, length, device)
+    return training.model_copy(
+        update={
             "micro_batch_size": min(micro_batch_size, training.batch_size),
             "precision": resolve_precision(training.precision, device),
             "device": str(device),
             "compile": training.compile is True,
-        },
+        }
+    )
+
+
+def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int) -> LoopSettings:
+    """How the loop takes the steps of a resolved training section."""
+    assert training.micro_batch_size != "auto"
+    assert training.precision != "auto"
+    return LoopSettings(
+        seed=seed,
+        device=resolve_device(training.device),
+        precision=training.precision,
+        micro_batch_size=training.micro_batch_size,
+        max_grad_norm=training.max_grad_norm,
+        rate=lambda step: learning_rate(step, training.learning_rate, warmup_steps, steps, training.schedule),
     )
 
 

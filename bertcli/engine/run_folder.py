@@ -1,6 +1,7 @@
 """The run folder (`output_dir`): whose it is, what may be resumed, and what is never overwritten.
 
 config.yaml      the resolved config, complete
+data.json        fine-tuning: the labels, and the hashes of the files
 metrics.jsonl    one line per logged step or evaluation
 store/           the token store (`bertcli.store`)
 checkpoints/     `bertcli.engine.checkpoint`
@@ -11,23 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
 
 from bertcli.config.load import differences, load_config, save_config
-from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, remove_folder
 
 _MAY_CHANGE = ("logging.", "evaluation.", "checkpoint.", "data.workers")
-"""Keys that a resume may change: none of them touches the weights of a step. `training.steps` may grow."""
+"""Keys that a resume may change: none of them touches the weights of a step."""
+_MAY_GROW = ("training.steps", "training.epochs")
+
+Config = TypeVar("Config", bound=BaseModel)
 
 
-class RunFolder:
-    """Paths of a run, and the rules for using them again."""
+class RunFolder(Generic[Config]):
+    """Paths of a run, and the rules for using them again; `schema` is that of its config."""
 
-    def __init__(self, root: Path):
-        self.root = root
+    def __init__(self, root: Path, schema: type[Config]):
+        self.root, self._schema = root, schema
         self.config = root / "config.yaml"
+        self.data = root / "data.json"
         self.metrics = root / "metrics.jsonl"
         self.checkpoints = root / "checkpoints"
         self.model = root / "model"
@@ -57,23 +63,23 @@ class RunFolder:
                 for path in self._own():
                     remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
 
-    def saved_config(self) -> PretrainConfig | None:
+    def saved_config(self) -> Config | None:
         """The resolved config of the run that is here; None before the first step of the first run."""
-        return load_config(PretrainConfig, self.config) if self.config.exists() else None
+        return load_config(self._schema, self.config) if self.config.exists() else None
 
-    def save(self, config: PretrainConfig) -> None:
+    def save(self, config: Config) -> None:
         with disk_errors(f"{self.config}: the config could not be written"):
             save_config(config, self.config)
 
     def _own(self) -> list[Path]:
-        return [self.config, self.metrics, self.checkpoints, self.model, self.root / "tensorboard"]
+        return [self.config, self.data, self.metrics, self.checkpoints, self.model, self.root / "tensorboard"]
 
 
-def check_resumable(saved: PretrainConfig, wanted: PretrainConfig, report: Callable[[str], None]) -> None:
+def check_resumable(saved: BaseModel, wanted: BaseModel, report: Callable[[str], None]) -> None:
     """Compare two resolved configs; what may change is reported, the rest is an error that lists it all."""
     refused = []
     for key, (old, new) in differences(saved, wanted).items():
-        if key.startswith(_MAY_CHANGE) or (key == "training.steps" and new > old):
+        if key.startswith(_MAY_CHANGE) or (key in _MAY_GROW and new > old):
             report(f"resume: {key} changes from {old} to {new}")
         else:
             refused.append(f"{key}: {_show(old)} in the run, {_show(new)} now")
@@ -83,8 +89,8 @@ def check_resumable(saved: PretrainConfig, wanted: PretrainConfig, report: Calla
                 [
                     "cannot resume: the config differs from the run's in what shapes its result:",
                     *refused,
-                    "put these back, or start a new run in another output_dir "
-                    "(logging, evaluation, checkpoint and data.workers may change, training.steps may grow)",
+                    "put these back, or start a new run in another output_dir (logging, evaluation, "
+                    "checkpoint and data.workers may change, training.steps and epochs may grow)",
                 ]
             )
         )

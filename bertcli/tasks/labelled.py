@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.data.rows import Row, RowBatch, batch_of
-from bertcli.labelled.examples import Example
-from bertcli.tasks.base import Task
+from bertcli.tasks.base import Term
 from bertcli.text.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
@@ -26,13 +25,15 @@ class Item:
         example: number of the example that it was made of, within the examples encoded together.
         rows: what the model reads.
         target: what it should answer, in the task's own form; None where unlabelled.
-        layout: what `Task.predict` needs to read the answer back: where words or characters stand.
+        layout: what `predict` needs to read the answer back: where words or characters stand.
+        dropped: tokens of the example that did not fit into its longest row, and were left out.
     """
 
     example: int
     rows: tuple[Row, ...]
     target: Any
     layout: Any = None
+    dropped: int = 0
 
     @property
     def length(self) -> int:
@@ -86,43 +87,69 @@ class Prediction(Protocol):
         ...
 
 
-class LabelledTask(Task, Protocol):
-    """Examples -> items, loss terms, predictions and scores. Its model: `model.task_models`.
+class LabelledTask(Protocol):
+    """Examples -> items; logits -> loss, predictions and scores. Its model: `model.task_models`.
 
-    `counts(batch)` and `terms(model, batch)` come from `Task`; the one term is called "" (it is the loss).
-    `terms` is only asked of items with targets.
+    Each task reads examples of one kind (`labelled.examples`) and gives predictions of its own.
     """
 
     metric: str
-    """The key of `score` that picks the best checkpoint."""
+    """The key of `score` that picks the best checkpoint, unless the config names another."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         """In the order of the head's outputs; empty where outputs have no names."""
         ...
 
-    def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Item]:
+    def encode(self, examples: Sequence[Any], tokenizer: Tokenizer) -> list[Item]:
         """One or more items for each example, in the examples' order.
 
         Raises `UserError` for an example that cannot be used, naming its `where`.
         """
         ...
 
-    def outputs(self, model: nn.Module, batch: LabelledBatch) -> list[Tensor]:
-        """Forward pass without loss: the logits of each item, fp32 on the CPU."""
+    def count(self, batch: LabelledBatch) -> float:
+        """What the loss is divided by: how many answers the batch asks for, or the sum of their weights."""
         ...
 
-    def predict(self, example: Example, items: Sequence[Item], outputs: Sequence[Tensor]) -> Prediction:
-        """The answer for one example, from all of its items."""
+    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+        """The loss of a batch with targets, summed over what `count` counts."""
         ...
 
-    def is_right(self, example: Example, prediction: Prediction) -> bool:
+    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+        """The logits of each item, without padding."""
+        ...
+
+    def predict(self, example: Any, items: Sequence[Item], logits: Sequence[Tensor]) -> Prediction:
+        """The answer for one example, from all of its items and their logits (fp32, on the CPU)."""
+        ...
+
+    def is_right(self, example: Any, prediction: Any) -> bool:
         """Whether a labelled example was answered rightly (for the file of wrong cases)."""
         ...
 
-    def score(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Mapping[str, Any]:
+    def score(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Mapping[str, Any]:
         """The task's metrics by name: floats, and tables (nested dicts, lists) where it has them.
 
         Higher is better in every float that may serve as `metric`, but for a name that ends in `_error`.
         """
         ...
+
+
+def forward(model: nn.Module, batch: LabelledBatch) -> Tensor:
+    """The logits of all rows of a batch: [B, C], [B, T, C] or [B, T, 2] (`model.task_models`)."""
+    rows = batch.rows
+    return model(rows.ids_BT, rows.segments_BT, rows.mask_BT)
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """A labelled task as the training loop sees it (`tasks.base.Task`): one term, without a name."""
+
+    task: LabelledTask
+
+    def counts(self, batch: LabelledBatch) -> dict[str, float]:
+        return {"": self.task.count(batch)}
+
+    def terms(self, model: nn.Module, batch: LabelledBatch) -> dict[str, Term]:
+        return {"": self.task.term(forward(model, batch), batch)}

@@ -1,0 +1,44 @@
+"""`bertcli finetune CONFIG`: a model folder + a labelled file -> a task model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def finetune(
+    config: Annotated[Path, typer.Argument(help="A fine-tuning config (YAML).")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: training.epochs=5."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on exactly where the run stopped.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the run in output_dir first.")
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="The scores as one JSON object.")] = False,
+) -> None:
+    """Fine-tune a BERT on labelled data.
+
+    Example: bertcli finetune configs/spam.yaml
+    """
+    from bertcli.config.finetune import FinetuneConfig
+    from bertcli.config.load import load_config
+    from bertcli.engine.finetuning import finetune as run
+    from bertcli.engine.seeds import finetune_seeds
+    from bertcli.engine.tables import scores_json, scores_table
+
+    checked = load_config(FinetuneConfig, config, set_)
+    done = (finetune_seeds if checked.seeds else run)(checked, resume, overwrite)
+    if done.scores is not None:
+        print(scores_table(done.scores), file=sys.stderr)
+    print(f"the model is in {done.model}; try: bertcli predict {done.model} INPUT", file=sys.stderr)
+    print(
+        json.dumps({"model": str(done.model), **(scores_json(done.scores) if done.scores else {})})
+        if json_
+        else done.model
+    )

@@ -1,0 +1,40 @@
+"""Scores of a labelled task -> a table to read, or one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bertcli.engine.evaluate import Scores
+
+
+def scores_json(scores: Scores) -> dict[str, Any]:
+    """`loss` and every metric by name, tables included."""
+    return {"loss": scores.loss, **scores.metrics}
+
+
+def scores_table(scores: Scores) -> str:
+    """The numbers one a line, then each table: per class, per type, the confusion matrix."""
+    lines = []
+    for name, value in scores_json(scores).items():
+        if isinstance(value, Mapping):
+            lines += ["", *_rows(name, value)]
+        elif isinstance(value, list):
+            lines += ["", f"{name} (a row for each right label, a column for each given one)"]
+            lines += ["  " + "".join(f"{count:>8}" for count in row) for row in value]
+        elif isinstance(value, float):
+            lines.append(f"{name:<22}{value:.4f}")
+        else:
+            lines.append(f"{name:<22}{value}")
+    return "\n".join(lines)
+
+
+def _rows(name: str, table: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """A mapping of row name -> (column name -> value) as aligned columns."""
+    columns = list(next(iter(table.values()), {}))
+    width = max([len(name), *map(len, table)]) + 2
+    lines = [f"{name:<{width}}" + "".join(f"{column:>11}" for column in columns)]
+    for row, values in table.items():
+        cells = (f"{v:>11.4f}" if isinstance(v, float) else f"{v:>11}" for v in values.values())
+        lines.append(f"{row:<{width}}" + "".join(cells))
+    return lines

@@ -1,0 +1,74 @@
+"""A fine-tuned model folder's README.md: what it was made from, how, how good it is and how to use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.engine.evaluate import Scores
+from bertcli.engine.labelled_data import LabelledData
+from bertcli.model.architecture import Architecture
+
+_PIPELINES = {
+    "classification": "text-classification",
+    "regression": "text-classification",
+    "token-classification": "token-classification",
+    "question-answering": "question-answering",
+    "multiple-choice": "multiple-choice",
+}
+"""Task -> what model hubs call it."""
+
+
+def task_card(
+    config: FinetuneConfig, architecture: Architecture, data: LabelledData, scores: Scores | None
+) -> str:
+    """The card, as Markdown with the front matter that model hubs read."""
+    task, training = config.task, config.training
+    dev = "none" if data.dev is None else f"{len(data.dev.examples):,} rows of {task.dev or task.train}"
+    labels = f"| labels | {', '.join(data.task.labels)} |\n" if data.task.labels else ""
+    return f"""---
+library_name: transformers
+pipeline_tag: {_PIPELINES[task.type]}
+tags: [bert, bertcli]
+---
+
+# {task.type.capitalize()} by a BERT of {architecture.layers} layers x {architecture.hidden}
+
+Fine-tuned with bertcli from {config.model}.
+
+## Data
+
+| | |
+|---|---|
+| trained on | {len(data.train.examples):,} rows of {Path(task.train).name} |
+| judged on | {dev} |
+{labels}
+## Recipe
+
+| | |
+|---|---|
+| epochs | {training.epochs:g}, {training.batch_size} rows a step, at most {task.max_length} tokens a row |
+| learning rate | {training.learning_rate:g}, {training.schedule}, warm-up over {training.warmup_ratio:.0%} |
+| AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
+| precision | {training.precision} |
+| seed | {config.training_seed} |
+
+The complete config stands in the run folder's `config.yaml`.
+
+## Scores on the dev data
+
+{_scores(scores)}
+
+## Use
+
+```sh
+bertcli predict . INPUT
+```
+"""
+
+
+def _scores(scores: Scores | None) -> str:
+    if scores is None:
+        return "None were measured: there was no dev data."
+    rows = [f"| {name} | {value:.4f} |" for name, value in scores.metrics.items() if isinstance(value, float)]
+    return "\n".join(["| metric | value |", "|---|---|", f"| loss | {scores.loss:.4f} |", *rows])

@@ -1,0 +1,138 @@
+"""A text or a pair -> its label, or its labels (Devlin et al. 2019, section 4.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.labelled.examples import TextExample
+from bertcli.metrics.classification import classification_scores, multi_label_scores
+from bertcli.tasks.base import Term
+from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.texts import encode_texts
+from bertcli.text.tokenizer import Tokenizer
+
+THRESHOLD = 0.5
+"""Of several labels, those as likely as not are given."""
+
+
+@dataclass(frozen=True)
+class Classified:
+    """A text's label (or labels), and the probability of every one."""
+
+    labels: tuple[str, ...]
+    probabilities: dict[str, float]
+    multi_label: bool
+
+    def as_json(self) -> dict[str, Any]:
+        label = list(self.labels) if self.multi_label else self.labels[0]
+        return {"label": label, "probabilities": self.probabilities}
+
+
+class Classification:
+    """One label a text by softmax, or any number of labels by a sigmoid each (`multi_label`)."""
+
+    def __init__(
+        self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None
+    ):
+        """`weights`: of each label in the loss; None: all alike."""
+        self.labels = labels
+        self.multi_label = settings.multi_label
+        self.max_length = settings.max_length
+        self.metric = "macro_f1" if self.multi_label else "accuracy"
+        self._numbers = {label: number for number, label in enumerate(labels)}
+        self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
+
+    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
+        return encode_texts(examples, tokenizer, self.max_length, self._target)
+
+    def _target(self, label: Any) -> int | list[float]:
+        return [float(name in label) for name in self.labels] if self.multi_label else self._numbers[label]
+
+    def count(self, batch: LabelledBatch) -> float:
+        if self._weights_C is None:
+            return len(batch.items) * (len(self.labels) if self.multi_label else 1)
+        return float(self._weights_C[_targets(batch)].sum())
+
+    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+        """Cross-entropy; for several labels binary cross-entropy, whose mean is over texts and labels."""
+        targets = _targets(batch).to(logits.device)
+        if self.multi_label:
+            loss = F.binary_cross_entropy_with_logits(logits.float(), targets, reduction="sum")
+            return Term(loss, correct=None)
+        weights_C = None if self._weights_C is None else self._weights_C.to(logits.device)
+        return Term(F.cross_entropy(logits.float(), targets, weights_C, reduction="sum"), correct=None)
+
+    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+        return list(logits)
+
+    def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Classified:
+        logits_C = logits[0]
+        probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
+        probabilities = dict(zip(self.labels, probabilities_C.tolist(), strict=True))
+        if self.multi_label:
+            chosen = tuple(label for label, p in probabilities.items() if p >= THRESHOLD)
+        else:
+            chosen = (self.labels[int(logits_C.argmax())],)
+        return Classified(chosen, probabilities, self.multi_label)
+
+    def is_right(self, example: TextExample, prediction: Classified) -> bool:
+        label = example.label
+        return set(prediction.labels) == (set(cast(tuple[str, ...], label)) if self.multi_label else {label})
+
+    def score(self, examples: Sequence[TextExample], predictions: Sequence[Classified]) -> Mapping[str, Any]:
+        truths = [example.label for example in examples]
+        if self.multi_label:
+            chosen = [cast(tuple[str, ...], truth) for truth in truths]
+            return multi_label_scores(
+                np.array([[name in labels for name in self.labels] for labels in chosen]),
+                np.array([[name in each.labels for name in self.labels] for each in predictions]),
+                self.labels,
+            )
+        return classification_scores(
+            [self._numbers[cast(str, truth)] for truth in truths],
+            [self._numbers[prediction.labels[0]] for prediction in predictions],
+            self.labels,
+        )
+
+
+def _targets(batch: LabelledBatch) -> Tensor:
+    """int64 [B]; with several labels float32 [B, C]."""
+    return torch.tensor([item.target for item in batch.items])
+
+
+def label_weights(
+    given: Literal["balanced"] | Mapping[str, float] | None,
+    labels: Sequence[str],
+    examples: Sequence[TextExample],
+) -> dict[str, float] | None:
+    """The weight of each label; balanced: rows / (labels * rows of this label), King and Zeng 2001.
+
+    Raises `UserError` where weights are given for other labels than there are.
+    """
+    if given is None:
+        return None
+    if given == "balanced":
+        counts = Counter(example.label for example in examples)
+        return {label: len(examples) / (len(labels) * counts[label]) for label in labels}
+    assert not isinstance(given, str)
+    if set(given) != set(labels):
+        missing, unknown = sorted(set(labels) - set(given)), sorted(set(given) - set(labels))
+        raise UserError(
+            "task.class_weights: give a weight for each label, "
+            + "; ".join(
+                f"{what}: {', '.join(names)}"
+                for what, names in (("missing", missing), ("no such label", unknown))
+                if names
+            )
+        )
+    return dict(given)

@@ -1,0 +1,66 @@
+"""A text or a pair -> a number (STS-B in Devlin et al. 2019, section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.labelled.examples import TextExample
+from bertcli.metrics.correlation import correlation_scores
+from bertcli.tasks.base import Term
+from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.texts import encode_texts
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Value:
+    value: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+
+class Regression:
+    """One number a text, by squared error."""
+
+    metric = "pearson_spearman"
+
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
+        self.labels = labels
+        self.max_length = settings.max_length
+
+    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
+        return encode_texts(examples, tokenizer, self.max_length, float)
+
+    def count(self, batch: LabelledBatch) -> float:
+        return len(batch.items)
+
+    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+        targets_B = torch.tensor([item.target for item in batch.items], device=logits.device)
+        return Term(F.mse_loss(logits[:, 0].float(), targets_B, reduction="sum"), correct=None)
+
+    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+        return list(logits)
+
+    def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Value:
+        return Value(float(logits[0]))
+
+    def is_right(self, example: TextExample, prediction: Value) -> bool:
+        """Nearer than half a unit: there is no right and wrong, but a user wants to see the far ones."""
+        return abs(prediction.value - _number(example)) < 0.5
+
+    def score(self, examples: Sequence[TextExample], predictions: Sequence[Value]) -> Mapping[str, Any]:
+        truths = [_number(example) for example in examples]
+        return correlation_scores(truths, [prediction.value for prediction in predictions])
+
+
+def _number(example: TextExample) -> float:
+    assert isinstance(example.label, float)
+    return example.label

@@ -1,0 +1,27 @@
+"""Texts and pairs -> items of one row each; what classification and regression read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bertcli.labelled.examples import TextExample
+from bertcli.tasks.framing import frame
+from bertcli.tasks.labelled import Item
+from bertcli.text.tokenizer import Tokenizer
+
+
+def encode_texts(
+    examples: Sequence[TextExample], tokenizer: Tokenizer, max_length: int, target: Callable[[Any], Any]
+) -> list[Item]:
+    """An item for each `TextExample`; `target` makes what the loss reads out of a label (None: None)."""
+    ids_a = tokenizer.encode_batch([text.text_a for text in examples])
+    ids_b = iter(tokenizer.encode_batch([text.text_b for text in examples if text.text_b is not None]))
+    items = []
+    for number, (text, a) in enumerate(zip(examples, ids_a, strict=True)):
+        b = None if text.text_b is None else next(ids_b)
+        row = frame(a, b, tokenizer, max_length)
+        whole = len(a) + 2 if b is None else len(a) + len(b) + 3
+        answer = None if text.label is None else target(text.label)
+        items.append(Item(number, (row,), answer, dropped=whole - row.length))
+    return items
