@@ -12,7 +12,17 @@ from typer.core import TyperGroup
 
 from bertcli.errors import UserError
 
-COMMANDS = ("pretrain", "finetune", "predict-mask", "predict-next", "evaluate", "prepare", "show-batch", "tokenizer")
+COMMANDS = (
+    "pretrain",
+    "finetune",
+    "predict-mask",
+    "predict-next",
+    "evaluate",
+    "convert",
+    "prepare",
+    "show-batch",
+    "tokenizer",
+)
 """In the order of `--help`. Each stands in `bertcli/commands/`, as a function or a Typer `app`."""
 
 

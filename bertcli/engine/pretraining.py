@@ -85,7 +85,8 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     scores = _train(config, folder, store, stream, heldout, model, optimizer, state, references)
     card = model_card(config, store, model, scores)
     with disk_errors(f"{folder.model}: the model could not be written"):
-        write_folder(folder.model, lambda path: save_model_folder(path, model, store.tokenizer, card))
+        length = config.data.max_length
+        write_folder(folder.model, lambda path: save_model_folder(path, model, store.tokenizer, card, length))
     return folder.model
 
 
@@ -149,7 +150,7 @@ def _train(
 
     def save(state: RunState) -> Path:
         def save_model(path: Path) -> None:
-            save_model_folder(path, model, store.tokenizer, card=None)
+            save_model_folder(path, model, store.tokenizer, None, config.data.max_length)
 
         return save_checkpoint(
             folder.checkpoints, state, model, optimizer, save_model, config.checkpoint.keep_last

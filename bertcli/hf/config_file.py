@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,8 @@ def read_architecture(path: Path) -> Architecture:
         values[ours] = _positive_int(config, theirs, problems)
     for ours, theirs in _RATES.items():
         values[ours] = _rate(config, theirs, problems)
+    if config.get("classifier_dropout") is not None:
+        values["classifier_dropout"] = _rate(config, "classifier_dropout", problems)
     if values["init_std"] == 0:
         problems.append("initializer_range: 0 would start every weight of a new head alike")
     if values["hidden"] % values["heads"]:
@@ -75,10 +78,13 @@ def read_architecture(path: Path) -> Architecture:
     return Architecture(**values)
 
 
-def config_json(architecture: Architecture, nsp: bool, pad_id: int) -> str:
-    """The text of a `config.json` that transformers 4 and 5 read."""
+def config_json(
+    architecture: Architecture, model_class: str, pad_id: int, more: Mapping[str, Any] | None = None
+) -> str:
+    """The text of a `config.json` that transformers 4 and 5 read, which `more` keys may be added to."""
     config = {
-        "architectures": ["BertForPreTraining" if nsp else "BertForMaskedLM"],
+        "architectures": [model_class],
+        "classifier_dropout": architecture.classifier_dropout,
         "dtype": "float32",
         "hidden_act": "gelu",
         "model_type": "bert",
@@ -87,18 +93,23 @@ def config_json(architecture: Architecture, nsp: bool, pad_id: int) -> str:
     }
     for ours, theirs in (_SIZES | _RATES).items():
         config[theirs] = getattr(architecture, ours)
-    return json.dumps(config, indent=2, sort_keys=True) + "\n"
+    return json.dumps(config | dict(more or {}), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises `UserError` where the file is damaged or holds something else."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UserError(f"{path}: cannot be read as JSON: {error}. Copy or download it again.") from None
+    content = read_json_value(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
+
+
+def read_json_value(path: Path) -> Any:
+    """What a JSON file holds. Raises `UserError` where it is damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+        raise UserError(f"{path}: cannot be read as JSON: {error}. Copy or download it again.") from None
 
 
 def _positive_int(config: dict[str, Any], key: str, problems: list[str]) -> int:
@@ -113,7 +124,7 @@ def _positive_int(config: dict[str, Any], key: str, problems: list[str]) -> int:
 
 
 def _rate(config: dict[str, Any], key: str, problems: list[str]) -> float:
-    value = config.get(key, _DEFAULTS[key])
+    value = config.get(key, _DEFAULTS.get(key))
     if type(value) not in (int, float) or not 0 <= value < 1:
         problems.append(f"{key}: {value!r} is not a number from 0 to below 1")
         return 0.0

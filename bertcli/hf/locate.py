@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
+from bertcli.hf.hub import download, is_hub_id
 
 WEIGHT_FILES = (
     "model.safetensors",
@@ -20,14 +21,20 @@ _CHECKPOINT = re.compile(r"step-\d+")
 
 
 def resolve_model(path: Path | str) -> Path:
-    """A run folder, its `model/`, a checkpoint, or any Hugging Face BERT folder -> the model folder.
+    """A run folder, its `model/`, a checkpoint, any Hugging Face BERT folder or a hub id -> the model folder.
 
-    A run folder means its finished `model/`, else the model of its newest checkpoint.
+    A run folder means its finished `model/`, else the model of its newest checkpoint. What exists here is
+    never looked for on the hub.
     Raises `UserError` where nothing is there, or no model is in it.
     """
     path = Path(path)
+    if not path.exists() and is_hub_id(str(path)):
+        path = download(str(path))
     if not path.exists():
-        raise UserError(f"{path}: no such folder. MODEL is a run folder, a model folder or a checkpoint.")
+        raise UserError(
+            f"{path}: no such folder. MODEL is a run folder, a model folder, a checkpoint, or a model's "
+            f"id on the Hugging Face hub (org/name)."
+        )
     if not path.is_dir():
         raise UserError(f"{path}: is a file. MODEL is the folder that holds config.json and the weights.")
     candidates = [path, path / "model", *_checkpoints_newest_first(path)]
@@ -67,6 +74,10 @@ def check_folder(folder: Path) -> Path:
         missing.append(f"weights (one of {', '.join(WEIGHT_FILES)})")
     if not any((folder / name).is_file() for name in VOCABULARY_FILES):
         missing.append(f"a vocabulary (one of {', '.join(VOCABULARY_FILES)})")
+    if weights is None and any(folder.glob("*.index")):
+        raise UserError(
+            f"{folder}: holds a TensorFlow checkpoint; convert it first: bertcli convert {folder} DESTINATION"
+        )
     if missing or weights is None:
         raise UserError(
             f"{folder}: no complete model folder; missing: {'; '.join(missing)}. Give the folder "

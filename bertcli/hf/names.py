@@ -27,6 +27,8 @@ HEADS = {
     "mlm_head.dense": "cls.predictions.transform.dense",
     "mlm_head.norm": "cls.predictions.transform.LayerNorm",
     "nsp_head.dense": "cls.seq_relationship",
+    "classifier": "classifier",
+    "qa_outputs": "qa_outputs",
 }
 
 TIED_DECODER = "cls.predictions.decoder.weight"
@@ -34,7 +36,9 @@ TIED_DECODER = "cls.predictions.decoder.weight"
 
 _HARMLESS = re.compile(
     r"bert\.embeddings\.(position_ids|token_type_ids)"  # buffers of old releases: 0, 1, 2 ... and zeros
-    r"|(classifier|qa_outputs|cls\.seq_relationship|bert\.pooler)\..+"  # heads other than those wanted
+    # heads other than those wanted
+    r"|(classifier|qa_outputs|cls\.seq_relationship|bert\.pooler)\..+"
+    r"|cls\.predictions\.(bias|transform\.(dense|LayerNorm)\.(weight|bias))"
 )
 
 

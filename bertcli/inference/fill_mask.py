@@ -64,6 +64,10 @@ def fill_masks(
     Raises `UserError` where the model has no trained MLM head, `top_k` is impossible, or (while iterating)
     a line has no mask or is longer than the model.
     """
+    if loaded.task is not None:
+        raise UserError(
+            f"the model is fine-tuned for {loaded.task}, and fills no mask: give it to bertcli predict"
+        )
     if not loaded.report.has_mlm_head():
         raise UserError(
             "the model has no masked-language-model head (cls.predictions.*), so it cannot fill a mask; "

@@ -66,6 +66,10 @@ def score_pairs(
     the model.
     """
     model, tokenizer = loaded.model.to(device).eval(), loaded.tokenizer
+    if loaded.task is not None:
+        raise UserError(
+            f"the model is fine-tuned for {loaded.task}, and judges no pairs: give it to bertcli predict"
+        )
     if not loaded.report.has_nsp_head():
         raise UserError(
             "the model has no next-sentence head (cls.seq_relationship.* with bert.pooler.*), so it cannot "

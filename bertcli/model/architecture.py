@@ -23,6 +23,8 @@ class Architecture:
     """Of hidden states: after the embeddings and after each sub-layer."""
     attention_dropout: float = 0.1
     """Of attention probabilities."""
+    classifier_dropout: float | None = None
+    """Of what a task's head reads; None: as `dropout`."""
     layer_norm_eps: float = 1e-12
     init_std: float = 0.02
     """Of the normal distribution before truncation (`bertcli.model.init`)."""
@@ -32,6 +34,11 @@ class Architecture:
             raise ValueError(
                 f"heads must divide hidden: {self.hidden} / {self.heads} leaves {self.hidden % self.heads}"
             )
+
+    @property
+    def head_dropout(self) -> float:
+        """The rate before a task's head."""
+        return self.dropout if self.classifier_dropout is None else self.classifier_dropout
 
     @property
     def head_size(self) -> int:

@@ -22,7 +22,7 @@ class BertForSequences(nn.Module):
         self.architecture = architecture
         self.bert = Bert(architecture)
         self.pooler = Pooler(architecture)
-        self.dropout = nn.Dropout(architecture.dropout)
+        self.dropout = nn.Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialise(self, architecture.init_std)
 
@@ -38,7 +38,7 @@ class BertForTokens(nn.Module):
         super().__init__()
         self.architecture = architecture
         self.bert = Bert(architecture)
-        self.dropout = nn.Dropout(architecture.dropout)
+        self.dropout = nn.Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialise(self, architecture.init_std)
 

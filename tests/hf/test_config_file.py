@@ -9,7 +9,7 @@ from tests.hf.folders import ODD
 
 
 def written(tmp_path, **changes):
-    config = json.loads(config_json(ODD, nsp=True, pad_id=0)) | changes
+    config = json.loads(config_json(ODD, "BertForPreTraining", pad_id=0)) | changes
     path = tmp_path / "config.json"
     path.write_text(json.dumps({key: value for key, value in config.items() if value != "absent"}))
     return path
@@ -17,11 +17,6 @@ def written(tmp_path, **changes):
 
 def test_what_is_written_is_read_again(tmp_path):
     assert read_architecture(written(tmp_path)) == ODD
-
-
-def test_the_folder_says_which_heads_it_has():
-    assert json.loads(config_json(ODD, nsp=True, pad_id=0))["architectures"] == ["BertForPreTraining"]
-    assert json.loads(config_json(ODD, nsp=False, pad_id=0))["architectures"] == ["BertForMaskedLM"]
 
 
 def test_every_rate_is_obeyed(tmp_path):
@@ -33,10 +28,15 @@ def test_every_rate_is_obeyed(tmp_path):
             initializer_range=0.05,
             hidden_dropout_prob=0.3,
             attention_probs_dropout_prob=0,
+            classifier_dropout=0.4,
         )
     )
     assert (got.num_segments, got.layer_norm_eps, got.init_std) == (3, 1e-5, 0.05)
-    assert (got.dropout, got.attention_dropout) == (0.3, 0.0)
+    assert (got.dropout, got.attention_dropout, got.head_dropout) == (0.3, 0.0, 0.4)
+
+
+def test_without_a_rate_of_its_own_a_head_has_that_of_the_hidden_states(tmp_path):
+    assert read_architecture(written(tmp_path, hidden_dropout_prob=0.3)).head_dropout == 0.3
 
 
 def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
@@ -61,6 +61,7 @@ def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
         ({"vocab_size": "many"}, "vocab_size: 'many' is not a whole number above 0"),
         ({"num_attention_heads": 4}, "num_attention_heads: 4 does not divide hidden_size 15"),
         ({"hidden_dropout_prob": 1.5}, "hidden_dropout_prob: 1.5 is not a number from 0 to below 1"),
+        ({"classifier_dropout": "half"}, "classifier_dropout: 'half' is not a number from 0 to below 1"),
         ({"initializer_range": 0}, "initializer_range: 0 would start every weight of a new head alike"),
         ({"layer_norm_eps": math.nan}, "layer_norm_eps: nan is not a number from 0 to below 1"),
     ],

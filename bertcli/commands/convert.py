@@ -1,0 +1,46 @@
+"""`bertcli convert SRC DST`: any BERT as a clean model folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC",
+            help="Any BERT folder, a run folder, a hub id, or a TensorFlow checkpoint: folder or prefix.",
+        ),
+    ],
+    destination: Annotated[
+        Path, typer.Argument(metavar="DST", help="The folder to write: a new one, or empty.")
+    ],
+    cased: Annotated[
+        bool | None,
+        typer.Option(
+            "--cased/--uncased",
+            help="For a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
+        ),
+    ] = None,
+) -> None:
+    """Write a model as safetensors with today's names.
+
+    From .bin weights, old names, weights split over files, or Google's TensorFlow checkpoints, for which no
+    TensorFlow is needed. Heads and labels stay as they are. The result is read again and compared with the
+    source on the same texts; a difference above 1e-6 is an error, and nothing is written.
+
+    Example: bertcli convert uncased_L-12_H-768_A-12 bert-base
+    """
+    from bertcli.hf.convert import convert as run
+
+    done = run(source, destination, cased)
+    for what, names in (("left aside", done.report.left_aside), ("of its training", done.optimizer)):
+        if names:
+            print(f"{what}: {', '.join(names)}", file=sys.stderr)
+    print(f"tokenizer: {'uncased' if done.lowercase else 'cased'}", file=sys.stderr)
+    print(f"{destination}: {len(done.report.loaded)} tensors; largest difference {done.difference:g}")

@@ -1,0 +1,166 @@
+"""Any BERT, Google's TensorFlow checkpoints included -> a clean folder, compared with what it came from."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.errors import UserError
+from bertcli.files import disk_errors, write_folder
+from bertcli.hf.fill import LoadReport, build_from
+from bertcli.hf.folder import save_encoder_folder, save_model_folder
+from bertcli.hf.from_tensorflow import find_tf_checkpoint, read_tf_checkpoint
+from bertcli.hf.lengths import TRAINED_LENGTH
+from bertcli.hf.locate import resolve_model
+from bertcli.hf.model_files import ModelFiles, read_model_files
+from bertcli.hf.sentence_transformers import SENTENCE_FILES, read_pooling
+from bertcli.hf.task_config import task_type
+from bertcli.hf.task_folder import save_task_folder, task_model
+from bertcli.model.pooled import PooledBert
+from bertcli.model.pretraining import BertForPreTraining
+from bertcli.text.tokenizer import Tokenizer
+
+TOLERANCE = 1e-6
+"""Of any output; the same weights on the same machine differ by 0."""
+_CARRIED = ("README.md", *SENTENCE_FILES)
+"""What is copied as it is."""
+_SENTENCES = (
+    "It was a dark and stormy night; the rain fell in torrents.",
+    "Zürich, l'été: 3,5 °C? ÀÉÎ naïve [MASK] 東京 Привет",
+)
+_NUM_PIECES = 60
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What `convert` did.
+
+    Attributes:
+        report: of the source's weights; nothing is new.
+        optimizer: the variables of a TensorFlow checkpoint that only its training needed.
+        lowercase: whether the tokenizer lowercases.
+        difference: the largest absolute one between an output of the source and of the result.
+    """
+
+    report: LoadReport
+    optimizer: tuple[str, ...]
+    lowercase: bool
+    difference: float
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A model with all the heads that its files bring, and how it is saved."""
+
+    model: nn.Module
+    report: LoadReport
+    save: Callable[[Path], None]
+
+
+def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
+    """Write `destination` with the weights, tokenizer and heads of `source`; check that it computes the same.
+
+    Args:
+        source: whatever `resolve_model` finds, or a TensorFlow checkpoint: its folder or its prefix.
+        destination: a new folder, or an empty one. It appears only once it is whole and checked.
+        cased: for a TensorFlow checkpoint; None: whether its vocabulary has upper case.
+
+    Raises:
+        UserError: bad input; `destination` is in use, cannot be written, or computes something else.
+    """
+    if destination.exists() and (not destination.is_dir() or any(destination.iterdir())):
+        raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
+    files, optimizer = _read(source, cased)
+    whole = _build_whole(files)
+    differences = []
+
+    def fill(partial: Path) -> None:
+        whole.save(partial)
+        _carry(files.where.parent, partial)
+        differences.append(_compare(whole, files.tokenizer, read_model_files(partial)))
+
+    with disk_errors(
+        f"{destination}: could not be written", "and try again", "name a folder that can be written"
+    ):
+        write_folder(destination.absolute(), fill)
+    return Converted(whole.report, optimizer, files.tokenizer.lowercase, differences[0])
+
+
+def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]]:
+    prefix = None if (source / "config.json").is_file() else find_tf_checkpoint(source)
+    if prefix is not None:
+        return read_tf_checkpoint(prefix, cased)
+    if cased is not None:
+        raise UserError(
+            f"--cased and --uncased are for TensorFlow checkpoints; the tokenizer of {source} says it itself"
+        )
+    folder = resolve_model(source)
+    read_pooling(folder)  # a folder whose vectors could not be made again is refused here
+    return read_model_files(folder), ()
+
+
+def _build_whole(files: ModelFiles) -> _Whole:
+    if task_type(files.config) is not None:
+        task = task_model(files)
+        return _Whole(
+            task.model,
+            task.report,
+            lambda folder: save_task_folder(folder, task.model, task.tokenizer, task.settings, task.labels),
+        )
+    if files.holds("mlm_head.bias"):
+        nsp = files.holds("nsp_head.dense.weight")
+        model, report = build_from(files, lambda: BertForPreTraining(files.architecture, nsp))
+        length = files.config.get(TRAINED_LENGTH)
+        return _Whole(
+            model,
+            report,
+            lambda folder: save_model_folder(folder, model, files.tokenizer, trained_length=length),
+        )
+    pooler = files.holds("pooler.dense.weight")
+    encoder, report = build_from(files, lambda: PooledBert(files.architecture, pooler))
+    return _Whole(encoder, report, lambda folder: save_encoder_folder(folder, encoder, files.tokenizer))
+
+
+def _carry(source: Path, destination: Path) -> None:
+    for path in [path for pattern in _CARRIED for path in source.glob(pattern)]:
+        copy = destination / path.relative_to(source)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+@torch.inference_mode()
+def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
+    """The largest difference of any output, on a text with pieces from all over the vocabulary."""
+    pieces = random.Random(0).choices(range(tokenizer.vocab_size), k=_NUM_PIECES)
+    texts = [*_SENTENCES, " ".join(tokenizer.token(piece) for piece in pieces)]
+    encoded = tokenizer.encode_batch(texts)
+    if encoded != written.tokenizer.encode_batch(texts):
+        raise UserError(f"{written.where.parent}: the tokenizer written encodes differently; keep the source")
+    again = _build_whole(written)
+    difference = 0.0
+    for ids in encoded:
+        row = [tokenizer.cls_id, *ids, tokenizer.sep_id][: written.architecture.max_positions]
+        ids_1T = torch.tensor([row])
+        for ours, theirs in zip(_outputs(whole.model, ids_1T), _outputs(again.model, ids_1T), strict=True):
+            difference = max(difference, float((ours - theirs).abs().max()))
+    if not difference <= TOLERANCE:  # not a number is no agreement either
+        raise UserError(
+            f"{written.where.parent}: an output differs from the source's by {difference:g}, more than "
+            f"{TOLERANCE:g}; nothing was kept. Try again on another disk"
+        )
+    return difference
+
+
+def _outputs(model: nn.Module, ids_1T: Tensor) -> list[Tensor]:
+    """All that the model computes of one row."""
+    output = model.eval()(ids_1T, torch.zeros_like(ids_1T))
+    outputs = [output] if isinstance(output, Tensor) else [each for each in output if each is not None]
+    if isinstance(model, PooledBert) and model.pooler is not None:
+        outputs.append(model.pooler(outputs[0]))
+    return outputs

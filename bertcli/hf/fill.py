@@ -1,0 +1,119 @@
+"""Weights under Hugging Face names -> a model of ours that holds them, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from bertcli.errors import UserError
+from bertcli.hf.model_files import ModelFiles
+from bertcli.hf.names import hf_name, is_harmless
+from bertcli.model.init import initialise
+
+Model = TypeVar("Model", bound=nn.Module)
+
+PARTS = ("pooler", "mlm_head", "nsp_head", "classifier", "qa_outputs")
+"""The modules that a folder may lack."""
+_WORDS = {
+    "bert.pooler.": "pooler",
+    "cls.predictions.": "masked-language-model head",
+    "cls.seq_relationship.": "next-sentence head",
+    "classifier.": "task head",
+    "qa_outputs.": "task head",
+}
+"""How the names of a part begin in a folder -> what a user calls it."""
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What became of each weight, by its Hugging Face name."""
+
+    loaded: tuple[str, ...]
+    new: tuple[str, ...]
+    """Not taken from the folder: freshly initialised."""
+    left_aside: tuple[str, ...]
+    """In the folder, without a place in the model: other heads, position buffers."""
+
+    def new_parts(self) -> list[str]:
+        """The parts of the model that are new, in words."""
+        return [words for start, words in _WORDS.items() if any(name.startswith(start) for name in self.new)]
+
+    def has_mlm_head(self) -> bool:
+        """Whether the folder brought a masked-language-model head: a new one cannot predict."""
+        return "cls.predictions.bias" in self.loaded
+
+    def has_nsp_head(self) -> bool:
+        """Whether the folder brought a next-sentence head and the pooler that it reads."""
+        return {"cls.seq_relationship.weight", "bert.pooler.dense.weight"} <= set(self.loaded)
+
+
+def build_from(
+    files: ModelFiles,
+    build: Callable[[], Model],
+    may_be_new: Collection[str] = (),
+    fresh: Collection[str] = (),
+) -> tuple[Model, LoadReport]:
+    """The model that `build` makes, on the CPU in fp32, holding the weights of `files`.
+
+    Args:
+        files: what the folder brings.
+        build: makes the model; called where memory and random numbers cost nothing.
+        may_be_new: those of `PARTS` that are initialised, from torch's generator, where the folder has
+            nothing of them.
+        fresh: those of `PARTS` that are initialised in any case; what the folder has of them is left aside.
+
+    Raises:
+        UserError: weights that are unknown, missing or misshapen, all at once.
+    """
+    with torch.device("meta"):
+        model = build()
+    new = _initialise_parts(model, files, may_be_new, fresh)
+    names = {name: hf_name(name) for name in model.state_dict()}
+    names = {ours: theirs for ours, theirs in names.items() if theirs not in new}
+    left_aside = _check(model, files, names)
+    taken = {
+        # A copy: what safetensors returns is the file itself, mapped, which may be overwritten later.
+        ours: files.weights[theirs].to(torch.float32, copy=True)
+        for ours, theirs in names.items()
+    }
+    model.load_state_dict(model.state_dict() | taken, assign=True)
+    return model, LoadReport(tuple(names.values()), tuple(sorted(new)), tuple(sorted(left_aside)))
+
+
+def _initialise_parts(
+    model: nn.Module, files: ModelFiles, may_be_new: Collection[str], fresh: Collection[str]
+) -> list[str]:
+    """Make real, with fresh values, each part that is new; returns the Hugging Face names in it."""
+    new: list[str] = []
+    for part in PARTS:
+        module = getattr(model, part, None)
+        if module is None:
+            continue
+        theirs = [hf_name(f"{part}.{name}") for name in module.state_dict()]
+        absent = not any(name in files.weights for name in theirs)
+        if part in fresh or (part in may_be_new and absent):
+            initialise(module.to_empty(device="cpu"), files.architecture.init_std)
+            new.extend(theirs)
+    return new
+
+
+def _check(model: nn.Module, files: ModelFiles, names: dict[str, str]) -> list[str]:
+    """The names to leave aside. Raises `UserError` with every weight that does not fit."""
+    state, weights = model.state_dict(), files.weights
+    wanted = {theirs: tuple(state[ours].shape) for ours, theirs in names.items()}
+    problems = [f"missing: {name} {shape}" for name, shape in wanted.items() if name not in weights]
+    problems += [
+        f"shape: {name} is {tuple(weights[name].shape)}, config.json asks for {shape}"
+        for name, shape in wanted.items()
+        if name in weights and tuple(weights[name].shape) != shape
+    ]
+    others = [name for name in weights if name not in wanted]
+    problems += [f"unknown: {name} {tuple(weights[name].shape)}" for name in others if not is_harmless(name)]
+    if problems:
+        count = "1 weight does" if len(problems) == 1 else f"{len(problems)} weights do"
+        raise UserError("\n  ".join([f"{files.where}: {count} not fit this BERT:", *problems]))
+    return others

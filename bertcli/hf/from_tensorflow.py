@@ -1,0 +1,74 @@
+"""Google's release (`bert_model.ckpt.*`, `bert_config.json`, `vocab.txt`) -> what a model is made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from bertcli.errors import UserError
+from bertcli.hf.config_file import read_architecture, read_json
+from bertcli.hf.model_files import ModelFiles
+from bertcli.hf.tf_checkpoint import TfCheckpoint
+from bertcli.hf.tf_names import is_optimizer_state, is_transposed, name_from_tensorflow
+from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.tokenizer_files import read_vocabulary
+
+
+def find_tf_checkpoint(path: Path) -> Path | None:
+    """The prefix of the checkpoint that `path` is, or that stands in the folder `path`; None: none.
+
+    Raises `UserError` where a folder holds several.
+    """
+    if path.suffix == ".index" and path.is_file():
+        return path.with_suffix("")
+    if path.with_name(f"{path.name}.index").is_file():
+        return path
+    prefixes = sorted(index.with_suffix("") for index in path.glob("*.index"))
+    if len(prefixes) > 1:
+        names = ", ".join(prefix.name for prefix in prefixes)
+        raise UserError(f"{path}: holds several checkpoints ({names}); name one, as in {prefixes[-1]}")
+    return prefixes[0] if prefixes else None
+
+
+def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]]:
+    """The model of a checkpoint, and the names of the variables that only its training needed.
+
+    Args:
+        prefix: the checkpoint's path without `.index`.
+        cased: whether upper case counts; None: whether the vocabulary has any.
+
+    Raises:
+        UserError: `bert_config.json`, `vocab.txt` or a part of the checkpoint is missing, damaged or of
+            another model.
+    """
+    folder = prefix.parent
+    config, vocabulary = folder / "bert_config.json", folder / "vocab.txt"
+    if missing := [file.name for file in (config, vocabulary) if not file.is_file()]:
+        raise UserError(
+            f"{prefix}: beside the checkpoint, {' and '.join(missing)} is missing. Copy it there from the "
+            f"release that the checkpoint came with."
+        )
+    if cased is None:
+        cased = is_cased(read_vocabulary(vocabulary))
+    tokenizer = Tokenizer.load(vocabulary, lowercase=not cased)
+    architecture = read_architecture(config)
+
+    checkpoint = TfCheckpoint(prefix)
+    optimizer = tuple(name for name in checkpoint.entries if is_optimizer_state(name))
+    names = {name: name_from_tensorflow(name) for name in checkpoint.entries if name not in optimizer}
+    if unknown := [name for name, theirs in names.items() if theirs is None]:
+        raise UserError(
+            f"{checkpoint.index}: variables that no BERT pretrained by Google's code has: "
+            f"{', '.join(unknown)}. Checkpoints of run_pretraining.py are read."
+        )
+    weights = {}
+    for name, theirs in names.items():
+        values = torch.from_numpy(checkpoint.read(name))
+        weights[str(theirs)] = values.T.contiguous() if is_transposed(name) else values
+    return ModelFiles(checkpoint.index, read_json(config), architecture, tokenizer, weights), optimizer
+
+
+def is_cased(vocabulary: list[str]) -> bool:
+    """Whether any piece has upper case, the `[...]` of special tokens aside."""
+    return any(piece != piece.lower() for piece in vocabulary if not piece.startswith("["))

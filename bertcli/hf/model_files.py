@@ -1,0 +1,107 @@
+"""The files of a model folder -> sizes, tokenizer and weights in one spelling; a model -> its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.errors import UserError
+from bertcli.hf.config_file import config_json, read_architecture, read_json
+from bertcli.hf.locate import check_folder
+from bertcli.hf.names import TIED_DECODER, hf_name, modern_name
+from bertcli.hf.weights import read_weights, write_safetensors
+from bertcli.model.architecture import Architecture
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What a model is made from.
+
+    Attributes:
+        where: the weight file, for messages.
+        config: the whole `config.json`.
+        weights: by their names in today's Hugging Face folders (`hf.names.hf_name`).
+    """
+
+    where: Path
+    config: Mapping[str, Any]
+    architecture: Architecture
+    tokenizer: Tokenizer
+    weights: dict[str, Tensor]
+
+    def __post_init__(self) -> None:
+        tokens, places = self.tokenizer.vocab_size, self.architecture.vocab_size
+        if tokens > places:
+            raise UserError(
+                f"{self.where.parent}: the vocabulary has {tokens} tokens, but the model only {places} "
+                f"(vocab_size in config.json): they belong to different models. "
+                f"Put the model's own vocabulary there."
+            )
+
+    def holds(self, parameter: str) -> bool:
+        """Whether the folder brings a parameter, by our name."""
+        return hf_name(parameter) in self.weights
+
+
+def read_model_files(folder: Path) -> ModelFiles:
+    """Read a folder of ours or of any of transformers' BERT classes.
+
+    Raises `UserError`: a file is missing or damaged; the config asks for another mathematics; two copies of
+    a weight differ; a tokenizer with ids that the model lacks.
+    """
+    where = check_folder(folder)
+    config = folder / "config.json"
+    architecture, tokenizer = read_architecture(config), Tokenizer.load(folder)
+    return ModelFiles(
+        where, read_json(config), architecture, tokenizer, _modernise(read_weights(where), where)
+    )
+
+
+def write_model_files(
+    folder: Path,
+    model: nn.Module,
+    tokenizer: Tokenizer,
+    model_class: str,
+    more: Mapping[str, Any],
+    card: str | None,
+    name_of: Callable[[str], str] = hf_name,
+) -> None:
+    """Write `config.json` (with the keys of `more`), `model.safetensors`, the tokenizer's files and the card.
+
+    The weights are fp32, under the names that transformers gives them in `model_class`. The same model gives
+    the same bytes. The files are written one by one: write to a fresh folder and rename it where that
+    matters. Raises `OSError` where the disk refuses.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
+    text = config_json(architecture, model_class, tokenizer.pad_id, more)
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    weights = {name_of(name): value for name, value in model.state_dict().items()}
+    write_safetensors(folder / "model.safetensors", weights)
+    tokenizer.save(folder, model_max_length=architecture.max_positions)
+    if card is not None:
+        (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def _modernise(weights: dict[str, Tensor], where: Path) -> dict[str, Tensor]:
+    """The weights under one spelling, without the second copy of what is tied."""
+    modern: dict[str, Tensor] = {}
+    for name, value in weights.items():
+        key = modern_name(name)
+        if key in modern and not torch.equal(modern[key], value):
+            raise UserError(f"{where}: holds {key} twice, with different values")
+        modern[key] = value
+    decoder = modern.pop(TIED_DECODER, None)
+    words = modern.get(hf_name("bert.embeddings.word.weight"))
+    if decoder is not None and words is not None and not torch.equal(decoder, words):
+        raise UserError(
+            f"{where}: {TIED_DECODER} differs from the word embeddings. In BERT they are one matrix; "
+            f"a model that unties them cannot be read."
+        )
+    return modern

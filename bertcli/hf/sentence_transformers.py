@@ -1,0 +1,96 @@
+"""What a sentence-transformers folder says of making vectors: its `modules.json` and the files it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from bertcli.errors import UserError
+from bertcli.hf.config_file import read_json, read_json_value
+from bertcli.text.tokenizer import Tokenizer
+
+SENTENCE_FILES = (
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "*_Pooling/config.json",
+)
+"""Globs of all that is read here."""
+_OLD_KEYS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""Before release 5 each mode was a key of its own -> its name since."""
+_READ = ("mean", "cls", "max")
+
+
+@dataclass(frozen=True)
+class SentencePooling:
+    """How a model's hidden states become one vector a text (Reimers and Gurevych 2019, section 3)."""
+
+    mode: Literal["mean", "cls", "max"]
+    """Over the real tokens, special ones included; cls: the first token's hidden state, without pooler."""
+    normalise: bool
+    """To length 1."""
+    max_length: int | None
+    """Tokens in a row; longer texts are cut. None: what the model can read."""
+
+
+def read_pooling(folder: Path) -> SentencePooling | None:
+    """The pooling of a sentence-transformers folder; None: the folder is none.
+
+    Raises `UserError` naming what it asks for that bertcli does not compute.
+    """
+    if not (folder / "modules.json").is_file():
+        return None
+    path = folder / "modules.json"
+    modules = read_json_value(path)
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise UserError(f"{path}: expected a list of modules. Copy or download it again.")
+    kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise UserError(
+            f"{path}: the modules are {', '.join(kinds)}; bertcli computes Transformer, Pooling and then, "
+            f"if wanted, Normalize"
+        )
+    pooling = folder / str(modules[1].get("path")) / "config.json"
+    return SentencePooling(_mode(read_json(pooling), pooling), "Normalize" in kinds, _max_length(folder))
+
+
+def _mode(config: Mapping[str, Any], path: Path) -> Literal["mean", "cls", "max"]:
+    modes = config.get("pooling_mode", [name for key, name in _OLD_KEYS.items() if config.get(key)])
+    modes = [modes] if isinstance(modes, str) else modes or ["mean"]
+    if len(modes) != 1 or modes[0] not in _READ:
+        raise UserError(
+            f"{path}: pools by {' and '.join(map(str, modes))}; bertcli pools by one of {', '.join(_READ)}"
+        )
+    return cast(Literal["mean", "cls", "max"], modes[0])
+
+
+def _max_length(folder: Path) -> int | None:
+    """Also checks what else the folder would do to a text before it is encoded."""
+    prompts = folder / "config_sentence_transformers.json"
+    if prompts.is_file() and (prompt := read_json(prompts).get("default_prompt_name")):
+        raise UserError(
+            f"{prompts}: puts the prompt {prompt!r} before every text, which bertcli does not. Set "
+            f"default_prompt_name to null, and write the prompt into your texts."
+        )
+    path = folder / "sentence_bert_config.json"
+    if not path.is_file():
+        return None
+    config = read_json(path)
+    if config.get("do_lower_case") and not Tokenizer.load(folder).lowercase:
+        raise UserError(
+            f"{path}: do_lower_case asks for lower case, but the folder's tokenizer keeps upper case. Set "
+            f"one of them right."
+        )
+    length = config.get("max_seq_length")
+    if length is not None and (type(length) is not int or length < 3):
+        raise UserError(f"{path}: max_seq_length: {length!r} is not a number of tokens above 2")
+    return length

@@ -1,0 +1,119 @@
+"""The task of a fine-tuned model <-> the keys of its `config.json`, ours and those of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.finetune import TaskSettings, TaskType
+from bertcli.config.load import check_config
+from bertcli.errors import UserError
+
+SETTINGS = "bertcli_task"
+"""The key of the `TaskSettings`; other libraries pass over it."""
+_CLASSES: dict[TaskType, str] = {
+    "classification": "BertForSequenceClassification",
+    "regression": "BertForSequenceClassification",
+    "token-classification": "BertForTokenClassification",
+    "question-answering": "BertForQuestionAnswering",
+    "multiple-choice": "BertForMultipleChoice",
+}
+_PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
+_LONGEST = 512
+
+
+def model_class(task: TaskType) -> str:
+    """The class of transformers that holds such a model."""
+    return _CLASSES[task]
+
+
+def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
+    """What `config.json` says of a task, besides the class."""
+    keys: dict[str, Any] = {
+        SETTINGS: settings.model_dump(mode="json", include=set(TaskSettings.model_fields))
+    }
+    if settings.type == "regression":
+        labels = ("LABEL_0",)  # transformers counts the head's outputs by them
+    if labels:
+        keys["id2label"] = {str(i): label for i, label in enumerate(labels)}
+        keys["label2id"] = {label: i for i, label in enumerate(labels)}
+    if settings.type in ("classification", "regression"):
+        single, multi, regression = _PROBLEM_TYPES
+        keys["problem_type"] = (
+            regression if settings.type == "regression" else multi if settings.multi_label else single
+        )
+    return keys
+
+
+def task_type(config: Mapping[str, Any]) -> TaskType | None:
+    """What a model was fine-tuned for; None for a pretrained one."""
+    classes = config.get("architectures") or []
+    for task, class_ in _CLASSES.items():
+        if class_ in classes:
+            regression = config.get("problem_type") == "regression" or (
+                config.get("problem_type") is None and len(_names_of_outputs(config)) == 1
+            )
+            return "regression" if task == "classification" and regression else task
+    return None
+
+
+def read_task(
+    config: Mapping[str, Any], max_positions: int, where: Path
+) -> tuple[TaskSettings, tuple[str, ...]]:
+    """The settings of a fine-tuned model, and its labels in the order of the outputs.
+
+    A folder that bertcli did not write is taken to read columns of transformers' usual names: `text`, and
+    for multiple choice a list of `choices`; and rows as long as the model can, 512 tokens at most.
+
+    Args:
+        config: the whole `config.json`.
+        max_positions: of the model.
+        where: the file, for messages.
+
+    Raises:
+        UserError: the model is not fine-tuned; its settings or its labels cannot be used.
+    """
+    task = task_type(config)
+    if task is None:
+        classes = config.get("architectures") or []
+        masked = any(class_ in ("BertForPreTraining", "BertForMaskedLM") for class_ in classes)
+        what = "a masked language model" if masked else f"{classes[0] if classes else 'a BERT of no task'}"
+        raise UserError(
+            f"{where}: this is {what}, not a fine-tuned one: fine-tune it first: bertcli finetune CONFIG"
+        )
+    values = config[SETTINGS] if SETTINGS in config else _usual_settings(task, config, max_positions)
+    settings = check_config(TaskSettings, values, f"{where}, {SETTINGS}")
+    if task in ("question-answering", "multiple-choice"):
+        return settings, ()
+    names = _names_of_outputs(config)
+    if task == "regression":
+        if len(names) > 1:
+            raise UserError(
+                f"{where}: a regression to {len(names)} values at once; bertcli reads those to one"
+            )
+        return settings, ()
+    if len(set(names)) < len(names):
+        raise UserError(f"{where}: id2label gives two outputs the same name; each label stands once")
+    return settings, names
+
+
+def _usual_settings(task: TaskType, config: Mapping[str, Any], max_positions: int) -> dict[str, Any]:
+    """How to feed a model whose folder does not say it."""
+    length = min(max_positions, _LONGEST)
+    settings: dict[str, Any] = {"type": task, "max_length": length, "doc_stride": length // 4}
+    if task in ("classification", "regression", "multiple-choice"):
+        settings["text"] = "text"
+    if task == "multiple-choice":
+        settings["choices"] = "choices"
+    if task == "classification":
+        settings["multi_label"] = config.get("problem_type") == "multi_label_classification"
+    return settings
+
+
+def _names_of_outputs(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels in the order of their numbers; where there are none, those that transformers makes up."""
+    id2label = config.get("id2label")
+    if isinstance(id2label, Mapping):
+        return tuple(str(id2label[i]) for i in sorted(id2label, key=lambda i: (len(i), i)))
+    return tuple(f"LABEL_{i}" for i in range(config.get("num_labels", 2)))

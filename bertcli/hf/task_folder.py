@@ -1,0 +1,100 @@
+"""A fine-tuned model with its tokenizer, settings and labels <-> a Hugging Face folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.hf.fill import LoadReport, build_from
+from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_files
+from bertcli.hf.task_config import model_class, read_task, task_keys, task_type
+from bertcli.model.task_models import TaskModel, build_task_model
+from bertcli.text.tokenizer import Tokenizer
+
+_HEADS = ("classifier", "qa_outputs")
+
+
+@dataclass(frozen=True)
+class LoadedTask:
+    """A fine-tuned model and what it takes to read its input and name its outputs.
+
+    Attributes:
+        labels: in the order of the head's outputs; empty where outputs have no names.
+        report: what became of each weight.
+    """
+
+    model: TaskModel
+    tokenizer: Tokenizer
+    settings: TaskSettings
+    labels: tuple[str, ...]
+    report: LoadReport
+
+
+def save_task_folder(
+    folder: Path,
+    model: TaskModel,
+    tokenizer: Tokenizer,
+    settings: TaskSettings,
+    labels: Sequence[str],
+    card: str | None = None,
+) -> None:
+    """Write a fine-tuned model as `hf.model_files.write_model_files` does.
+
+    `settings` may be the whole `TaskConfig`: what only training needs is left out.
+    """
+    keys = task_keys(settings, labels)
+    write_model_files(folder, model, tokenizer, model_class(settings.type), keys, card)
+
+
+def load_task_folder(folder: Path) -> LoadedTask:
+    """Read a fine-tuned model, ours or transformers', on the CPU in fp32.
+
+    transformers' are BertForSequenceClassification, BertForTokenClassification, BertForQuestionAnswering
+    and BertForMultipleChoice; how their input is read: `hf.task_config.read_task`.
+
+    Raises:
+        UserError: as `hf.folder.load_model_folder`; the model is not fine-tuned.
+    """
+    return task_model(read_model_files(folder))
+
+
+def task_model(files: ModelFiles) -> LoadedTask:
+    """As `load_task_folder`, from what was read."""
+    settings, labels = _read_task(files)
+    model, report = build_from(
+        files, lambda: build_task_model(settings.type, files.architecture, len(labels))
+    )
+    return LoadedTask(model, files.tokenizer, settings, labels, report)
+
+
+def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[str]) -> LoadedTask:
+    """A model to train on a task, from any BERT folder: its body, its pooler if it has one, and a head.
+
+    The head is the folder's where that was fine-tuned for the same task with the same labels in the same
+    order; else it is new, as is a missing pooler: initialised from torch's generator, named in the report.
+
+    Raises:
+        UserError: as `hf.folder.load_model_folder`.
+    """
+    files = read_model_files(folder)
+    model, report = build_from(
+        files,
+        lambda: build_task_model(settings.type, files.architecture, len(labels)),
+        may_be_new=("pooler",),
+        fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
+    )
+    return LoadedTask(model, files.tokenizer, settings, tuple(labels), report)
+
+
+def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> bool:
+    if task_type(files.config) != settings.type:
+        return False
+    theirs, their_labels = _read_task(files)
+    return their_labels == labels and theirs.multi_label == settings.multi_label
+
+
+def _read_task(files: ModelFiles) -> tuple[TaskSettings, tuple[str, ...]]:
+    config = files.where.with_name("config.json")
+    return read_task(files.config, files.architecture.max_positions, config)

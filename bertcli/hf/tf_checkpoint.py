@@ -1,0 +1,120 @@
+"""A TensorFlow checkpoint (`NAME.index`, `NAME.data-00000-of-00001`) -> its tensors, without TensorFlow.
+
+The index is a sorted table from each tensor's name to a protobuf `BundleEntryProto`, and from the empty name
+to a `BundleHeaderProto`; the data files hold the values, raw and little-endian
+(tensorflow/core/protobuf/tensor_bundle.proto).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bertcli.errors import UserError
+from bertcli.hf.crc32c import crc32c, unmask
+from bertcli.hf.protobuf import read_fields
+from bertcli.hf.sstable import read_table
+
+_DT_FLOAT = 1
+"""Of tensorflow/core/framework/types.proto."""
+
+
+@dataclass(frozen=True)
+class TensorEntry:
+    """Where a tensor's values stand: `size` bytes at `offset` of data file number `shard`."""
+
+    dtype: int
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+    masked_crc: int
+    sliced: bool
+    """Stored in slices, as a partitioned variable is."""
+
+
+class TfCheckpoint:
+    """An opened checkpoint; tensors are read when asked for.
+
+    Attributes:
+        entries: each tensor's name -> its entry.
+
+    Raises `UserError` where the index is missing, damaged, compressed or not little-endian.
+    """
+
+    def __init__(self, prefix: Path) -> None:
+        self._prefix = prefix
+        self.index = prefix.with_name(f"{prefix.name}.index")
+        try:
+            table = read_table(self.index.read_bytes())
+            self._num_shards, little_endian = _parse_header(table.pop(b"", b""))
+            self.entries = {name.decode(): _parse_entry(value) for name, value in sorted(table.items())}
+        except (ValueError, TypeError) as error:
+            raise UserError(
+                f"{self.index}: cannot be read as the index of a TensorFlow checkpoint: {error}. "
+                f"Copy or download it again."
+            ) from None
+        except OSError as error:
+            raise UserError(f"{self.index}: cannot be read: {error.strerror}") from None
+        if not little_endian:
+            raise UserError(f"{self.index}: was written on a big-endian machine; only little-endian is read")
+
+    def read(self, name: str) -> np.ndarray:
+        """The float32 values of a tensor, whose size and checksum are those of the index.
+
+        Raises `UserError` where the data file is missing, cut off or damaged, or holds another type.
+        """
+        entry = self.entries[name]
+        if entry.dtype != _DT_FLOAT or entry.sliced:
+            what = "is stored in slices" if entry.sliced else f"has TensorFlow's data type {entry.dtype}"
+            raise UserError(f"{self.index}: {name} {what}; BERT's weights are whole float32 tensors")
+        if entry.size != 4 * math.prod(entry.shape):
+            raise UserError(f"{self.index}: {name} of shape {entry.shape} cannot have {entry.size} bytes")
+        path = self._data_file(entry.shard)
+        try:
+            values = np.fromfile(path, dtype="<f4", count=entry.size // 4, offset=entry.offset)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}. Copy it beside the index.") from None
+        if values.nbytes != entry.size:
+            raise UserError(f"{path}: ends before {name} does. Copy or download it again.")
+        if crc32c(values) != unmask(entry.masked_crc):
+            raise UserError(f"{path}: the checksum of {name} is wrong. Copy or download it again.")
+        return values.reshape(entry.shape)
+
+    def _data_file(self, shard: int) -> Path:
+        return self._prefix.with_name(f"{self._prefix.name}.data-{shard:05d}-of-{self._num_shards:05d}")
+
+
+def _parse_header(message: bytes) -> tuple[int, bool]:
+    """`BundleHeaderProto` -> number of data files, and whether they are little-endian."""
+    fields = dict(read_fields(message))
+    num_shards = fields.get(1, 0)
+    if not isinstance(num_shards, int) or num_shards < 1:
+        raise ValueError("it has no header")
+    return num_shards, fields.get(2, 0) == 0
+
+
+def _parse_entry(message: bytes) -> TensorEntry:
+    """`BundleEntryProto`; a field that is absent means zero."""
+    fields = dict(read_fields(message))
+    numbers = {key: value for key, value in fields.items() if isinstance(value, int)}
+    shape = fields.get(2, b"")
+    return TensorEntry(
+        dtype=numbers.get(1, 0),
+        shape=_parse_shape(shape if isinstance(shape, bytes) else b""),
+        shard=numbers.get(3, 0),
+        offset=numbers.get(4, 0),
+        size=numbers.get(5, 0),
+        masked_crc=numbers.get(6, 0),
+        sliced=7 in fields,
+    )
+
+
+def _parse_shape(message: bytes) -> tuple[int, ...]:
+    """`TensorShapeProto`: a message per dimension, whose field 1 is the size."""
+    dimensions = [value for number, value in read_fields(message) if number == 2 and isinstance(value, bytes)]
+    sizes = [dict(read_fields(dimension)).get(1, 0) for dimension in dimensions]
+    return tuple(size for size in sizes if isinstance(size, int))
