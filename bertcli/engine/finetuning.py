@@ -27,8 +27,8 @@ from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.task_card import task_card
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, write_folder
-from bertcli.hf.config_file import trained_length
-from bertcli.hf.folder import LoadReport
+from bertcli.hf.fill import LoadReport
+from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_for_finetuning, load_task_folder, save_task_folder
 from bertcli.model.task_models import TaskModel
@@ -64,6 +64,8 @@ def finetune(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned
         training = adopt_loop_decisions(config.training, saved.training)
         config = config.model_copy(update={"training": training})
 
+    if warning := check_length(source, config.task.max_length, "task.max_length"):
+        say(f"warning: {warning}")
     tokenizer = Tokenizer.load(source)
     data = load_labelled_data(config, tokenizer, say)
     check_same_data(folder.data, config, data.task.labels)
@@ -77,20 +79,11 @@ def finetune(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned
 
 
 def _new_model(config: FinetuneConfig, source: Path, data: LabelledData) -> TaskModel:
+    """The source's body with the task's head; what was loaded, is new or was left aside is said by name."""
     torch.manual_seed(int(make_key(config.training_seed, "init")))
-    model, report = load_for_finetuning(source, config.task.settings, data.task.labels)
-    _describe_source(source, report)
-    positions, wanted = model.architecture.max_positions, config.task.max_length
-    if wanted > positions:
-        raise UserError(
-            f"task.max_length ({wanted}) is longer than the positions of the model in {source} ({positions}); "
-            "lower task.max_length"
-        )
-    if (length := trained_length(source)) is not None and wanted > length:
-        say(
-            f"warning: task.max_length is {wanted}, but the model was only trained on rows of {length} tokens: "
-            "what stands beyond has positions that it does not know"
-        )
+    loaded = load_for_finetuning(source, config.task.settings, data.task.labels)
+    model = loaded.model
+    _describe_source(source, loaded.report)
     if config.training.freeze_layers > model.architecture.layers:
         raise UserError(
             f"training.freeze_layers ({config.training.freeze_layers}): the model has only "
@@ -244,11 +237,12 @@ class _Run:
         return Finetuned(self.folder.model, scores, metric)
 
     def _describe(self, steps: int, steps_per_epoch: int) -> None:
-        parameters = [(p.numel(), p.requires_grad) for p in self.model.parameters()]
-        trained = sum(count for count, is_trained in parameters if is_trained)
         training = self.config.training
+        counts = [(p.numel(), p.requires_grad) for p in self.model.parameters()]
+        everything = sum(count for count, _ in counts)
+        trained = sum(count for count, is_trained in counts if is_trained)
         say(
-            f"run: {sum(count for count, _ in parameters):,} parameters, {trained:,} of them trained; {steps:,} "
-            f"steps of {training.batch_size} rows, {steps_per_epoch:,} an epoch, {training.precision} on "
+            f"run: {everything:,} parameters, {trained:,} of them trained; {steps:,} steps of "
+            f"{training.batch_size} rows, {steps_per_epoch:,} an epoch, {training.precision} on "
             f"{training.device}"
         )

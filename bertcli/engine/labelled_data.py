@@ -86,12 +86,12 @@ def check_same_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...])
     if before["labels"] != now["labels"]:
         raise UserError(
             f"cannot resume: the labels are {', '.join(now['labels']) or 'none'} now, and were "
-            f"{', '.join(before['labels']) or 'none'} when the run began ({path}); put the file back, or start "
-            "a new run in another output_dir"
+            f"{', '.join(before['labels']) or 'none'} when the run began ({path}); put the file back, or "
+            "start a new run in another output_dir"
         )
     changed = [files[k] for k, value in now["files"].items() if before["files"].get(k) != value]
     if changed:
         raise UserError(
-            f"cannot resume: {', '.join(map(str, changed))} changed since the run began ({path}); put it back, "
-            "or start a new run in another output_dir"
+            f"cannot resume: {', '.join(map(str, changed))} changed since the run began ({path}); put it "
+            "back, or start a new run in another output_dir"
         )

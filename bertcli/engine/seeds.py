@@ -67,6 +67,10 @@ def _summary(runs: dict[int, Finetuned]) -> dict[str, Any]:
 
 def _keep(root: Path, run: Finetuned) -> Finetuned:
     model = root / "model"
+
+    def copy(path: Path) -> None:
+        shutil.copytree(run.model, path, dirs_exist_ok=True)
+
     with disk_errors(f"{model}: the model could not be written"):
-        write_folder(model, lambda path: shutil.copytree(run.model, path, dirs_exist_ok=True))
+        write_folder(model, copy)
     return Finetuned(model, run.scores, run.metric)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -94,8 +93,8 @@ class Classification:
         if self.multi_label:
             chosen = [cast(tuple[str, ...], truth) for truth in truths]
             return multi_label_scores(
-                np.array([[name in labels for name in self.labels] for labels in chosen]),
-                np.array([[name in each.labels for name in self.labels] for each in predictions]),
+                [[name in labels for name in self.labels] for labels in chosen],
+                [[name in each.labels for name in self.labels] for each in predictions],
                 self.labels,
             )
         return classification_scores(

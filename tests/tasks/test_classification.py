@@ -1,0 +1,99 @@
+"""Texts to labels: what is encoded, what the loss is, what is predicted and how it is scored."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.labelled.examples import TextExample
+from bertcli.tasks.classification import Classification, label_weights
+from bertcli.tasks.labelled import LabelledBatch
+from tests.hf.folders import tiny_tokenizer
+
+LABELS = ("bad", "fair", "good")
+
+
+def text(a: str, label: object = None, b: str | None = None) -> TextExample:
+    return TextExample("made.tsv, line 1", {}, a, b, label)  # pyright: ignore[reportArgumentType]
+
+
+def settings(**changes: object) -> TaskSettings:
+    return TaskSettings(type="classification", text="text", max_length=16, **changes)  # pyright: ignore[reportArgumentType]
+
+
+EXAMPLES = [
+    text("the cat sat", "good"),
+    text("a dog", "bad", b="ran on"),
+    text("the cat sat on the mat " * 4, "fair"),
+]
+
+
+def test_texts_and_pairs_are_framed_and_what_is_cut_off_is_counted() -> None:
+    items = Classification(settings(), LABELS).encode(EXAMPLES, tiny_tokenizer())
+    assert [len(item.rows[0].ids) for item in items] == [5, 7, 16]
+    assert [item.rows[0].second_starts for item in items] == [5, 4, 16]
+    assert [item.dropped for item in items] == [0, 0, 26 - 16]
+    assert [item.target for item in items] == [2, 0, 1]
+    assert [item.example for item in items] == [0, 1, 2]
+
+
+def test_a_text_without_label_has_no_target() -> None:
+    (item,) = Classification(settings(), LABELS).encode([text("the cat")], tiny_tokenizer())
+    assert item.target is None
+
+
+def batch_of(task: Classification, examples: list[TextExample]) -> LabelledBatch:
+    return LabelledBatch(tuple(task.encode(examples, tiny_tokenizer())), pad_id=0)
+
+
+def test_the_loss_is_the_mean_cross_entropy() -> None:
+    task = Classification(settings(), LABELS)
+    batch, logits_BC = batch_of(task, EXAMPLES), torch.randn(3, 3)
+    loss = task.term(logits_BC, batch).loss / task.count(batch)
+    torch.testing.assert_close(loss, F.cross_entropy(logits_BC, torch.tensor([2, 0, 1])))
+
+
+def test_weights_of_the_labels_weigh_the_loss() -> None:
+    weights = {"bad": 0.5, "fair": 2.0, "good": 3.0}
+    task = Classification(settings(), LABELS, weights)
+    batch, logits_BC = batch_of(task, EXAMPLES), torch.randn(3, 3)
+    loss = task.term(logits_BC, batch).loss / task.count(batch)
+    expected = F.cross_entropy(logits_BC, torch.tensor([2, 0, 1]), torch.tensor([0.5, 2.0, 3.0]))
+    torch.testing.assert_close(loss, expected)
+
+
+def test_several_labels_have_a_sigmoid_each() -> None:
+    task = Classification(settings(multi_label=True), LABELS)
+    examples = [text("a cat", ("good", "fair")), text("a dog", ())]
+    batch, logits_BC = batch_of(task, examples), torch.tensor([[-1.0, 3.0, 0.5], [-2.0, 0.1, -0.1]])
+    expected = F.binary_cross_entropy_with_logits(logits_BC, torch.tensor([[0.0, 1, 1], [0, 0, 0]]))
+    torch.testing.assert_close(task.term(logits_BC, batch).loss / task.count(batch), expected)
+    predictions = [task.predict(e, [], [row]) for e, row in zip(examples, logits_BC, strict=True)]
+    assert [prediction.labels for prediction in predictions] == [("fair", "good"), ("fair",)]
+    assert [task.is_right(e, p) for e, p in zip(examples, predictions, strict=True)] == [True, False]
+    assert task.score(examples, predictions)["subset_accuracy"] == 0.5
+    assert predictions[0].as_json()["label"] == ["fair", "good"]
+
+
+def test_the_likeliest_label_is_given_with_all_probabilities() -> None:
+    task = Classification(settings(), LABELS)
+    prediction = task.predict(EXAMPLES[0], [], [torch.tensor([0.0, 1.0, 2.0])])
+    assert prediction.as_json()["label"] == "good"
+    assert sum(prediction.probabilities.values()) == pytest.approx(1.0)
+    assert list(prediction.probabilities) == list(LABELS)
+    assert task.is_right(EXAMPLES[0], prediction)
+    assert not task.is_right(EXAMPLES[1], prediction)
+    assert task.score(EXAMPLES, [prediction] * 3)["accuracy"] == pytest.approx(1 / 3)
+
+
+def test_balanced_weights_make_every_label_count_alike() -> None:
+    examples = [text("a", "x")] * 6 + [text("b", "y")] * 2
+    assert label_weights("balanced", ("x", "y"), examples) == {"x": 8 / 12, "y": 8 / 4}
+
+
+def test_weights_of_other_labels_are_refused() -> None:
+    with pytest.raises(UserError, match=r"class_weights: .* missing: y; no such label: z"):
+        label_weights({"x": 1.0, "z": 2.0}, ("x", "y"), [])
