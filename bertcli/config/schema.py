@@ -69,6 +69,9 @@ class DataConfig(Section):
     objective: Literal["mlm+nsp", "mlm"] = "mlm+nsp"
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
+    short_steps: Annotated[int, Field(ge=0)] = 0
+    """The first so many steps read rows of `short_length` tokens: a model learns to look around sooner."""
+    short_length: Annotated[int, Field(ge=16)] = 32
     short_pair_probability: Probability = 0.1
     mask_rate: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
     mask_split: tuple[Probability, Probability, Probability] = (0.8, 0.1, 0.1)
@@ -80,6 +83,10 @@ class DataConfig(Section):
     def _check(self) -> Self:
         if abs(sum(self.mask_split) - 1.0) > 1e-6:
             raise ValueError(f"mask_split must add up to 1, got {sum(self.mask_split):g}")
+        if self.short_steps and self.short_length > self.max_length:
+            raise ValueError(
+                f"short_length ({self.short_length}) is longer than max_length ({self.max_length})"
+            )
         return self
 
 

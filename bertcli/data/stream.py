@@ -62,11 +62,20 @@ class BatchStream(Dataset[Batch]):
     @property
     def max_tokens(self) -> int:
         """Most tokens of text in a row: what [CLS] and [SEP] leave of `max_length`."""
-        return self.config.max_length - (3 if self.with_nsp else 2)
+        return self._text_tokens(self.config.max_length)
+
+    def tokens_until(self, step: int) -> int:
+        """Most tokens of text in all rows of the steps before `step`."""
+        short = min(step, self.config.short_steps)
+        tokens = short * self._text_tokens(self.config.short_length) + (step - short) * self.max_tokens
+        return tokens * self.batch_size
+
+    def _text_tokens(self, length: int) -> int:
+        return length - (3 if self.with_nsp else 2)
 
     def reuse_lines(self, steps: int) -> list[str]:
         """How often a run of `steps` uses its text, and each true pair; the latter only where it is much."""
-        tokens = steps * self.batch_size * self.max_tokens
+        tokens = self.tokens_until(steps)
         lines = [
             f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
         ]
@@ -88,7 +97,7 @@ class BatchStream(Dataset[Batch]):
     def slice(self, step: int, first: int, last: int) -> Batch:
         """Rows [first, last) of a step's batch."""
         slots = draw_slots(self.seed, step, self.batch_size, first, last)
-        rows = build_rows(self.store, self.spans(slots), self.special, self.with_nsp)
+        rows = build_rows(self.store, self.spans(slots, step), self.special, self.with_nsp)
         masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, self.seed, self.mask_rule)
         return Batch(
             ids_BT=torch.from_numpy(masked.ids_BT),
@@ -100,12 +109,17 @@ class BatchStream(Dataset[Batch]):
             labels_B=torch.from_numpy(slots.labels) if self.with_nsp else None,
         )
 
-    def spans(self, slots: Slots) -> Spans:
-        """Where in the store the text of each slot stands."""
-        draw = draw_pairs if self.with_nsp else draw_spans
-        config = self.config
+    def spans(self, slots: Slots, step: int) -> Spans:
+        """Where in the store the text of each slot of a step stands."""
+        draw, config = draw_pairs if self.with_nsp else draw_spans, self.config
+        length = config.short_length if step < config.short_steps else config.max_length
         return draw(
-            self.store, slots, self.seed, self.max_tokens, config.short_pair_probability, config.mask_rate
+            self.store,
+            slots,
+            self.seed,
+            self._text_tokens(length),
+            config.short_pair_probability,
+            config.mask_rate,
         )
 
     def steps(self, first: int, last: int, workers: int) -> Iterator[Batch]:

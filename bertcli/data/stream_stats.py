@@ -97,7 +97,7 @@ def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_ten
 def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
     """NotNext pairs, and those of them whose B lies in A's document: looked up by where the text stands."""
     slots = draw_slots(stream.seed, step, stream.batch_size, 0, stream.batch_size)
-    spans = stream.spans(slots)
+    spans = stream.spans(slots, step)
     not_next = slots.labels == NOT_NEXT
     a_document = _document_of_token(stream.store, spans.a_start[not_next])
     b_document = _document_of_token(stream.store, spans.b_start[not_next])

@@ -17,6 +17,11 @@ def model_card(
     sizes, training, manifest = model.architecture, config.training, store.manifest
     steps = training.steps or 0
     parameters = sum(parameter.numel() for parameter in model.parameters())
+    short = (
+        f", {config.data.short_length} in the first {config.data.short_steps:,}"
+        if config.data.short_steps
+        else ""
+    )
     usage = "BertForPreTraining" if model.nsp_head is not None else "BertForMaskedLM"
     return f"""---
 language: {config.corpus.language}
@@ -45,7 +50,7 @@ Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a v
 | | |
 |---|---|
 | started from | {config.model.init_from or "random weights"} |
-| steps | {steps:,} of {training.batch_size} rows of at most {config.data.max_length} tokens |
+| steps | {steps:,} of {training.batch_size} rows of at most {config.data.max_length} tokens{short} |
 | learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
 | gradient clipping | norm {training.max_grad_norm:g} |

@@ -177,14 +177,15 @@ def _describe_run(
     config: PretrainConfig, model: BertForPreTraining, stream: BatchStream, references: References
 ) -> None:
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    training = config.training
+    training, data = config.training, config.data
+    short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
     say(
         f"model: {model.architecture.layers} layers x {model.architecture.hidden}, vocabulary "
         f"{model.architecture.vocab_size:,}, {parameters:,} parameters"
     )
     say(
         f"run: {training.steps:,} steps of {training.batch_size} rows (at most {training.micro_batch_size} "
-        f"at once) x {config.data.max_length} tokens, {training.precision} on {training.device}"
+        f"at once) x {data.max_length} tokens{short}, {training.precision} on {training.device}"
     )
     for line in [*stream.reuse_lines(training.steps or 0), *references.lines()]:
         say(line)

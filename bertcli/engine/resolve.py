@@ -100,8 +100,11 @@ def num_steps(config: PretrainConfig, stream: BatchStream) -> int:
     """Steps asked for; an epoch is as many full rows as hold the corpus's tokens once."""
     if config.training.epochs is None:
         return config.training.steps or DEFAULT_STEPS
+    short_steps, tokens = config.data.short_steps, config.training.epochs * stream.store.num_tokens
+    if tokens <= stream.tokens_until(short_steps):
+        return math.ceil(tokens / stream.tokens_until(1))
     per_step = config.training.batch_size * stream.max_tokens
-    return math.ceil(config.training.epochs * stream.store.num_tokens / per_step)
+    return short_steps + math.ceil((tokens - stream.tokens_until(short_steps)) / per_step)
 
 
 def _update(config: PretrainConfig, **sections: dict[str, Any]) -> PretrainConfig:

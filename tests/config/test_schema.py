@@ -69,6 +69,7 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
         ("data", {"mask_rate": 1.5}, "data.mask_rate: input should be less than 1, got 1.5"),
         ("data", {"mask_split": [0.5, 0.1, 0.1]}, "data: mask_split must add up to 1, got 0.7"),
         ("data", {"max_length": 600}, r"data.max_length \(600\) is longer than model.max_positions \(512\)"),
+        ("data", {"short_steps": 9, "short_length": 200}, r"short_length \(200\) is longer than max_length"),
         ("model", {"hidden": 100, "heads": 3}, "model: heads must divide hidden: 100 / 3 leaves 1"),
         ("training", {"steps": 0}, "training.steps: input should be greater than or equal to 1, got 0"),
         ("training", {"steps": 5, "epochs": 1}, "training: give steps or epochs, not both"),

@@ -56,6 +56,14 @@ def test_any_step_can_be_asked_for_first(store: OpenStore) -> None:
     assert torch.equal(walked.targets_M, later.targets_M)
 
 
+def test_the_first_steps_may_read_shorter_rows(store: OpenStore) -> None:
+    stream = stream_of(store, short_steps=3, short_length=20, short_pair_probability=0.0)
+    assert [int(stream[step].lengths_B.max()) for step in range(5)] == [20, 20, 20, 64, 64]
+    assert torch.equal(stream[4].ids_BT, stream_of(store, short_pair_probability=0.0)[4].ids_BT)
+    assert stream.tokens_until(2) == 2 * 32 * 17
+    assert stream.tokens_until(5) == 3 * 32 * 17 + 2 * 32 * 61
+
+
 def test_slices_of_a_step_make_up_the_step(store: OpenStore) -> None:
     stream = stream_of(store)
     whole, parts = stream[9], [stream.slice(9, 0, 11), stream.slice(9, 11, 32)]
