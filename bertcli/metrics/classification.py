@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 # scikit-learn takes a second to import, and only those who score should wait for it: hence inside functions.
 
@@ -39,13 +39,14 @@ def classification_scores(
 
 
 def multi_label_scores(
-    truth_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_], labels: Sequence[str]
+    truth: Sequence[Sequence[bool]], predicted: Sequence[Sequence[bool]], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Scores of any number of labels a text: bool [texts, labels], True where a text has the label.
+    """Scores of any number of labels a text: for each text and each of `labels` whether it has it.
 
     `subset_accuracy` is the share of texts with all labels right; `micro_f1` counts every (text, label)
     alike, `macro_f1` is the mean over all of `labels`. Shares of nothing are 0.
     """
+    truth_NC, predicted_NC = np.array(truth, dtype=np.bool_), np.array(predicted, dtype=np.bool_)
     columns = [
         _precision_recall_f1(truth_N, predicted_N, [True])[0]
         for truth_N, predicted_N in zip(truth_NC.T, predicted_NC.T, strict=True)
@@ -64,7 +65,7 @@ def _precision_recall_f1(
     """For each class its precision, recall, F1, and how often it stands in the truth (`count`)."""
     from sklearn.metrics import precision_recall_fscore_support
 
-    table: Any = precision_recall_fscore_support(truth, predicted, labels=list(classes), zero_division=0)
+    table: Any = precision_recall_fscore_support(truth, predicted, labels=list(classes), zero_division=0)  # pyright: ignore[reportArgumentType]
     return [
         {"precision": float(precision), "recall": float(recall), "f1": float(f1), "count": int(count)}
         for precision, recall, f1, count in zip(*table, strict=True)

@@ -85,6 +85,26 @@ def test_encode_and_encode_batch_agree(trained: Tokenizer, classics: list[str]):
     assert trained.encode_batch(texts) == [trained.encode(text) for text in texts]
 
 
+def test_every_piece_has_its_place_in_the_text(trained: Tokenizer, classics: list[str]):
+    texts = [*classics[:100], HARD, ""]
+    placed = trained.encode_with_spans(texts)
+    assert [each.ids for each in placed] == trained.encode_batch(texts)
+    for text, each in zip(texts, placed, strict=True):
+        assert each.spans.shape == (len(each.ids), 2)
+        assert each.spans.dtype == np.int32
+        assert (np.diff(each.spans.ravel()) >= 0).all()  # in order, none over another
+        for token_id, (start, end) in zip(each.ids, each.spans.tolist(), strict=True):
+            if text != HARD and token_id != trained.unk_id:
+                assert trained.token(token_id).removeprefix("##") == text[start:end].lower()
+
+
+def test_places_count_characters_whatever_normalisation_does():
+    text = "\x07The 🎉 cafe\u0301 É[MASK]日"
+    (placed,) = small().encode_with_spans([text])
+    found = [text[start:end] for start, end in placed.spans.tolist()]
+    assert found == ["The", "🎉", "cafe", "É", "[", "MASK", "]", "日"]
+
+
 def test_decode_is_readable():
     tokenizer = small()
     assert tokenizer.decode(tokenizer.encode("The cats.")) == "the cats."

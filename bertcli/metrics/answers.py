@@ -1,0 +1,101 @@
+"""Answers and those that count as right -> exact match and F1, by the rules of SQuAD's official scorers."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+
+Gold = Sequence[Sequence[str]]
+"""For each question the answers that count as right; none where there is no answer."""
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def normalize_answer(answer: str) -> str:
+    """What two answers are compared by: lower case, no ASCII punctuation, no articles, single blanks."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+
+
+def is_exact(answer: str, gold: Sequence[str]) -> bool:
+    """Whether an answer ("" for none) is one of those that count as right."""
+    return normalize_answer(answer) in {normalize_answer(right) for right in gold or [""]}
+
+
+def answer_scores(gold: Gold, answers: Sequence[str]) -> dict[str, float]:
+    """`exact_match` and `f1` in percent, as the official scorers give them (Rajpurkar et al. 2016, 2018).
+
+    `f1` is the overlap of words with the nearest right answer. Where a question has no answer the rules are
+    those of SQuAD 2.0, else those of 1.1, which differ for answers of nothing but articles; "" answers that
+    there is none, and both scores are given for the questions with and without an answer besides.
+    """
+    pairs = _per_question(gold, answers)
+    scores = _mean(pairs)
+    if all(gold):
+        return scores
+    for name, wanted in (("has_answer", True), ("no_answer", False)):
+        group = [pair for pair, right in zip(pairs, gold, strict=True) if bool(right) == wanted]
+        scores |= {f"{name}_{key}": value for key, value in _mean(group).items()} if group else {}
+    return scores
+
+
+def best_thresholds(
+    gold: Gold, answers: Sequence[str], null_differences: Sequence[float]
+) -> dict[str, float]:
+    """What the best threshold of "no answer" would have made of these scores (SQuAD 2.0's scorer).
+
+    Args:
+        answers: of each question, as if it had an answer.
+        null_differences: how much better "no answer" is than that; above the threshold it is taken.
+
+    Returns:
+        `best_exact_match` and `best_f1` in percent, and the threshold of each. Unlike in the official
+        search, questions of one difference fall on one side, and the threshold of answering none is below all
+        differences: applied, each gives its score.
+    """
+    pairs = _per_question(gold, answers)
+    order = sorted(range(len(gold)), key=null_differences.__getitem__)
+    scores: dict[str, float] = {}
+    for column, name in enumerate(("exact_match", "f1")):
+        total = best = float(sum(not right for right in gold))
+        threshold = null_differences[order[0]] - 1.0
+        for place, i in enumerate(order):
+            total += pairs[i][column] if gold[i] else -1.0 * bool(answers[i])
+            last = place + 1 == len(order) or null_differences[order[place + 1]] > null_differences[i]
+            if last and total > best:
+                best, threshold = total, null_differences[i]
+        scores |= {f"best_{name}": 100.0 * best / len(gold), f"best_{name}_threshold": threshold}
+    return scores
+
+
+def _per_question(gold: Gold, answers: Sequence[str]) -> list[tuple[float, float]]:
+    """Exact match and F1 of each question, in 0..1."""
+    second = not all(gold)
+    return [_best_match(answer, right, second) for answer, right in zip(answers, gold, strict=True)]
+
+
+def _best_match(answer: str, gold: Sequence[str], second: bool) -> tuple[float, float]:
+    normal, rights = normalize_answer(answer), [normalize_answer(right) for right in gold]
+    if second:  # SQuAD 2.0: a right answer of nothing but articles counts as none
+        rights = [right for right in rights if right] or [""]
+    overlap = max(_overlap(normal.split(), right.split(), empty=float(second)) for right in rights)
+    return float(normal in rights), overlap
+
+
+def _overlap(words: list[str], right: list[str], empty: float) -> float:
+    """F1 of the words, each as often as it stands there; `empty` where neither side has any."""
+    if not words and not right:
+        return empty
+    common = (Counter(words) & Counter(right)).total()
+    if common == 0:
+        return 0.0
+    precision, recall = common / len(words), common / len(right)
+    return (2 * precision * recall) / (precision + recall)
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+    exact = sum(exact for exact, _ in pairs)
+    overlap = sum(overlap for _, overlap in pairs)
+    return {"exact_match": 100.0 * exact / len(pairs), "f1": 100.0 * overlap / len(pairs)}
