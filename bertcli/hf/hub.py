@@ -32,9 +32,9 @@ def download(name: str) -> Path:
         if not any(path for pattern in _SAFETENSORS for path in folder.glob(pattern)):
             folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_PICKLES]))
     except (OSError, ValueError) as error:  # what every error of the hub's library is one of
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
-            f"{name}: no such folder here, and no model from the Hugging Face hub: {reason} "
+            f"{name}: no such folder here, and no model from the Hugging Face hub: {reason}. "
             f"Name a folder; or fetch the model where there is a network (hf download {name} "
             f"--local-dir FOLDER), bring that folder here, and name it."
         ) from None

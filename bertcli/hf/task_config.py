@@ -116,4 +116,5 @@ def _names_of_outputs(config: Mapping[str, Any]) -> tuple[str, ...]:
     id2label = config.get("id2label")
     if isinstance(id2label, Mapping):
         return tuple(str(id2label[i]) for i in sorted(id2label, key=lambda i: (len(i), i)))
-    return tuple(f"LABEL_{i}" for i in range(config.get("num_labels", 2)))
+    number = config.get("num_labels")
+    return tuple(f"LABEL_{i}" for i in range(number if isinstance(number, int) else 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import torch
@@ -52,7 +53,16 @@ def _read_file(path: Path) -> dict[str, Tensor]:
             weights = load_file(path)
         else:
             weights = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except pickle.UnpicklingError as error:
+        if forbidden := re.search(r"GLOBAL (\S+)", str(error)):
+            raise UserError(
+                f"{path}: would run code when loaded ({forbidden[1]}) and was refused: weights are tensors "
+                f"and nothing else. Get the model as safetensors, from someone you trust."
+            ) from None
+        raise UserError(
+            f"{path}: cannot be read as weights: it is no file of torch.save. Copy or download it again."
+        ) from None
+    except (SafetensorError, RuntimeError, EOFError, OSError, ValueError) as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise UserError(f"{path}: cannot be read as weights: {reason}. Copy or download it again.") from None
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):

@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from tests.hf.folders import random_model, tiny_tokenizer
+from tests.hf.folders import random_model, saved_task, tiny_tokenizer
 
 
 def test_json_of_several_texts(run_bertcli, model):
@@ -81,6 +81,19 @@ def test_a_model_without_a_masked_language_model_head_is_refused(run_bertcli, tm
     code, _, err = run_bertcli("predict-mask", tmp_path, "[MASK]")
     assert code == 2
     assert "error: the model has no masked-language-model head (cls.predictions.*)" in err
+
+
+def test_a_fine_tuned_model_is_sent_to_the_verb_for_it(run_bertcli, tmp_path):
+    saved_task(tmp_path, "tokens")
+    code, _, err = run_bertcli("predict-mask", tmp_path, "[MASK]")
+    assert code == 2
+    assert err == (
+        "error: the model is fine-tuned for token-classification, and fills no mask: "
+        "give it to bertcli predict\n"
+    )
+    code, _, err = run_bertcli("predict-next", tmp_path, "a", "b")
+    assert code == 2
+    assert "is fine-tuned for token-classification, and judges no pairs: give it to bertcli predict" in err
 
 
 CHECK_HELP = """

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import transformers
 
+from bertcli.hf.lengths import trained_length
 from tests.runs import read_rows, run_cli, small_config, write_config
 
 
@@ -46,6 +47,8 @@ def test_the_run_folder_is_complete(run: Path) -> None:
     }
     config = (run / "config.yaml").read_text()
     assert "auto" not in config
+    for model in (run / "model", *(run / "checkpoints").glob("*/model")):
+        assert trained_length(model) == 32
     card = (run / "model" / "README.md").read_text()
     for fact in ("| steps | 150 of 32 rows", "| mlm |", "| nsp |", "BertForPreTraining.from_pretrained"):
         assert fact in card

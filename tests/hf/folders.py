@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
+from bertcli.config.finetune import TaskSettings
 from bertcli.hf.folder import save_model_folder
+from bertcli.hf.task_folder import save_task_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.task_models import TaskModel, build_task_model
 from bertcli.text.tokenizer import Normalization, Tokenizer
+
+Model = TypeVar("Model", bound=nn.Module)
 
 WORDS = """
 [PAD] [UNK] [CLS] [SEP] [MASK] the a cat dog sat on mat ran house dark was of night ##s ##ing ##ed
@@ -36,18 +44,56 @@ def tiny_tokenizer() -> Tokenizer:
 def random_model(seed: int = 0, nsp: bool = True, **changes: object) -> BertForPreTraining:
     """A model none of whose parameters has its initial value of 0 or 1."""
     torch.manual_seed(seed)
-    model = BertForPreTraining(replace(ODD, **changes), nsp=nsp).eval()  # pyright: ignore[reportArgumentType]
+    return stirred(BertForPreTraining(replace(ODD, **changes), nsp=nsp))  # pyright: ignore[reportArgumentType]
+
+
+def stirred(model: Model) -> Model:
+    """`model`, none of whose parameters has its initial value of 0 or 1 any more."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim == 1:
                 parameter.normal_(1.0 if "norm.weight" in name else 0.0, 0.3)
-    return model
+    return model.eval()
 
 
 def saved_model(folder: Path, seed: int = 0, nsp: bool = True) -> BertForPreTraining:
     model = random_model(seed, nsp)
     save_model_folder(folder, model, tiny_tokenizer())
     return model
+
+
+SETTINGS: dict[str, TaskSettings] = {
+    "classification": TaskSettings(type="classification", text=["premise", "hypothesis"], label="gold"),
+    "multi-label": TaskSettings(type="classification", text="text", multi_label=True),
+    "regression": TaskSettings(type="regression", text=["a", "b"], max_length=17),
+    "tokens": TaskSettings(type="token-classification", doc_stride=8),
+    "questions": TaskSettings(type="question-answering"),
+    "choices": TaskSettings(type="multiple-choice", text="story", choices=["one", "two"]),
+}
+"""A task of every kind that a folder can hold."""
+LABELS = {
+    "classification": ("no", "yes", "maybe: é"),
+    "multi-label": ("red", "green", "blue", "grey"),
+    "tokens": ("O", "B-LOC", "I-LOC"),
+}
+"""The others have none."""
+
+
+def saved_task(folder: Path, kind: str, seed: int = 0, **changes: object) -> TaskModel:
+    """A random model for a task of `SETTINGS`, saved with its labels."""
+    torch.manual_seed(seed)
+    settings, labels = SETTINGS[kind], LABELS.get(kind, ())
+    architecture = replace(ODD, **changes)  # pyright: ignore[reportArgumentType]
+    model = stirred(build_task_model(settings.type, architecture, len(labels)))
+    save_task_folder(folder, model, tiny_tokenizer(), settings, labels)
+    return model
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    """Other values in `config.json`; a key with the value "absent" goes."""
+    config = json.loads((folder / "config.json").read_text()) | changes
+    config = {key: value for key, value in config.items() if value != "absent"}
+    (folder / "config.json").write_text(json.dumps(config))
 
 
 def rewrite(folder, change, to="model.safetensors"):

@@ -1,0 +1,117 @@
+import shutil
+
+import numpy as np
+import pytest
+
+from bertcli.errors import UserError
+from bertcli.hf.from_tensorflow import find_tf_checkpoint, is_cased, read_tf_checkpoint
+from bertcli.hf.names import hf_name
+from bertcli.hf.tf_names import is_optimizer_state, name_from_tensorflow
+from tests.hf.folders import WORDS, random_model
+from tests.hf.tables import table
+from tests.hf.tf_values import TF_CHECKPOINT, tf_shapes, tf_value
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copytree(TF_CHECKPOINT, tmp_path / "tf")
+    return tmp_path / "tf"
+
+
+def test_every_variable_of_the_model_has_a_place_of_its_own():
+    """The names that they get are those of a pretraining model, all of them and no other."""
+    names = [name for name in tf_shapes() if not is_optimizer_state(name)]
+    assert sorted(str(name_from_tensorflow(name)) for name in names) == sorted(
+        hf_name(name) for name in random_model().state_dict()
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert/encoder/layer_0/attention/self/query/kernel/adam_m",
+        "cls/predictions/output_bias/adam_v",
+        "global_step",
+        "beta1_power",
+        "training/beta2_power",
+    ],
+)
+def test_the_optimizers_variables(name):
+    assert is_optimizer_state(name)
+    assert name_from_tensorflow(name) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["output_weights", "bert/encoder/layer_0/elsewhere/kernel", "bert/pooler/dense/scale"]
+)
+def test_other_variables_are_unknown(name):
+    assert name_from_tensorflow(name) is None
+    assert not is_optimizer_state(name)
+
+
+def test_kernels_are_transposed_and_nothing_else_is(folder):
+    weights = read_tf_checkpoint(folder / "bert_model.ckpt", None)[0].weights
+    kernel = "bert/encoder/layer_1/intermediate/dense/kernel"
+    assert np.array_equal(
+        weights["bert.encoder.layer.1.intermediate.dense.weight"], tf_value(kernel, (15, 23)).T
+    )
+    for name, theirs in (
+        ("cls/seq_relationship/output_weights", "cls.seq_relationship.weight"),
+        ("bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight"),
+    ):
+        assert np.array_equal(weights[theirs], tf_value(name, tf_shapes()[name]))
+
+
+def test_every_way_to_name_a_checkpoint(folder, tmp_path):
+    prefix = folder / "bert_model.ckpt"
+    assert find_tf_checkpoint(folder) == prefix
+    assert find_tf_checkpoint(prefix) == prefix
+    assert find_tf_checkpoint(folder / "bert_model.ckpt.index") == prefix
+    assert find_tf_checkpoint(tmp_path) is None
+    assert find_tf_checkpoint(tmp_path / "nowhere") is None
+
+
+def test_several_checkpoints_in_one_folder(folder):
+    shutil.copy(folder / "bert_model.ckpt.index", folder / "model.ckpt-900.index")
+    with pytest.raises(
+        UserError, match=r"several checkpoints \(bert_model\.ckpt, model\.ckpt-900\); name one"
+    ):
+        find_tf_checkpoint(folder)
+    assert find_tf_checkpoint(folder / "model.ckpt-900") == folder / "model.ckpt-900"
+
+
+def test_what_is_missing_beside_the_checkpoint(folder):
+    (folder / "vocab.txt").unlink()
+    (folder / "bert_config.json").unlink()
+    with pytest.raises(
+        UserError, match=r"beside the checkpoint, bert_config\.json and vocab\.txt is missing"
+    ):
+        read_tf_checkpoint(folder / "bert_model.ckpt", None)
+
+
+def test_unknown_variables_are_all_named(folder):
+    path = folder / "bert_model.ckpt.index"
+    path.write_bytes(
+        table({b"": b"\x08\x01", b"output_bias": b"", b"output_weights": b"", b"global_step": b""})
+    )
+    with pytest.raises(
+        UserError, match=r"no BERT pretrained by Google's code has: output_bias, output_weights\."
+    ):
+        read_tf_checkpoint(folder / "bert_model.ckpt", None)
+
+
+def test_case_is_decided_by_the_vocabulary_unless_given(folder):
+    def lowercase(cased):
+        return read_tf_checkpoint(folder / "bert_model.ckpt", cased)[0].tokenizer.lowercase
+
+    assert lowercase(None)
+    assert not lowercase(True)
+    words = [*WORDS[:-1], "London"]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    assert not lowercase(None)
+    assert lowercase(False)
+
+
+def test_special_tokens_do_not_make_a_vocabulary_cased():
+    assert not is_cased(["[PAD]", "[UNK]", "[unused1]", "a", "##ß", "京", "5"])
+    assert is_cased(["[PAD]", "a", "##É"])

@@ -1,0 +1,104 @@
+"""The hub is never called: `snapshot_download` is a function of the test."""
+
+import fnmatch
+import shutil
+
+import huggingface_hub
+import pytest
+from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
+
+from bertcli.errors import UserError
+from bertcli.hf.hub import is_hub_id
+from bertcli.hf.locate import resolve_model
+from tests.hf.folders import rewrite, saved_model
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A model's files on the hub, and the calls that brought some of them here."""
+    remote, cache, calls = tmp_path / "remote", tmp_path / "cache", []
+    saved_model(remote)
+    for name in ("tf_model.h5", "onnx/model.onnx", "1_Pooling/config.json", "README.md"):
+        (remote / name).parent.mkdir(exist_ok=True)
+        (remote / name).write_text("{}")
+
+    def snapshot_download(repo_id, allow_patterns):
+        calls.append((repo_id, allow_patterns))
+        for path in sorted(remote.rglob("*")):
+            name = str(path.relative_to(remote))
+            if path.is_file() and any(fnmatch.fnmatch(name, pattern) for pattern in allow_patterns):
+                (cache / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, cache / name)
+        return str(cache)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    monkeypatch.chdir(tmp_path)
+    return remote, cache, calls
+
+
+def names(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+SMALL = {"config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "1_Pooling/config.json"}
+
+
+def test_a_model_of_the_hub_with_the_files_that_are_read_and_no_other(hub):
+    _, cache, calls = hub
+    assert resolve_model("some-org/some.model_1") == cache
+    assert names(cache) == SMALL | {"model.safetensors"}
+    assert [name for name, _ in calls] == ["some-org/some.model_1"]
+
+
+def test_the_older_weights_where_there_are_no_others(hub):
+    remote, cache, calls = hub
+    rewrite(remote, lambda weights: weights, to="pytorch_model.bin")
+    assert resolve_model("some-org/model") == cache
+    assert names(cache) == SMALL | {"pytorch_model.bin"}
+    assert len(calls) == 2
+
+
+def test_what_is_here_is_not_looked_for_on_the_hub(hub, tmp_path):
+    calls = hub[2]
+    saved_model(tmp_path / "runs" / "mine" / "model")
+    assert resolve_model("runs/mine").resolve() == tmp_path / "runs" / "mine" / "model"
+    with pytest.raises(
+        UserError, match=r"runs/mime: no such folder\. MODEL is a run folder, .* \(org/name\)"
+    ):
+        resolve_model("runs/mime")
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (LocalEntryNotFoundError("Got: ConnectError\nAn error happened"), "Got: ConnectError"),
+        (OfflineModeIsEnabled("offline mode is enabled."), "offline mode is enabled"),
+        (OSError(), "OSError"),
+        (ValueError("Repo id must be"), "Repo id must be"),
+    ],
+)
+def test_a_hub_that_is_out_of_reach(hub, monkeypatch, error, reason):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    with pytest.raises(UserError) as caught:
+        resolve_model("some-org/model")
+    assert str(caught.value) == (
+        f"some-org/model: no such folder here, and no model from the Hugging Face hub: {reason}. "
+        f"Name a folder; or fetch the model where there is a network (hf download some-org/model "
+        f"--local-dir FOLDER), bring that folder here, and name it."
+    )
+
+
+def test_a_model_that_is_no_bert_folder_says_what_it_lacks(hub):
+    (hub[0] / "vocab.txt").unlink()
+    (hub[0] / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match="missing: a vocabulary"):
+        resolve_model("some-org/model")
+
+
+@pytest.mark.parametrize("name", ["model", "a/b/c", "/tmp/model", "../elsewhere/model", "org/a model", "./x"])
+def test_what_is_no_id(name):
+    assert not is_hub_id(name)
