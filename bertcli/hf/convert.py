@@ -141,7 +141,9 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
     texts = [*_SENTENCES, " ".join(tokenizer.token(piece) for piece in pieces)]
     encoded = tokenizer.encode_batch(texts)
     if encoded != written.tokenizer.encode_batch(texts):
-        raise UserError(f"{written.where.parent}: the tokenizer written encodes differently; keep the source")
+        raise UserError(
+            "the tokenizer that was written encodes differently from the source's; nothing was kept"
+        )
     again = _build_whole(written)
     difference = 0.0
     for ids in encoded:
@@ -151,8 +153,8 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
             difference = max(difference, float((ours - theirs).abs().max()))
     if not difference <= TOLERANCE:  # not a number is no agreement either
         raise UserError(
-            f"{written.where.parent}: an output differs from the source's by {difference:g}, more than "
-            f"{TOLERANCE:g}; nothing was kept. Try again on another disk"
+            f"the model that was written has an output that differs from the source's by {difference:g}, more "
+            f"than {TOLERANCE:g}; nothing was kept. Try again on another disk"
         )
     return difference
 

@@ -22,7 +22,7 @@ def find_tf_checkpoint(path: Path) -> Path | None:
     """
     if path.suffix == ".index" and path.is_file():
         return path.with_suffix("")
-    if path.with_name(f"{path.name}.index").is_file():
+    if (path.parent / f"{path.name}.index").is_file():
         return path
     prefixes = sorted(index.with_suffix("") for index in path.glob("*.index"))
     if len(prefixes) > 1:

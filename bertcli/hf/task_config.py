@@ -78,7 +78,7 @@ def read_task(
     if task is None:
         classes = config.get("architectures") or []
         masked = any(class_ in ("BertForPreTraining", "BertForMaskedLM") for class_ in classes)
-        what = "a masked language model" if masked else f"{classes[0] if classes else 'a BERT of no task'}"
+        what = "a masked language model" if masked else classes[0] if classes else "a BERT of no task"
         raise UserError(
             f"{where}: this is {what}, not a fine-tuned one: fine-tune it first: bertcli finetune CONFIG"
         )

@@ -172,7 +172,9 @@ def test_nothing_is_left_of_a_result_that_computes_something_else(source, result
         return files[-1]
 
     monkeypatch.setattr(module, "read_model_files", with_an_error)
-    with pytest.raises(UserError, match=r"an output differs from the source's by 0\.\d+, more than 1e-06"):
+    with pytest.raises(
+        UserError, match=r"output that differs from the source's by 0\.\d+, more than 1e-06; nothing was kept"
+    ):
         convert(source, result, None)
     assert not result.exists()
 
@@ -190,7 +192,9 @@ def test_a_tokenizer_that_encodes_otherwise_is_found(source, result, monkeypatch
         return read(folder)
 
     monkeypatch.setattr(module, "read_model_files", with_another_tokenizer)
-    with pytest.raises(UserError, match="the tokenizer written encodes differently; keep the source"):
+    with pytest.raises(
+        UserError, match="the tokenizer that was written encodes differently from the source's"
+    ):
         convert(source, result, None)
 
 

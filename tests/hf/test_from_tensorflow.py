@@ -1,4 +1,5 @@
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,12 +63,14 @@ def test_kernels_are_transposed_and_nothing_else_is(folder):
         assert np.array_equal(weights[theirs], tf_value(name, tf_shapes()[name]))
 
 
-def test_every_way_to_name_a_checkpoint(folder, tmp_path):
+def test_every_way_to_name_a_checkpoint(folder, tmp_path, monkeypatch):
     prefix = folder / "bert_model.ckpt"
     assert find_tf_checkpoint(folder) == prefix
     assert find_tf_checkpoint(prefix) == prefix
     assert find_tf_checkpoint(folder / "bert_model.ckpt.index") == prefix
     assert find_tf_checkpoint(tmp_path) is None
+    monkeypatch.chdir(folder)
+    assert find_tf_checkpoint(Path(".")) == Path("bert_model.ckpt")
     assert find_tf_checkpoint(tmp_path / "nowhere") is None
 
 
