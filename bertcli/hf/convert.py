@@ -153,8 +153,8 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
             difference = max(difference, float((ours - theirs).abs().max()))
     if not difference <= TOLERANCE:  # not a number is no agreement either
         raise UserError(
-            f"the model that was written has an output that differs from the source's by {difference:g}, more "
-            f"than {TOLERANCE:g}; nothing was kept. Try again on another disk"
+            f"the model that was written has an output that differs from the source's by {difference:g}, "
+            f"more than {TOLERANCE:g}; nothing was kept. Try again on another disk"
         )
     return difference
 
