@@ -20,7 +20,8 @@ class TaskSettings(Section):
 
     type: TaskType
     text: Column | Annotated[list[Column], Field(min_length=1, max_length=2)] | None = None
-    """One column, or two that make a pair. null: the file format's own names (CoNLL, SQuAD)."""
+    """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, and in
+    tables `text` (token-classification) or `question` and `context` (question-answering)."""
     choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """multiple-choice: a column for each choice, or one column with a list of them."""
     label: Column | None = None
@@ -30,7 +31,8 @@ class TaskSettings(Section):
     columns: Annotated[list[str], Field(min_length=1)] | None = None
     """The columns' names, where the file has no header."""
     quoting: Literal["auto", "csv", "none"] = "auto"
-    """Whether `"` quotes a field; auto: in .csv, and elsewhere where every quote is balanced."""
+    """Whether `"` quotes a field; auto: in csv, and in tsv where, read so, every record has as many fields as
+    the header and none is made of lines that would be records themselves."""
     encoding: str = "utf-8"
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
@@ -38,6 +40,9 @@ class TaskSettings(Section):
     """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
     multi_label: bool = False
     """classification: any number of labels a text; in a text column separated by commas."""
+    null_threshold: float | None = None
+    """question-answering: "no answer" is given where it is better than the best answer by more than this,
+    as a sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
 
     @property
     def text_columns(self) -> tuple[Column, ...]:
@@ -57,6 +62,8 @@ class TaskSettings(Section):
             raise ValueError(f"choices is for type: multiple-choice, not {self.type}")
         if self.multi_label and self.type != "classification":
             raise ValueError(f"multi_label is for type: classification, not {self.type}")
+        if self.null_threshold is not None and self.type != "question-answering":
+            raise ValueError(f"null_threshold is for type: question-answering, not {self.type}")
         return self
 
 
@@ -72,7 +79,8 @@ class TaskConfig(TaskSettings):
     metric: str | None = None
     """What picks the best checkpoint; null: the task's usual one."""
     skip_bad: bool = False
-    """question-answering: leave out answers that do not stand where the file says, instead of stopping."""
+    """Leave out rows that cannot be used, and say which, instead of stopping: a wrong number of fields, an
+    empty text, a SQuAD answer that does not stand where the file says."""
 
     @property
     def settings(self) -> TaskSettings:
@@ -83,6 +91,8 @@ class TaskConfig(TaskSettings):
     def _check(self) -> Self:
         if self.dev is not None and self.dev_fraction is not None:
             raise ValueError("give dev or dev_fraction, not both")
+        if self.label is None and self.type in ("classification", "regression", "multiple-choice"):
+            raise ValueError("label: name the column of the label")
         if self.class_weights is not None and (self.type != "classification" or self.multi_label):
             raise ValueError("class_weights is for type: classification with one label a text")
         return self

@@ -1,0 +1,91 @@
+"""A text and some choices -> the choice that goes with it (Devlin et al. 2019, section 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.data.rows import Row, pair
+from bertcli.labelled.examples import ChoiceExample
+from bertcli.tasks.base import Term
+from bertcli.tasks.framing import longest_first
+from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The number of the likeliest choice, from 0, and the probability of every one."""
+
+    choice: int
+    probabilities: list[float]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"choice": self.choice, "probabilities": self.probabilities}
+
+
+class MultipleChoice:
+    """A row and a logit for each choice, and a softmax over those of one example, however many."""
+
+    metric = "accuracy"
+
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
+        self.labels = labels
+        self.max_length = settings.max_length
+
+    def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
+        """An item for each example, with a row for each choice: `[CLS] text_a [SEP] text_b choice [SEP]`.
+
+        Where that is too long the longer segment is cut, at the end; in the second one the choice last.
+        """
+        texts = [
+            text for example in examples for text in (example.text_a, example.text_b or "", *example.choices)
+        ]
+        ids = iter(tokenizer.encode_batch(texts))
+        items = []
+        for number, example in enumerate(examples):
+            a, b = next(ids), next(ids)
+            choices = [next(ids) for _ in example.choices]
+            rows = tuple(self._row(a, b, choice, tokenizer) for choice in choices)
+            whole = len(a) + len(b) + max(len(choice) for choice in choices) + 3
+            dropped = whole - max(row.length for row in rows)
+            items.append(Item(number, rows, example.label, dropped=dropped))
+        return items
+
+    def _row(self, a: list[int], b: list[int], choice: list[int], tokenizer: Tokenizer) -> Row:
+        kept_a, second = longest_first(len(a), len(b) + len(choice), self.max_length - 3)
+        kept_choice = min(len(choice), second)
+        ids = [*b[: second - kept_choice], *choice[:kept_choice]]
+        return pair(a[:kept_a], ids, tokenizer.cls_id, tokenizer.sep_id)
+
+    def count(self, batch: LabelledBatch) -> float:
+        return len(batch.items)
+
+    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+        """Cross-entropy over the choices of each example; `logits` [rows, 1]."""
+        groups = self.split_logits(logits.float(), batch)
+        logits_EC = pad_sequence(groups, batch_first=True, padding_value=-torch.inf)
+        targets_E = torch.tensor([item.target for item in batch.items], device=logits.device)
+        return Term(F.cross_entropy(logits_EC, targets_E, reduction="sum"), correct=None)
+
+    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+        """The logits of each example's choices, [choices]."""
+        return list(logits[:, 0].split([len(item.rows) for item in batch.items]))
+
+    def predict(self, example: ChoiceExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Chosen:
+        (logits_C,) = logits
+        return Chosen(int(logits_C.argmax()), logits_C.softmax(dim=-1).tolist())
+
+    def is_right(self, example: ChoiceExample, prediction: Chosen) -> bool:
+        return prediction.choice == example.label
+
+    def score(self, examples: Sequence[ChoiceExample], predictions: Sequence[Chosen]) -> Mapping[str, Any]:
+        right = [self.is_right(*each) for each in zip(examples, predictions, strict=True)]
+        return {"accuracy": sum(right) / len(right)}

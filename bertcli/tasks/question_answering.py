@@ -1,0 +1,185 @@
+"""A question and a text -> the piece of the text that answers it (Devlin et al. 2019, sections 4.2, 4.3)."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.data.rows import pair
+from bertcli.labelled.examples import Answer, QuestionExample
+from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact
+from bertcli.tasks.base import Term
+from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.spans import best_spans
+from bertcli.tasks.windows import cut_windows
+from bertcli.text.tokenizer import PlacedPieces, Tokenizer
+
+MAX_QUESTION = 64
+"""Tokens, as in the original code; never more than half of a row."""
+NOWHERE = (0, 0)
+"""Start and end where a window holds no answer: [CLS]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The part of a context that a row holds.
+
+    Attributes:
+        window: which tokens of the context.
+        first: where the first of them stands in the row.
+        spans: int32 [tokens of the context, 2]; start and end of each in characters.
+    """
+
+    window: range
+    first: int
+    spans: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer at characters `start` to `end` (exclusive) of the context; "" and None for no answer.
+
+    Attributes:
+        score: its probability among the best answers, and no answer if that may be given.
+        best: the best answer even where none was given; "" in a context without tokens.
+        null_difference: by how much the logits of no answer exceed those of `best`.
+    """
+
+    answer: str
+    start: int | None
+    end: int | None
+    score: float
+    best: str
+    null_difference: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {"answer": self.answer, "start": self.start, "end": self.end, "score": self.score}
+
+
+class QuestionAnswering:
+    """Start and end of the answer, each by a softmax over the tokens; long contexts in windows.
+
+    A window that does not hold the whole answer points at [CLS], and so does every window of a question
+    without answer. What is given back is the text of the context itself, never decoded tokens.
+    """
+
+    metric = "f1"
+
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
+        self.labels = labels
+        self.max_length = settings.max_length
+        self.doc_stride = settings.doc_stride
+        self.null_threshold = settings.null_threshold
+
+    def encode(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer) -> list[Item]:
+        """An item for each window of each context: `[CLS] question [SEP] window [SEP]`.
+
+        The target is the row's positions of the first and the last token of the first of the answers.
+        """
+        contexts = list({example.context: None for example in examples})  # several questions share one
+        placed = dict(zip(contexts, tokenizer.encode_with_spans(contexts), strict=True))
+        questions = tokenizer.encode_batch([example.question for example in examples])
+        return [
+            item
+            for number, (example, question) in enumerate(zip(examples, questions, strict=True))
+            for item in self._windows(number, example, question, placed[example.context], tokenizer)
+        ]
+
+    def _windows(
+        self,
+        number: int,
+        example: QuestionExample,
+        question: list[int],
+        context: PlacedPieces,
+        tokenizer: Tokenizer,
+    ) -> list[Item]:
+        kept = question[: min(MAX_QUESTION, (self.max_length - 3) // 2)]
+        room = self.max_length - len(kept) - 3
+        overlap = min(self.doc_stride, room // 2)
+        items = []
+        for window in cut_windows([1] * len(context.ids), room, overlap):
+            row = pair(kept, context.ids[window.start : window.stop], tokenizer.cls_id, tokenizer.sep_id)
+            passage = Passage(window, row.second_starts, context.spans)
+            target = None if example.answers is None else _target(passage, example.answers)
+            items.append(Item(number, (row,), target, passage, dropped=len(question) - len(kept)))
+        return items
+
+    def count(self, batch: LabelledBatch) -> float:
+        return len(batch.items)
+
+    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+        """Mean of the cross-entropies of start and end, summed over the rows; padding takes no part."""
+        logits_BT2, mask_BT = logits.float(), batch.rows.mask_BT
+        if mask_BT is not None:
+            logits_BT2 = logits_BT2.masked_fill(~mask_BT[:, :, None], -torch.inf)
+        targets_B2 = torch.tensor([item.target for item in batch.items], device=logits.device)
+        return Term(F.cross_entropy(logits_BT2, targets_B2, reduction="sum") / 2, correct=None)
+
+    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+        return [logits_T2[: item.length] for logits_T2, item in zip(logits, batch.items, strict=True)]
+
+    def predict(self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Answered:
+        passages: list[Passage] = [item.layout for item in items]
+        inside = [
+            logits_T2[passage.first : passage.first + len(passage.window)]
+            for passage, logits_T2 in zip(passages, logits, strict=True)
+        ]
+        spans = best_spans([passage.window for passage in passages], inside)
+        if not spans:
+            return Answered("", None, None, score=1.0, best="", null_difference=0.0)
+        null = min(float(logits_T2[0].sum()) for logits_T2 in logits)
+        difference = null - spans[0].score
+        start, end = _characters(example.context, passages[0].spans, spans[0].first, spans[0].last)
+        best = example.context[start:end]
+        scores = torch.tensor([span.score for span in spans])
+        if self.null_threshold is None:
+            return Answered(best, start, end, float(scores.softmax(0)[0]), best, difference)
+        probabilities = torch.cat([scores, torch.tensor([null])]).softmax(0)
+        if difference > self.null_threshold:
+            return Answered("", None, None, float(probabilities[-1]), best, difference)
+        return Answered(best, start, end, float(probabilities[0]), best, difference)
+
+    def is_right(self, example: QuestionExample, prediction: Answered) -> bool:
+        return is_exact(prediction.answer, [answer.text for answer in example.answers or ()])
+
+    def score(
+        self, examples: Sequence[QuestionExample], predictions: Sequence[Answered]
+    ) -> Mapping[str, float]:
+        """In percent, as SQuAD's scorers; where some have no answer, with the best `null_threshold`."""
+        gold = [[answer.text for answer in example.answers or ()] for example in examples]
+        scores = answer_scores(gold, [prediction.answer for prediction in predictions])
+        if all(gold):
+            return scores
+        differences = [prediction.null_difference for prediction in predictions]
+        return scores | best_thresholds(gold, [prediction.best for prediction in predictions], differences)
+
+
+def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:
+    """The positions of the tokens that the answer touches; `NOWHERE` if not all of them are in the row."""
+    if not answers:
+        return NOWHERE
+    start, end = answers[0].start, answers[0].start + len(answers[0].text)
+    first = int(np.searchsorted(passage.spans[:, 1], start, side="right"))
+    last = int(np.searchsorted(passage.spans[:, 0], end)) - 1
+    if first > last or first not in passage.window or last not in passage.window:
+        return NOWHERE
+    shift = passage.first - passage.window.start
+    return first + shift, last + shift
+
+
+def _characters(context: str, spans: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
+    """Where tokens `first` to `last` stand in the context, with accents after them that are in no token."""
+    start, end = int(spans[first, 0]), int(spans[last, 1])
+    limit = int(spans[last + 1, 0]) if last + 1 < len(spans) else len(context)
+    while end < limit and unicodedata.category(context[end]) == "Mn":
+        end += 1
+    return start, end

@@ -1,0 +1,152 @@
+"""Words -> a tag each, and the entities that the tags spell (Devlin et al. 2019, section 5.3)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.labelled.examples import TaggedExample
+from bertcli.metrics.entities import chunks, entity_scores, is_entity_tag
+from bertcli.tasks.base import Term
+from bertcli.tasks.framing import frame
+from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.windows import cut_windows, most_context
+from bertcli.text.tokenizer import Tokenizer
+
+OUTSIDE = "O"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedWords:
+    """The words of a text that a window speaks for, and where the first piece of each stands in its row."""
+
+    words: list[int]
+    positions: list[int]
+
+
+@dataclass(frozen=True)
+class Entity:
+    """An entity at characters `start` to `end` (exclusive) of the example's text.
+
+    `score` is the mean probability of its words' tags.
+    """
+
+    text: str
+    type: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """A tag for each word, and the entities that they make."""
+
+    tags: tuple[str, ...]
+    entities: tuple[Entity, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"entities": [vars(entity) for entity in self.entities], "tags": list(self.tags)}
+
+
+class TokenClassification:
+    """A tag for each word, read at its first piece; long texts in windows, each word judged once.
+
+    A word stands in the loss, and is predicted, in the window where it has most context. One without any
+    piece (control characters) is outside, and one longer than a window is judged by its beginning.
+    """
+
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
+        self.labels = labels
+        self.max_length = settings.max_length
+        self.doc_stride = settings.doc_stride
+        spell_entities = any(is_entity_tag(label) for label in labels)  # unlike parts of speech
+        self.metric = "f1" if spell_entities else "accuracy"
+        self._numbers = {label: number for number, label in enumerate(labels)}
+
+    def encode(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> list[Item]:
+        """An item for each window of each text. Raises `UserError` for a tag that is not in `labels`."""
+        words = list({word: None for example in examples for word in example.words})
+        pieces = dict(zip(words, tokenizer.encode_batch(words), strict=True))
+        return [
+            item
+            for number, example in enumerate(examples)
+            for item in self._windows(number, example, [pieces[word] for word in example.words], tokenizer)
+        ]
+
+    def _windows(
+        self, number: int, example: TaggedExample, pieces: Sequence[list[int]], tokenizer: Tokenizer
+    ) -> list[Item]:
+        room = self.max_length - 2  # [CLS] and [SEP]
+        sizes = [min(len(ids), room) for ids in pieces]
+        ids = [token for word in pieces for token in word[:room]]
+        firsts = np.cumsum([0, *sizes])
+        windows = cut_windows(sizes, room, overlap=min(self.doc_stride, room // 2))
+        owner_T = most_context(windows)
+        with_pieces = np.flatnonzero(sizes)
+        items = []
+        for place, window in enumerate(windows):
+            judged = with_pieces[owner_T[firsts[with_pieces]] == place].tolist()
+            positions = [int(firsts[word]) - window.start + 1 for word in judged]
+            row = frame(ids[window.start : window.stop], None, tokenizer, self.max_length)
+            target = None if example.tags is None else [self._number(example, word) for word in judged]
+            dropped = sum(len(pieces[word]) - sizes[word] for word in judged)
+            items.append(Item(number, (row,), target, JudgedWords(judged, positions), dropped))
+        return items
+
+    def _number(self, example: TaggedExample, word: int) -> int:
+        assert example.tags is not None
+        tag = example.tags[word]
+        if tag not in self._numbers:
+            raise UserError(
+                f"{example.where}: the tag {tag!r} of the word {example.words[word]!r} is none of the "
+                f"model's: {', '.join(self.labels)}. Correct it, or fine-tune on a file that has it"
+            )
+        return self._numbers[tag]
+
+    def count(self, batch: LabelledBatch) -> float:
+        return max(1, sum(len(item.layout.words) for item in batch.items))  # texts may have no words
+
+    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+        """Cross-entropy of the tags, summed over the words that the windows speak for."""
+        rows = [row for row, item in enumerate(batch.items) for _ in item.layout.words]
+        positions = [position for item in batch.items for position in item.layout.positions]
+        targets = list(itertools.chain.from_iterable(item.target for item in batch.items))
+        places = torch.tensor([rows, positions, targets], dtype=torch.long, device=logits.device)
+        rows_W, positions_W, targets_W = places
+        loss = F.cross_entropy(logits[rows_W, positions_W].float(), targets_W, reduction="sum")
+        return Term(loss, correct=None)
+
+    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+        return [logits_TC[: item.length] for logits_TC, item in zip(logits, batch.items, strict=True)]
+
+    def predict(self, example: TaggedExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Tagged:
+        tags = [OUTSIDE] * len(example.words)
+        probabilities = [1.0] * len(example.words)
+        for item, logits_TC in zip(items, logits, strict=True):
+            best = logits_TC[item.layout.positions].softmax(dim=-1).max(dim=-1)
+            answers = zip(item.layout.words, best.indices.tolist(), best.values.tolist(), strict=True)
+            for word, number, probability in answers:
+                tags[word], probabilities[word] = self.labels[number], probability
+        entities = []
+        for chunk in chunks(tags):
+            start, end = example.spans[chunk.start][0], example.spans[chunk.end - 1][1]
+            score = float(np.mean(probabilities[chunk.start : chunk.end]))
+            entities.append(Entity(example.text[start:end], chunk.type, start, end, score))
+        return Tagged(tuple(tags), tuple(entities))
+
+    def is_right(self, example: TaggedExample, prediction: Tagged) -> bool:
+        return prediction.tags == example.tags
+
+    def score(self, examples: Sequence[TaggedExample], predictions: Sequence[Tagged]) -> Mapping[str, Any]:
+        truth = [example.tags for example in examples if example.tags is not None]
+        return entity_scores(truth, [prediction.tags for prediction in predictions])

@@ -1,0 +1,54 @@
+"""What every labelled task has to keep to, whatever its model: neighbours and splits change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from bertcli.model.task_models import build_task_model
+from bertcli.tasks.labelled import Item, LabelledBatch, LabelledTask, Supervised, forward
+from tests.hf.folders import ODD
+
+
+def task_model(kind: str, num_labels: int = 0) -> nn.Module:
+    """A tiny model of `tests.hf.folders.ODD`, none of whose outputs is near another."""
+    torch.manual_seed(0)
+    return build_task_model(kind, ODD, num_labels).eval()  # pyright: ignore[reportArgumentType]
+
+
+def batch(items: Sequence[Item]) -> LabelledBatch:
+    return LabelledBatch(tuple(items), pad_id=0)
+
+
+def assert_neighbours_change_nothing(task: LabelledTask, model: nn.Module, items: Sequence[Item]) -> None:
+    """The logits of an item are the same alone and among longer ones, where it is padded."""
+    with torch.no_grad():
+        together = task.split_logits(forward(model, batch(items)), batch(items))
+        for item, logits in zip(items, together, strict=True):
+            (alone,) = task.split_logits(forward(model, batch([item])), batch([item]))
+            torch.testing.assert_close(logits, alone, rtol=1e-5, atol=1e-5)
+    assert len({tuple(logits.shape) for logits in together}) > 1
+
+
+def assert_splits_change_nothing(task: LabelledTask, model: nn.Module, items: Sequence[Item]) -> None:
+    """Losses, counts and gradients of micro-batches add up to those of the whole batch."""
+    learner, whole = Supervised(task), batch(items)
+
+    def sums(parts: Sequence[LabelledBatch]) -> tuple[float, float, list[torch.Tensor]]:
+        model.zero_grad()
+        losses = [learner.terms(model, part)[""].loss for part in parts]
+        loss = torch.stack(losses).sum()
+        loss.backward()
+        gradients = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+        return loss.item(), sum(learner.counts(part)[""] for part in parts), gradients
+
+    loss, count, gradients = sums([whole])
+    assert loss > 0
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
+    for micro in (1, 2, 3):
+        part_loss, part_count, part_gradients = sums(whole.split(micro))
+        assert part_count == count
+        torch.testing.assert_close(part_loss, loss, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(part_gradients, gradients, rtol=1e-4, atol=1e-4)
