@@ -1,4 +1,4 @@
-"""A bertcli fine-tuning config, trained with transformers' Trainer instead; prints {"metric": ...} at the end.
+"""A bertcli fine-tuning config, trained with transformers' Trainer instead; ends with a {"metric": ...}.
 
 The peer of scripts/compare_finetune.py: AutoModelFor..., the Trainer with its defaults (random batches padded
 to their longest row), the same rows, labels and hyper-parameters, judged by bertcli's metrics.
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from bertcli.labelled.files import find_labelled_file, read_examples
+from bertcli.labelled.labels import label_set
 from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
@@ -26,8 +28,6 @@ from transformers import (
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
-from bertcli.labelled.files import find_labelled_file, read_examples
-from bertcli.labelled.labels import label_set
 from bertcli.tasks.registry import build_task
 
 
@@ -98,11 +98,9 @@ class TextFeatures:
         self.tokenizer, self.labels, self.max_length = tokenizer, labels, max_length
 
     def __call__(self, example: Any) -> dict[str, Any]:
-        row = dict(
-            self.tokenizer(example.text_a, example.text_b, truncation=True, max_length=self.max_length)
-        )
-        label = example.label
-        return row | {"labels": label if isinstance(label, float) else self.labels.index(label)}
+        texts, label = (example.text_a, example.text_b), example.label
+        row = self.tokenizer(*texts, truncation=True, max_length=self.max_length)
+        return dict(row) | {"labels": label if isinstance(label, float) else self.labels.index(label)}
 
 
 class TokenFeatures:
@@ -124,10 +122,8 @@ class TokenFeatures:
 
 def row_scores(logits: np.ndarray, dev: list[Any], config: FinetuneConfig, labels: tuple[str, ...]) -> Any:
     task = build_task(config.task.settings, labels)
-    predictions = [
-        task.predict(example, [], [torch.tensor(row)]) for example, row in zip(dev, logits, strict=True)
-    ]
-    return task.score(dev, predictions)
+    predicted = [task.predict(each, [], [torch.tensor(row)]) for each, row in zip(dev, logits, strict=True)]
+    return task.score(dev, predicted)
 
 
 def token_scores(logits: np.ndarray, dev: list[Any], labels: tuple[str, ...], features: TokenFeatures) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
 from bertcli.config.schema import PretrainConfig
+from bertcli.data.batch import Batch
 from bertcli.data.random import make_key
 from bertcli.data.stream import BatchStream
 from bertcli.engine.checkpoint import (
@@ -158,7 +160,7 @@ def _train(
 
     log = MetricsLog(folder.metrics, config.logging.tensorboard)
     progress = Progress("pretrain", state.step, steps, config.logging.every_steps)
-    batches = stream.steps(state.step, steps, config.data.workers)
+    batches = _lengthened(stream.steps(state.step, steps, config.data.workers), state.step, config, model)
     step_model = torch.compile(model) if training.compile else model
     reports = train(step_model, task, batches, optimizer, loop, state.step)  # pyright: ignore[reportArgumentType]
     try:
@@ -171,6 +173,16 @@ def _train(
     if scores is None and heldout:  # resumed after its last step
         scores = evaluate_heldout()
     return scores
+
+
+def _lengthened(
+    batches: Iterator[Batch], first_step: int, config: PretrainConfig, model: BertForPreTraining
+) -> Iterator[Batch]:
+    """The batches; just before the first long one, positions that no short row had copy those that were."""
+    for step, batch in enumerate(batches, first_step):
+        if step and step == config.data.short_steps:
+            model.bert.embeddings.tile_positions(config.data.short_length)
+        yield batch
 
 
 def _describe_run(
