@@ -17,11 +17,6 @@ class Chunk:
     end: int
 
 
-def is_entity_tag(tag: str) -> bool:
-    """Whether a word with this tag is part of an entity: `B-place`, `I-place`; `B` and `I` have no type."""
-    return tag.partition("-")[0] in ("B", "I")
-
-
 def chunks(tags: Sequence[str]) -> list[Chunk]:
     """The entities of one sentence's BIO tags, however ill-formed.
 
@@ -37,7 +32,7 @@ def chunks(tags: Sequence[str]) -> list[Chunk]:
         if open_type is not None and not (prefix == "I" and kind == open_type):
             found.append(Chunk(open_type, start, i))
             open_type = None
-        if open_type is None and is_entity_tag(tag):
+        if open_type is None and prefix in ("B", "I"):
             open_type, start = kind, i
     return found
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.labelled.examples import TaggedExample
-from bertcli.metrics.entities import chunks, entity_scores, is_entity_tag
+from bertcli.metrics.entities import chunks, entity_scores
 from bertcli.tasks.base import Term
 from bertcli.tasks.framing import frame
 from bertcli.tasks.labelled import Item, LabelledBatch
@@ -65,12 +65,12 @@ class TokenClassification:
     piece (control characters) is outside, and one longer than a window is judged by its beginning.
     """
 
+    metric = "f1"
+
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
         self.labels = labels
         self.max_length = settings.max_length
         self.doc_stride = settings.doc_stride
-        spell_entities = any(is_entity_tag(label) for label in labels)  # unlike parts of speech
-        self.metric = "f1" if spell_entities else "accuracy"
         self._numbers = {label: number for number, label in enumerate(labels)}
 
     def encode(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> list[Item]:

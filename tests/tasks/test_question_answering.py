@@ -27,7 +27,9 @@ TOKENIZER = tiny_tokenizer()
 LONG = "the cat sat on a mat , and it ran in the dark night ."
 
 
-def made_task(max_length: int = 16, doc_stride: int = 4, null_threshold: float | None = None):
+def made_task(
+    max_length: int = 16, doc_stride: int = 4, null_threshold: float | None = None
+) -> QuestionAnswering:
     settings = TaskSettings(
         type="question-answering", max_length=max_length, doc_stride=doc_stride, null_threshold=null_threshold
     )
