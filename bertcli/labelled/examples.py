@@ -19,6 +19,11 @@ class Example:
     where: str
     columns: Mapping[str, Any]
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that the model reads of it. None may be empty in a labelled file; alike, it is a duplicate."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class TextExample(Example):
@@ -30,6 +35,10 @@ class TextExample(Example):
     text_a: str
     text_b: str | None
     label: str | tuple[str, ...] | float | None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,10 @@ class TaggedExample(Example):
     spans: tuple[tuple[int, int], ...]
     tags: tuple[str, ...] | None
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,)
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -65,6 +78,10 @@ class QuestionExample(Example):
     context: str
     answers: tuple[Answer, ...] | None
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.question, self.context
+
 
 @dataclass(frozen=True)
 class ChoiceExample(Example):
@@ -77,3 +94,7 @@ class ChoiceExample(Example):
     text_b: str | None
     choices: tuple[str, ...]
     label: int | None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text_a, *([] if self.text_b is None else [self.text_b]), *self.choices)

@@ -1,8 +1,17 @@
-"""The texts that come with the package, by name."""
+"""The texts and labelled files that come with the package, by name; each licence stands beside its files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-SAMPLES = {"classics": Path(__file__).parent / "classics" / "classics.txt.gz"}
-"""Name -> file. A blank line ends a document, a chapter of a book; its licence stands beside it."""
+_HERE = Path(__file__).parent
+
+SAMPLES = {"classics": _HERE / "classics" / "classics.txt.gz"}
+"""Corpora. A blank line ends a document, a chapter of a book."""
+LABELLED = {
+    "sms-spam": _HERE / "sms-spam" / "sms-spam.tsv.gz",
+    "wnut17": _HERE / "wnut17" / "train.conll.gz",
+    "wnut17-dev": _HERE / "wnut17" / "dev.conll.gz",
+    "wnut17-test": _HERE / "wnut17" / "test.conll.gz",
+}
+"""Text messages with the columns `label` (ham, spam) and `message`; posts with named entities in BIO."""

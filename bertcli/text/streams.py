@@ -25,20 +25,23 @@ def silent(_: int) -> None:
     """A `Progress` that nobody watches."""
 
 
-def read_lines(path: Path, encoding: str, progress: Progress = silent) -> Iterator[str]:
+def read_lines(
+    path: Path, encoding: str, progress: Progress = silent, key: str = "corpus.encoding"
+) -> Iterator[str]:
     """The lines of a text file, without their ends; a byte order mark is dropped.
 
     Only a newline ends a line (U+2028 and form feeds are text); a carriage return before it stays, for
     the caller to strip with the other white space.
 
+    Args:
+        key: what messages call the config's key of the encoding.
+
     Raises:
         UserError: an unknown encoding; bytes that are not in it, with their offset in the (decompressed)
             file; an unreadable file; damaged or truncated compression; a line without end.
     """
-    rest, first = "", True
-    for text in _decode(path, encoding, progress):
-        if first:
-            text, first = text.removeprefix("\ufeff"), False
+    rest = ""
+    for text in _decode(path, encoding, progress, key):
         *lines, tail = text.split("\n")
         if lines:
             lines[0], rest = rest + lines[0], tail
@@ -54,36 +57,44 @@ def read_lines(path: Path, encoding: str, progress: Progress = silent) -> Iterat
         yield rest
 
 
-def _decode(path: Path, encoding: str, progress: Progress) -> Iterator[str]:
+def read_text(path: Path, encoding: str, key: str) -> str:
+    """The whole text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
+    return "".join(_decode(path, encoding, silent, key))
+
+
+def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
+    """The text in blocks, without a byte order mark."""
     try:
         "a".encode(encoding)  # raises LookupError for codecs that are no text encoding, too
         decoder = codecs.getincrementaldecoder(encoding)()
     except LookupError:
         raise UserError(
-            f"corpus.encoding: {encoding!r} is no encoding that Python knows; common ones: utf-8, latin-1, "
+            f"{key}: {encoding!r} is no encoding that Python knows; common ones: utf-8, latin-1, "
             "cp1252, utf-16, gb18030, shift_jis"
         ) from None
-    offset = 0
+    offset, is_start = 0, True
     for block in read_blocks(path, progress):
         held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
         try:
-            yield decoder.decode(block)
+            text = decoder.decode(block)
         except UnicodeDecodeError as error:
-            raise _wrong_bytes(path, encoding, offset - held_back, error) from None
+            raise _wrong_bytes(path, encoding, key, offset - held_back, error) from None
+        yield text.removeprefix("\ufeff") if is_start else text
+        is_start = is_start and not text
         offset += len(block)
     held_back = len(decoder.getstate()[0])
     try:
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise _wrong_bytes(path, encoding, offset - held_back, error) from None
+        raise _wrong_bytes(path, encoding, key, offset - held_back, error) from None
 
 
-def _wrong_bytes(path: Path, encoding: str, start: int, error: UnicodeDecodeError) -> UserError:
+def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: UnicodeDecodeError) -> UserError:
     wrong = bytes(error.object[error.start : error.end])
     return UserError(
         f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If "
-        "the text is in another encoding, name it in corpus.encoding, for example cp1252; if it is no text, "
-        "leave the file out"
+        f"the text is in another encoding, name it in {key}, for example cp1252; if it is no text, leave "
+        "the file out"
     )
 
 

@@ -1,0 +1,104 @@
+"""Examples and the rows that none could be made of -> the examples, and one message about the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from bertcli.errors import UserError
+from bertcli.labelled.examples import Example
+
+NAMED = 5
+"""So many of a file's bad rows are named; the others are counted."""
+
+
+class BadRow(UserError):
+    """A row that cannot be used; says where it stands and what is wrong. The others of its file can be."""
+
+
+Raw = TypeVar("Raw")
+Made = TypeVar("Made", bound=Example)
+
+
+def each(rows: Iterable[Raw | BadRow], make: Callable[[Raw], Made]) -> Iterator[Made | BadRow]:
+    """What `make` makes of each row; where it raises `BadRow`, or the row is one, that."""
+    for row in rows:
+        if isinstance(row, BadRow):
+            yield row
+            continue
+        try:
+            made: Made | BadRow = make(row)
+        except BadRow as bad:
+            made = bad
+        yield made
+
+
+def keep_usable(
+    found: Iterable[Example | BadRow],
+    path: Path,
+    labelled: bool,
+    skip_bad: bool,
+    report: Callable[[str], None],
+) -> Iterator[Example]:
+    """The examples of one file, one at a time.
+
+    What is wrong is said once the whole file was read: with `skip_bad` to `report`, else as an error. A row
+    with an empty text is bad in a labelled file; one to predict goes through, and is reported.
+
+    Raises:
+        UserError: rows that cannot be used; a file without any row; one without any text.
+    """
+    rows = 0
+    bad, empty = _Noted(), _Noted()
+    for example in found:
+        rows += 1
+        if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
+            empty.add(example.where)
+            if labelled:
+                example = BadRow(f"{example.where}: the text is empty")
+        if isinstance(example, BadRow):
+            bad.add(str(example))
+        else:
+            yield example
+    if rows == 0:
+        raise UserError(f"{path}: holds no rows")
+    if empty.count == rows:
+        raise UserError(f"{path}: the text of every row is empty; does task.text name the right column?")
+    if bad.count and not (skip_bad and bad.count < rows):
+        raise UserError(_refusal(path, bad, rows, labelled))
+    if bad.count:
+        report(f"{path}: left out {_share(bad.count, rows)}, which cannot be used:{bad.named()}")
+    if empty.count and not labelled:
+        report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
+
+
+class _Noted:
+    """A count, and the first few of what was counted."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[str] = []
+
+    def add(self, what: str) -> None:
+        self.count += 1
+        if self.count <= NAMED:
+            self.first.append(what)
+
+    def named(self) -> str:
+        """A line for each of the first, and one for the others."""
+        rest = self.count - len(self.first)
+        return "".join(f"\n  {what}" for what in [*self.first, *([f"and {rest:,} more"] if rest else [])])
+
+
+def _share(count: int, rows: int) -> str:
+    return f"{count:,} of {rows:,} rows"
+
+
+def _refusal(path: Path, bad: _Noted, rows: int, labelled: bool) -> str:
+    mend = "mend the file"
+    if labelled and bad.count < rows:
+        mend += ", or leave such rows out of a training run with task.skip_bad: true"
+    if bad.count == 1:
+        return f"{bad.first[0]}; {mend}"
+    return f"{path}: {_share(bad.count, rows)} cannot be used:{bad.named()}\n{mend}"

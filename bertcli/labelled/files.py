@@ -1,0 +1,135 @@
+"""A labelled file, or a file to predict, of any format -> its examples, one at a time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.labelled.bad_rows import BadRow, keep_usable
+from bertcli.labelled.choices import choice_examples
+from bertcli.labelled.conll import read_conll
+from bertcli.labelled.delimited import open_delimited
+from bertcli.labelled.examples import Example, TextExample
+from bertcli.labelled.jsonl import open_jsonl
+from bertcli.labelled.parquet import open_parquet
+from bertcli.labelled.questions import question_examples
+from bertcli.labelled.squad import read_squad
+from bertcli.labelled.table import Table
+from bertcli.labelled.texts import text_examples
+from bertcli.labelled.words import tagged_examples, tagged_text
+from bertcli.samples import LABELLED
+from bertcli.text.streams import read_lines
+
+Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "lines"]
+
+_BY_SUFFIX: dict[str, Format] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".iob": "conll",
+}
+_FROM_TABLES: dict[str, Callable[[Table, TaskSettings, bool], Iterator[Example | BadRow]]] = {
+    "classification": text_examples,
+    "regression": text_examples,
+    "token-classification": tagged_examples,
+    "question-answering": question_examples,
+    "multiple-choice": choice_examples,
+}
+
+
+def find_labelled_file(name: str) -> Path:
+    """A path, or the file of the bundled sample `name`. Raises `UserError` where there is neither."""
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    if name in LABELLED:
+        return LABELLED[name]
+    if path.is_dir():
+        raise UserError(f"{name}: is a folder; name the file in it")
+    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, siblings, n=1)
+    nearest = [str(path.parent / near[0])] if near else difflib.get_close_matches(name, LABELLED, n=1)
+    hint = f"did you mean {nearest[0]}?" if nearest else f"bundled samples: {', '.join(LABELLED)}"
+    raise UserError(f"{name}: no such file; {hint}")
+
+
+def read_examples(
+    path: Path,
+    settings: TaskSettings,
+    labelled: bool,
+    skip_bad: bool = False,
+    report: Callable[[str], None] = lambda line: None,
+) -> Iterator[Any]:
+    """The examples of a file, of the task's own kind (`labelled.examples`), one at a time (SQuAD's at once).
+
+    Args:
+        labelled: whether labels are read; a file to predict need not have them.
+        skip_bad: leave out rows that cannot be used, and say which to `report`.
+        report: called with what a user should know of the file.
+
+    Raises:
+        UserError: what cannot be read as the settings say, with file and line; rows that cannot be used are
+            all counted first.
+    """
+    found = _read(path, _format(path, settings, labelled), settings, labelled)
+    return keep_usable(found, path, labelled, skip_bad, report)
+
+
+def _format(path: Path, settings: TaskSettings, labelled: bool) -> Format:
+    """`settings.format`, or for `auto` by the suffix, and by the task where the suffix leaves it open."""
+    if settings.format != "auto":
+        return settings.format
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".zst"):
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
+    is_words, is_questions = (
+        settings.type == f"{what}" for what in ("token-classification", "question-answering")
+    )
+    if suffix in _BY_SUFFIX and (is_words or _BY_SUFFIX[suffix] != "conll"):
+        return _BY_SUFFIX[suffix]
+    if suffix == ".json":
+        return "squad" if is_questions else "jsonl"
+    if suffix == ".txt" and not labelled:
+        return "lines"
+    if is_words and not isinstance(settings.text, str):
+        return "conll"
+    return "tsv"
+
+
+def _read(path: Path, format: Format, settings: TaskSettings, labelled: bool) -> Iterator[Example | BadRow]:
+    if format == "conll":
+        return read_conll(path, settings, labelled)
+    if format == "squad":
+        return read_squad(path, settings, labelled)
+    if format == "lines":
+        return _read_lines(path, settings)
+    if format == "jsonl":
+        table = open_jsonl(path, settings.encoding)
+    elif format == "parquet":
+        table = open_parquet(path)
+    else:
+        table = open_delimited(path, format, settings, labelled)
+    return _FROM_TABLES[settings.type](table, settings, labelled)
+
+
+def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
+    """A text a line, to predict; blank lines are passed over. Raises `UserError` if a row is more."""
+    if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
+        raise UserError(
+            f"{path}: a line of plain text is one text, but a row of this task is more than one; give a "
+            "table (.tsv, .csv, .jsonl) with its columns"
+        )
+    for number, line in enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1):
+        text, where = line.strip(), f"{path}, line {number}"
+        if text and settings.type == "token-classification":
+            yield tagged_text(where, {"text": text}, text)
+        elif text:
+            yield TextExample(where, {"text": text}, text, None, None)

@@ -1,0 +1,48 @@
+"""A Parquet file -> its rows, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bertcli.errors import UserError
+from bertcli.labelled.table import Row, Table, check_names
+from bertcli.text.streams import import_extra
+
+BATCH = 1024
+"""Rows decoded at once."""
+
+
+def open_parquet(path: Path) -> Table:
+    """The rows, all columns of them. Raises `UserError` where the file or pyarrow is missing or damaged."""
+    parquet = import_extra("pyarrow.parquet", "parquet", f"{path} is a Parquet file")
+    with _readable(path):
+        names = check_names(path, parquet.read_schema(path).names)
+    return Table(path, names, _rows(path, parquet, names))
+
+
+def _rows(path: Path, parquet: Any, names: tuple[str, ...]) -> Iterator[Row]:
+    number = 0
+    with _readable(path), parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=BATCH):
+            columns = [map(_plain, column.to_pylist()) for column in batch.columns]
+            for values in zip(*columns, strict=True):
+                number += 1
+                yield Row(f"{path}, row {number}", number, dict(zip(names, values, strict=True)))
+
+
+def _plain(value: Any) -> Any:
+    """Dates, decimals and the like as text, so that a row can be written out again."""
+    return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    arrow = import_extra("pyarrow", "parquet", f"{path} is a Parquet file")
+    try:
+        yield
+    except (arrow.ArrowException, OSError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise UserError(f"{path}: not a readable Parquet file: {reason}") from None
