@@ -64,6 +64,15 @@ class TaskSettings(Section):
             raise ValueError(f"multi_label is for type: classification, not {self.type}")
         if self.null_threshold is not None and self.type != "question-answering":
             raise ValueError(f"null_threshold is for type: question-answering, not {self.type}")
+        if self.type == "token-classification" and len(self.text_columns) > 1:
+            raise ValueError("text: one column, not a pair (token-classification)")
+        if self.type == "question-answering" and len(self.text_columns) == 1:
+            raise ValueError("text: two columns, the question's and the context's (question-answering)")
+        for format, type in (("conll", "token-classification"), ("squad", "question-answering")):
+            if self.format == format and self.type != type:
+                raise ValueError(f"format: {format} is for type: {type}, not {self.type}")
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise ValueError("columns: each name stands once")
         return self
 
 

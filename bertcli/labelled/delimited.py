@@ -122,9 +122,11 @@ def _names(
 def _rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow]:
     for number, fields in records:
         where = f"{path}, line {number}"
+        if not any(field.strip() for field in fields):  # spreadsheets leave such rows behind
+            continue
         if len(fields) == len(names):
             yield Row(where, number, dict(zip(names, fields, strict=True)))
-        elif any(field.strip() for field in fields):
+        else:
             quotes = any('"' in field for field in fields)
             hint = "; if quotes enclose fields here, set task.quoting: csv" if quotes else ""
             count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"

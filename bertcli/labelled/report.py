@@ -22,10 +22,7 @@ def describe(
 ) -> list[str]:
     """Lines to print; the arguments are those of `figures`."""
     found = figures(train, dev, lengths, settings)
-    lines = []
-    for split, rows in found["rows"].items():
-        if rows is not None:
-            lines.append(f"{split}: {rows:,} rows{_listed(found, split)}")
+    lines = [f"{split}: {rows:,} rows{_listed(found, split)}" for split, rows in found["rows"].items()]
     sizes = found["lengths"]
     lines.append(
         f"lengths: median {sizes['median']:,} tokens, 95 % up to {sizes['p95']:,}, longest {sizes['max']:,}"
@@ -43,18 +40,18 @@ def figures(
         lengths: tokens of each row to learn from, [CLS] and [SEP] included, before any was cut.
 
     Returns:
-        `rows`, `counts` and `duplicates`, each {train, dev}, None where there is no dev data. `counts` are of
+        `rows`, `counts` and `duplicates`, each {train, dev}, without dev where there is none. `counts` are of
         labels: rows, or for token-classification the entities of each type; for regression `values` {min,
         mean, max} instead. `duplicates` are rows that repeat one before them, and besides {across}: rows of
         dev whose text stands in train. `lengths` {median, p95, max, max_length, cut: share of the rows}.
         `contradictions`: texts of train with several labels, {text, where, labels} each.
     """
-    splits = {"train": train, "dev": dev}
+    splits = {"train": train} if dev is None else {"train": train, "dev": dev}
     train_texts = {example.texts for example in train}
     what, count = ("values", _values) if settings.type == "regression" else ("counts", _counts)
     return {
-        "rows": {split: each and len(each) for split, each in splits.items()},
-        what: {split: each and count(each) for split, each in splits.items()},
+        "rows": {split: len(each) for split, each in splits.items()},
+        what: {split: count(each) for split, each in splits.items()},
         "lengths": {
             "median": int(np.median(lengths)),
             "p95": int(np.percentile(lengths, 95)),
@@ -63,8 +60,8 @@ def figures(
             "cut": float(np.mean(np.array(lengths) > settings.max_length)),
         },
         "duplicates": {
-            **{split: each and len(each) - len({e.texts for e in each}) for split, each in splits.items()},
-            "across": dev and sum(example.texts in train_texts for example in dev),
+            **{split: len(each) - len({e.texts for e in each}) for split, each in splits.items()},
+            **({} if dev is None else {"across": sum(example.texts in train_texts for example in dev)}),
         },
         "contradictions": _contradictions(train),
     }
@@ -130,10 +127,10 @@ def _listed(found: dict[str, Any], split: str) -> str:
 def _warnings(found: dict[str, Any]) -> list[str]:
     lines = []
     duplicates = found["duplicates"]
-    for split in ("train", "dev"):
+    for split in found["rows"]:
         if duplicates[split]:
             lines.append(f"warning: {duplicates[split]:,} rows of {split} repeat the text of another one")
-    if duplicates["across"]:
+    if duplicates.get("across"):
         lines.append(
             f"warning: {duplicates['across']:,} rows of dev are in train as well: scores are too good"
         )
