@@ -1,4 +1,4 @@
-"""A real sentence encoder here and in transformers: hidden states, and `embed` beside sentence-transformers' rule.
+"""A real sentence encoder here and in transformers: hidden states, and `embed` by the pooling it wants.
 
     python scripts/check_minilm.py [--model FOLDER]
 

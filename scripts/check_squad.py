@@ -1,4 +1,4 @@
-"""A question-answering model's scores by `bertcli evaluate` and by SQuAD's official scorer, to the last digit.
+"""A question-answering model's scores by `bertcli evaluate` and by SQuAD's own scorer, to the last digit.
 
     python scripts/check_squad.py MODEL dev-v1.1.json evaluate-v1.1.py [--questions 500]
 

