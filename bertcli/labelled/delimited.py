@@ -26,7 +26,7 @@ def open_delimited(path: Path, format: str, settings: TaskSettings, labelled: bo
     """The rows of a file with a header, or with the names of `settings.columns`; blank lines are passed over.
 
     A file to predict (not `labelled`) need not be laid out as the training file was: whatever `columns` says,
-    its first line is a header if the text columns' names stand in it, and the label's column may be missing.
+    its first line is a header if the columns to read stand in it by name, and the label's may be missing.
 
     Raises:
         UserError: an empty file; a header with a name twice; a header that `columns` says is not there; a
@@ -111,10 +111,11 @@ def _names(
         return True, check_names(path, first)
     if [name.strip() for name in first] == columns and labelled:
         raise UserError(f"{path}: the first line is a header, the names in task.columns: leave those out")
-    wanted = {name for name in settings.text_columns if isinstance(name, str)}
-    if not labelled and wanted and wanted <= {name.strip() for name in first}:
+    choices = settings.choices if isinstance(settings.choices, list) else [settings.choices]
+    read = {column for column in (*settings.text_columns, *choices) if column is not None}
+    if not labelled and read <= {name.strip() for name in first}:
         return True, check_names(path, first)
-    if not labelled and len(first) < len(columns):
+    if not labelled and len(first) < len(columns) and read <= set(columns):  # numbers would count wrongly
         columns = [name for number, name in enumerate(columns) if settings.label not in (number, name)]
     return False, tuple(columns)
 

@@ -98,6 +98,13 @@ def test_a_file_to_predict_need_not_have_the_training_files_columns(tmp_path: Pa
     assert rows(path, settings(columns=["source", "label", "text"]), labelled=False) == [("one", None)]
 
 
+def test_columns_by_number_are_not_counted_anew_where_the_label_is_missing(tmp_path: Path):
+    path = write(tmp_path / "a.tsv", "x\tone\ty\n")
+    given = settings(columns=["source", "label", "text", "more"], text=2, label=1)
+    with pytest.raises(UserError, match=r"a.tsv, line 1: 3 fields, not 4 \(source, label, text, more\)"):
+        read(path, given, labelled=False)
+
+
 def test_rows_of_nothing_but_separators_are_passed_over(tmp_path: Path):
     path = write(tmp_path / "a.csv", "text,label\none,x\n,\n,,,\ntwo,y\n")
     assert rows(path) == [("one", "x"), ("two", "y")]

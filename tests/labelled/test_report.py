@@ -38,7 +38,7 @@ def test_lines():
         "lengths: median 25 tokens, 95 % up to 174, longest 200; 25.0% are cut at 128 (task.max_length)",
         "warning: 2 rows of train repeat the text of another one",
         "warning: 1 rows of dev repeat the text of another one",
-        "warning: 1 rows of dev are in train as well: scores are too good",
+        "warning: 1 rows of dev are in train as well: scores come out too good",
         "warning: one text, several labels: 1 texts of train",
         "  'a': line 1; line 4",
     ]
