@@ -90,13 +90,11 @@ def _format(path: Path, settings: TaskSettings, labelled: bool) -> Format:
     if suffixes and suffixes[-1] in (".gz", ".zst"):
         suffixes.pop()
     suffix = suffixes[-1] if suffixes else ""
-    is_words, is_questions = (
-        settings.type == f"{what}" for what in ("token-classification", "question-answering")
-    )
+    is_words = settings.type == "token-classification"
     if suffix in _BY_SUFFIX and (is_words or _BY_SUFFIX[suffix] != "conll"):
         return _BY_SUFFIX[suffix]
     if suffix == ".json":
-        return "squad" if is_questions else "jsonl"
+        return "squad" if settings.type == "question-answering" else "jsonl"
     if suffix == ".txt" and not labelled:
         return "lines"
     if is_words and not isinstance(settings.text, str):
