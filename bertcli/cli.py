@@ -17,6 +17,8 @@ COMMANDS = (
     "finetune",
     "predict-mask",
     "predict-next",
+    "predict",
+    "embed",
     "evaluate",
     "convert",
     "prepare",

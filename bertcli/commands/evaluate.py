@@ -1,109 +1,183 @@
-"""`bertcli evaluate MODEL --corpus FILES`: the pretraining losses of a model on any text."""
+"""`bertcli evaluate MODEL`: the pretraining losses on any text, or the task's metrics on a labelled file."""
 
 from __future__ import annotations
 
 import json
-import math
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bertcli.commands.options import BatchSize, Columns, Device, Model, Quoting
+
 
 def evaluate(
-    model: Annotated[
-        Path, typer.Argument(help="A run folder, a model folder, a checkpoint or any BERT folder.")
-    ],
-    corpus: Annotated[list[str], typer.Option(help="Files, folders, globs or a bundled sample; repeatable.")],
-    format_: Annotated[str, typer.Option("--format", help="text, sentences, jsonl or parquet.")] = "text",
-    document: Annotated[str, typer.Option(help="What ends a document: blank-line or file.")] = "blank-line",
-    join_lines: Annotated[bool, typer.Option("--join-lines", help="The text is hard-wrapped.")] = False,
-    language: Annotated[str, typer.Option(help="For the sentence splitter.")] = "en",
-    encoding: Annotated[str, typer.Option()] = "utf-8",
-    max_length: Annotated[int, typer.Option(help="Tokens in a row.")] = 128,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows at once.")] = 32,
-    batches: Annotated[
-        int | None, typer.Option(min=1, help="At most so many; default: all of the text once.")
+    model: Model,
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="Files, folders, globs or a bundled sample; repeatable.")
     ] = None,
-    device: Annotated[str, typer.Option()] = "auto",
+    data: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A labelled file, or a bundled sample.")
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="--corpus: text, sentences, jsonl or parquet; --data: as task.format."),
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Default: utf-8, or as task.encoding.")] = None,
+    batch_size: BatchSize = None,
+    device: Device = "auto",
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    wrong: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="--data: write the wrongly answered rows, .jsonl.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="--data: leave out rows that cannot be used.")
+    ] = False,
+    text: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="--data: the text's column; twice: pairs.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="--data: the label's column.")] = None,
+    columns: Columns = None,
+    quoting: Quoting = None,
+    document: Annotated[
+        str | None, typer.Option(help="--corpus: what ends a document: blank-line (default) or file.")
+    ] = None,
+    join_lines: Annotated[
+        bool, typer.Option("--join-lines", help="--corpus: the text is hard-wrapped.")
+    ] = False,
+    language: Annotated[
+        str | None, typer.Option(help="--corpus: for the sentence splitter; default: en.")
+    ] = None,
+    max_length: Annotated[int | None, typer.Option(help="--corpus: tokens in a row; default: 128.")] = None,
+    batches: Annotated[
+        int | None, typer.Option(min=1, help="--corpus: at most so many; default: all of the text once.")
+    ] = None,
 ) -> None:
-    """Measure the MLM and NSP of a model on any text.
+    """Measure a model on text, or a fine-tuned one on labelled rows.
 
-    MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks are
-    the same at every call. A model without an NSP head is measured on MLM alone.
+    --corpus: MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks
+    are the same at every call. A model without an NSP head is measured on MLM alone.
+
+    --data: the loss and every metric of the task that the model was fine-tuned for. The file is read as the
+    training file was.
 
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """
-    from bertcli.config.load import check_config
-    from bertcli.config.schema import DataConfig, PretrainConfig
-    from bertcli.engine.evaluate import evaluate as run
-    from bertcli.engine.heldout import HeldoutBatches
     from bertcli.errors import UserError
-    from bertcli.hardware import resolve_device, resolve_precision
-    from bertcli.hf.folder import load_model_folder
-    from bertcli.hf.locate import resolve_model
-    from bertcli.store.build import prepare_store
-    from bertcli.tasks.pretraining import PretrainingTask
 
-    folder = resolve_model(model)
-    loaded = load_model_folder(folder)
-    if not loaded.report.has_mlm_head():
-        raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
-    with_nsp = loaded.model.nsp_head is not None
-    positions = loaded.model.architecture.max_positions
-    if max_length > positions:
-        raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
-
-    with tempfile.TemporaryDirectory() as scratch:
-        config = check_config(
-            PretrainConfig,
-            {
-                "output_dir": scratch,
-                "corpus": {
-                    "files": corpus,
-                    "format": format_,
-                    "document": document,
-                    "join_lines": join_lines,
-                    "language": language,
-                    "encoding": encoding,
-                    "heldout_fraction": 0.0,
-                },
-                "tokenizer": {"path": str(folder)},
-            },
-            "the options",
-        )
-        text = prepare_store(config, lambda line: print(line, file=sys.stderr)).train
-        data = DataConfig(objective="mlm+nsp" if with_nsp else "mlm", max_length=max_length)
-        stream = HeldoutBatches(text, loaded.tokenizer, data, batch_size)
-        if with_nsp and not stream.with_nsp:
-            print("the text gives no sentence pairs: MLM alone", file=sys.stderr)
-        where = resolve_device(device)
-        scores = run(
-            loaded.model.to(where),
-            PretrainingTask(),
-            stream.batches(batches),
-            where,
-            resolve_precision("auto", where),
-            batch_size,
-        )
-
-    measured: dict[str, Any] = {
-        "mlm_loss": scores.losses["mlm"],
-        "perplexity": math.exp(min(scores.losses["mlm"], 700)),
-        "mlm_accuracy": scores.accuracies["mlm"],
+    of_corpus = {
+        "--document": document,
+        "--join-lines": join_lines,
+        "--language": language,
+        "--max-length": max_length,
+        "--batches": batches,
     }
-    if stream.with_nsp:  # every batch is half IsNext: one answer to all of them is right half of the time
-        measured |= {
-            "nsp_loss": scores.losses["nsp"],
-            "nsp_accuracy": scores.accuracies["nsp"],
-            "nsp_majority": 0.5,
+    of_data = {
+        "--wrong": wrong,
+        "--skip-bad": skip_bad,
+        "--text": text,
+        "--label": label,
+        "--columns": columns,
+        "--quoting": quoting,
+    }
+    if (corpus is None) == (data is None):
+        raise UserError(
+            "give one of --corpus FILES (the losses of a pretrained model on text) and --data FILE (the "
+            "metrics of a fine-tuned one on labelled rows)"
+        )
+    if stray := [name for name, value in (of_corpus if data else of_data).items() if value]:
+        raise UserError(f"{', '.join(stray)}: only with {'--corpus' if data else '--data'}; leave it out")
+    if corpus is not None:
+        given = {
+            "files": corpus,
+            "format": format_,
+            "encoding": encoding,
+            "document": document,
+            "join_lines": join_lines,
+            "language": language,
         }
-    measured["tokens"] = scores.tokens
+        _evaluate_corpus(model, given, max_length or 128, batch_size or 32, batches, device, json_)
+    elif data is not None:
+        given = {"text": text, "label": label, "columns": columns, "format": format_}
+        given |= {"quoting": quoting, "encoding": encoding}
+        _evaluate_data(model, data, given, wrong, skip_bad, batch_size, device, json_)
+
+
+def _evaluate_corpus(
+    model: Path,
+    corpus: dict[str, Any],
+    max_length: int,
+    batch_size: int,
+    batches: int | None,
+    device: str,
+    json_: bool,
+) -> None:
+    from bertcli.engine.corpus_scores import measure_corpus
+    from bertcli.hardware import resolve_device
+    from bertcli.hf.locate import resolve_model
+
+    given = {key: value for key, value in corpus.items() if value is not None}
+    folder = resolve_model(model)
+    measured = measure_corpus(folder, given, max_length, batch_size, batches, resolve_device(device))
     if json_:
         print(json.dumps(measured))
         return
     for name, value in measured.items():
         print(f"{name:<14}{value:,.4f}" if isinstance(value, float) else f"{name:<14}{value:,}")
+
+
+def _evaluate_data(
+    model: Path,
+    data: str,
+    reading: dict[str, Any],
+    wrong: Path | None,
+    skip_bad: bool,
+    batch_size: int | None,
+    device: str,
+    json_: bool,
+) -> None:
+    from bertcli.engine.labelled_scores import judge_file
+    from bertcli.engine.tables import scores_json, scores_table
+    from bertcli.errors import UserError
+    from bertcli.files import disk_errors
+    from bertcli.hardware import resolve_device
+    from bertcli.hf.config_file import read_json
+    from bertcli.hf.locate import resolve_model
+    from bertcli.hf.task_config import task_type
+    from bertcli.hf.task_folder import load_task_folder
+    from bertcli.inference.buffers import default_batch_size
+    from bertcli.inference.inputs import adapt_settings
+    from bertcli.inference.outputs import check_output, opened
+    from bertcli.labelled.files import find_labelled_file
+
+    file = find_labelled_file(data)
+    if wrong is not None:
+        check_output(wrong, [".jsonl"], str(file))
+    folder = resolve_model(model)
+    if task_type(read_json(folder / "config.json")) is None:
+        raise UserError(
+            f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
+        )
+    loaded = load_task_folder(folder)
+    settings = adapt_settings(loaded.settings, **reading)
+    where = resolve_device(device)
+    judged = judge_file(
+        loaded,
+        settings,
+        file,
+        skip_bad,
+        where,
+        batch_size or default_batch_size(where),
+        lambda line: print(line, file=sys.stderr),
+    )
+    count = len(judged.examples)
+    if json_:
+        print(json.dumps({"task": settings.type, "rows": count, **scores_json(judged.scores)}))
+    else:
+        print(f"{'task':<22}{settings.type}\n{'rows':<22}{count:,}\n{scores_table(judged.scores)}")
+    if wrong is not None:
+        failed = disk_errors(f"{wrong}: could not be written", "and try again", "write elsewhere")
+        with failed, opened(wrong) as lines:
+            for case in judged.wrong_cases():
+                lines.write(json.dumps(case, ensure_ascii=False) + "\n")

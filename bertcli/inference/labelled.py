@@ -52,4 +52,4 @@ class Runner:
         with autocast(self.precision, self.device):
             logits = forward(self.model, batch)
         self.watch(logits, batch)
-        return [each.float().cpu() for each in self.task.split_logits(logits, batch)]
+        return self.task.split_logits(logits.float().cpu(), batch)

@@ -1,0 +1,109 @@
+"""`bertcli embed MODEL TEXT...`: a vector for each text."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bertcli.commands.options import BatchSize, Columns, Device, Input, Model, PrecisionName, Quoting
+
+
+def embed(
+    model: Model,
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="Texts, a vector for each.")
+    ] = None,
+    input_: Input = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=".npy (float32), .jsonl or .parquet; standard output without it."),
+    ] = None,
+    json_: Annotated[
+        bool, typer.Option("--json", help="JSON lines on standard output, as without --output.")
+    ] = False,
+    pooling: Annotated[
+        Literal["mean", "cls", "max"] | None, typer.Option(help="Default: the folder's own, else mean.")
+    ] = None,
+    normalise: Annotated[
+        bool | None,
+        typer.Option("--normalise/--no-normalise", help="To length 1. Default: the folder's own, else not."),
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=3, help="Tokens that are read of a text. Default: the folder's own.")
+    ] = None,
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
+    ] = "text",
+    columns: Columns = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="auto, tsv, csv, jsonl or parquet; a .txt holds a text a line.")
+    ] = "auto",
+    quoting: Quoting = None,
+    encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
+    batch_size: BatchSize = None,
+    device: Device = "auto",
+    precision: PrecisionName = "fp32",
+) -> None:
+    """Turn each text into a vector.
+
+    By the mean over its tokens, or as the folder of a sentence-transformers model says. Of a BERT that was
+    not trained to embed, all cosine similarities are high; only their order says something.
+
+    Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
+    """
+    from bertcli.config.finetune import TaskSettings
+    from bertcli.errors import UserError
+    from bertcli.files import disk_errors
+    from bertcli.hardware import resolve_device, resolve_precision
+    from bertcli.hf.folder import load_encoder_folder
+    from bertcli.hf.lengths import check_length
+    from bertcli.hf.locate import resolve_model
+    from bertcli.hf.sentence_transformers import SentencePooling, read_pooling
+    from bertcli.inference.buffers import default_batch_size
+    from bertcli.inference.embed import Embedder
+    from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference.outputs import check_output
+    from bertcli.inference.vector_files import SUFFIXES, vector_line, write_vectors
+
+    if json_ and output is not None:
+        raise UserError("--json writes to standard output; leave it out, or give --output FILE.jsonl alone")
+    if output is not None:
+        check_output(output, SUFFIXES, input_)
+    settings = adapt_settings(
+        TaskSettings(type="classification", text="text"),
+        [text],
+        columns=columns,
+        format=format_,
+        quoting=quoting,
+        encoding=encoding,
+    )
+    folder = resolve_model(model)
+    own = read_pooling(folder) or SentencePooling("mean", normalise=False, max_length=None)
+    if max_length is not None:
+        check_length(folder, max_length, "--max-length")
+    encoder, tokenizer = load_encoder_folder(folder)
+    where = resolve_device(device)
+    embedder = Embedder(
+        encoder.to(where).eval(),
+        tokenizer,
+        SentencePooling(
+            pooling or own.mode,
+            own.normalise if normalise is None else normalise,
+            max_length or own.max_length,
+        ),
+        where,
+        resolve_precision(precision, where),
+        batch_size or default_batch_size(where),
+    )
+    examples = read_inputs(texts or [], input_, settings, lambda line: print(line, file=sys.stderr))
+    vectors = embedder.embed(examples)
+    if output is None:
+        for embedded in vectors:
+            sys.stdout.write(vector_line(embedded))
+        sys.stdout.flush()
+        return
+    with disk_errors(f"{output}: could not be written", "and try again", "write elsewhere"):
+        write_vectors(output, vectors, encoder.architecture.hidden)

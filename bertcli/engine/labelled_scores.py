@@ -1,0 +1,82 @@
+"""A fine-tuned model and a labelled file -> its loss and metrics, and the rows that it answers wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.engine.evaluate import Scores
+from bertcli.engine.judge import judge
+from bertcli.hf.task_folder import LoadedTask
+from bertcli.labelled.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
+from bertcli.labelled.files import read_examples
+from bertcli.labelled.labels import check_labels
+from bertcli.tasks.labelled import LabelledTask, Prediction
+from bertcli.tasks.registry import build_task
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The answers to a labelled file's examples, in its order, and their scores."""
+
+    task: LabelledTask
+    examples: Sequence[Example]
+    predictions: Sequence[Prediction]
+    scores: Scores
+
+    def wrong_cases(self) -> Iterator[dict[str, Any]]:
+        """Where each wrongly answered row stands, its columns, the prediction and the right answer."""
+        for example, prediction in zip(self.examples, self.predictions, strict=True):
+            if not self.task.is_right(example, prediction):
+                yield {
+                    "where": example.where,
+                    "columns": dict(example.columns),
+                    "prediction": prediction.as_json(),
+                    "right": right_answer(example),
+                }
+
+
+def judge_file(
+    loaded: LoadedTask,
+    settings: TaskSettings,
+    data: Path,
+    skip_bad: bool,
+    device: torch.device,
+    batch_size: int,
+    report: Callable[[str], None],
+) -> Judged:
+    """Answer every row of `data`, in fp32, and score the answers.
+
+    Args:
+        settings: the model's own, or adapted to the file (`inference.inputs.adapt_settings`).
+        skip_bad: leave out rows that cannot be used, and say so to `report`.
+
+    Raises:
+        UserError: a file that cannot be read so, or with labels that the model does not know.
+    """
+    examples = list(read_examples(data, settings, labelled=True, skip_bad=skip_bad, report=report))
+    check_labels(examples, loaded.labels, settings)
+    task = build_task(settings, loaded.labels)
+    items = task.encode(examples, loaded.tokenizer)
+    cut = len({item.example for item in items if item.dropped})
+    if cut:
+        report(f"{cut:,} of {len(examples):,} rows were longer than the model reads, and were cut")
+    model = loaded.model.to(device)
+    pad_id = loaded.tokenizer.pad_id
+    scores, predictions = judge(model, task, examples, items, pad_id, device, "fp32", batch_size)
+    return Judged(task, examples, predictions, scores)
+
+
+def right_answer(example: Example) -> Any:
+    """What a labelled example asks for, as JSON: label(s), number, tags, answers, number of the choice."""
+    if isinstance(example, TaggedExample):
+        return list(example.tags or ())
+    if isinstance(example, QuestionExample):
+        return [answer.text for answer in example.answers or ()]
+    assert isinstance(example, TextExample | ChoiceExample)
+    return list(example.label) if isinstance(example.label, tuple) else example.label

@@ -1,0 +1,83 @@
+"""A BERT and texts -> one vector a text, streamed in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bertcli.data.rows import Row, batch_of
+from bertcli.hardware import Precision, autocast
+from bertcli.hf.sentence_transformers import SentencePooling
+from bertcli.inference.buffers import in_buffers
+from bertcli.inference.rows import by_length
+from bertcli.labelled.examples import TextExample
+from bertcli.model.pooled import PooledBert
+from bertcli.tasks.framing import frame
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A text with its vector, fp32 [hidden] on the CPU, and how many of its tokens were cut off."""
+
+    text: str
+    vector_D: Tensor
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """Makes vectors of texts (Reimers and Gurevych 2019, section 3).
+
+    Vectors of a BERT that was not trained for it all point nearly the same way: their cosines are close to
+    1 and only their order says something.
+    """
+
+    model: PooledBert
+    tokenizer: Tokenizer
+    pooling: SentencePooling
+    device: torch.device
+    precision: Precision
+    batch_size: int
+
+    def embed(self, texts: Iterable[TextExample]) -> Iterator[Embedded]:
+        """The vectors in the order of `texts`, of which only a bounded stretch is held at once.
+
+        The model must be in evaluation mode.
+        """
+        positions = self.model.architecture.max_positions
+        longest = positions if self.pooling.max_length is None else self.pooling.max_length
+        for some in in_buffers(texts, self.batch_size):
+            encoded = self.tokenizer.encode_batch([text.text_a for text in some])
+            rows = [frame(ids, None, self.tokenizer, longest) for ids in encoded]
+            vectors = by_length(rows, self.batch_size, self._compute)
+            for text, ids, row, vector_D in zip(some, encoded, rows, vectors, strict=True):
+                yield Embedded(text.text_a, vector_D, len(ids) + 2 - row.length)
+
+    @torch.inference_mode()
+    def _compute(self, rows: list[Row]) -> list[Tensor]:
+        batch = batch_of(rows, self.tokenizer.pad_id, self.device)
+        with autocast(self.precision, self.device):
+            hidden_BTD = self.model(batch.ids_BT, batch.segments_BT, batch.mask_BT)
+        vectors_BD = pool(hidden_BTD.float(), batch.mask_BT, self.pooling.mode)
+        if self.pooling.normalise:
+            vectors_BD = F.normalize(vectors_BD, dim=-1)
+        return list(vectors_BD.cpu())
+
+
+def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: str) -> Tensor:
+    """vectors_BD: the mean or the maximum over a row's real tokens, or the hidden state of [CLS].
+
+    `mask_BT` (bool): True at real tokens, [CLS] and [SEP] among them; None: all are.
+    """
+    if mode == "cls":
+        return hidden_BTD[:, 0]
+    if mask_BT is None:
+        return hidden_BTD.mean(dim=1) if mode == "mean" else hidden_BTD.amax(dim=1)
+    if mode == "max":
+        return hidden_BTD.masked_fill(~mask_BT[:, :, None], -torch.inf).amax(dim=1)
+    return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / mask_BT.sum(dim=1, keepdim=True)

@@ -1,0 +1,132 @@
+"""Texts from the command line, standard input or a file -> the examples that a task predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.config.load import check_config
+from bertcli.errors import UserError
+from bertcli.inference.lines import read_lines
+from bertcli.labelled.examples import ChoiceExample, Example, QuestionExample, TextExample
+from bertcli.labelled.files import find_labelled_file, read_examples
+from bertcli.labelled.words import tagged_text
+
+COMMAND_LINE = "the command line"
+
+
+def read_inputs(
+    texts: Sequence[str], file: str | None, settings: TaskSettings, report: Callable[[str], None]
+) -> Iterator[Any]:
+    """The examples of `texts`, or of `file`, or of standard input where neither is given; without labels.
+
+    A task whose row is one text takes each of `texts`, and each line of standard input, as a row. One whose
+    row is more takes `texts` together as one row, and lines with tabs in between: a pair; question and
+    context; text (or pair) and choices. Files are read by `labelled.files.read_examples`.
+
+    Args:
+        file: a path, a bundled sample's name, or `-` for standard input.
+        report: called with what a user should know of the file.
+
+    Raises:
+        UserError: nothing to read; a file given as if it were a text; (while iterating) what the task cannot
+            read, with where it stands.
+    """
+    if file is not None and file != "-" and not texts:
+        return read_examples(find_labelled_file(file), settings, labelled=False, report=report)
+    if len(texts) == 1 and _is_file(texts[0]):
+        raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
+    lines = read_lines(texts, None if file is None else Path(file))
+    is_one_text = settings.type == "token-classification" or _num_texts(settings) == 1
+    is_one_text = is_one_text and settings.type != "multiple-choice"
+    if is_one_text:
+        return (_example([line.text], line.where, settings) for line in lines)
+    if texts and list(texts) != ["-"]:
+        return iter([_example([line.text for line in lines], COMMAND_LINE, settings)])
+    return (_example(line.text.split("\t"), line.where, settings) for line in lines)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a character that none may have
+        return False
+
+
+def _num_texts(settings: TaskSettings) -> int:
+    """How many texts a row has, its choices not counted."""
+    if settings.type == "question-answering":
+        return 2
+    return 1 if settings.type == "token-classification" else len(settings.text_columns)
+
+
+def _example(parts: Sequence[str], where: str, settings: TaskSettings) -> Example:
+    num_texts = _num_texts(settings)
+    is_choice = settings.type == "multiple-choice"
+    if len(parts) < num_texts + 2 if is_choice else len(parts) != num_texts:
+        wanted = "a question and its context" if settings.type == "question-answering" else "a pair of texts"
+        if is_choice:
+            wanted = f"{'a text' if num_texts == 1 else 'a pair of texts'} and at least two choices"
+        how = "each in quotation marks" if where == COMMAND_LINE else "with a tab between them"
+        raise UserError(f"{where}: the model reads {wanted}, {how}; found {len(parts)}")
+    if not all(part.strip() for part in parts):
+        raise UserError(f"{where}: one of the texts is empty")
+    texts = parts[:num_texts]
+    if settings.type == "token-classification":
+        return tagged_text(where, {"text": texts[0]}, texts[0])
+    if settings.type == "question-answering":
+        question, context = texts
+        columns = {"question": question, "context": context}
+        return QuestionExample(where, columns, where, question, context, None)
+    names = ("text",) if num_texts == 1 else ("text_a", "text_b")
+    columns: dict[str, Any] = dict(zip(names, texts, strict=True))
+    text_a, text_b = texts[0], texts[1] if num_texts == 2 else None
+    if is_choice:
+        choices = tuple(parts[num_texts:])
+        return ChoiceExample(where, columns | {"choices": list(choices)}, text_a, text_b, choices, None)
+    return TextExample(where, columns, text_a, text_b, None)
+
+
+def adapt_settings(
+    settings: TaskSettings,
+    text: Sequence[str] | None = None,
+    is_pair: bool = False,
+    columns: str | None = None,
+    **others: str | None,
+) -> TaskSettings:
+    """A model's settings, with those that describe a file replaced where the user gave others.
+
+    Args:
+        text: names of the columns of text, or their numbers from 0; as many as the model reads.
+        is_pair: the model reads pairs, whatever `settings` say.
+        columns: all names of a file without header, with commas in between.
+        others: `label` (a name or a number), `format`, `quoting`, `encoding`; None: as they are.
+
+    Raises:
+        UserError: another number of columns than the model reads, or a value that cannot be.
+    """
+    changes: dict[str, Any] = {key: value for key, value in others.items() if value is not None}
+    if "label" in changes:
+        changes["label"] = _column(changes["label"])
+    if columns is not None:
+        changes["columns"] = [name.strip() for name in columns.split(",")]
+    if is_pair:
+        if settings.type in ("token-classification", "question-answering"):
+            raise UserError(f"--pair: a {settings.type} model reads no pairs; leave it out")
+        changes["text"] = ["text_a", "text_b"]
+    if text:
+        wanted = 2 if is_pair else _num_texts(settings)
+        if len(text) != wanted:
+            two = "two texts a row: name both columns, --text A --text B"
+            reads = two if wanted == 2 else "one text a row: name one column"
+            pairs = "; if it was trained on pairs elsewhere, add --pair" if len(text) == 2 else ""
+            raise UserError(f"--text: the model reads {reads}{pairs}")
+        names = [_column(name) for name in text]
+        changes["text"] = names if wanted == 2 else names[0]
+    return check_config(TaskSettings, settings.model_dump() | changes, "the options")
+
+
+def _column(name: str) -> str | int:
+    return int(name) if name.isdecimal() else name

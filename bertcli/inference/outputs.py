@@ -1,0 +1,34 @@
+"""Where results go -> a checked path; standard output or a file to write them to, line by line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from bertcli.errors import UserError
+
+
+def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
+    """Raises `UserError` where nothing can be written to, or the suffix is none of `suffixes`."""
+    if path.suffix not in suffixes:
+        raise UserError(f"{path}: the suffix says what is written; give one of {', '.join(suffixes)}")
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; name the file to write in it")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}; make it first, or write elsewhere")
+    if input_ is not None and path.exists() and Path(input_).exists() and path.samefile(input_):
+        raise UserError(f"{path}: is what is read; write to another file")
+
+
+@contextmanager
+def opened(path: Path | None) -> Iterator[TextIO]:
+    """The file, UTF-8; standard output for None."""
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()  # here, where a reader who is gone is still noticed
+        return
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        yield file

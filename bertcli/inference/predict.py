@@ -1,0 +1,35 @@
+"""A task model and examples -> an answer for each, streamed in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bertcli.inference.buffers import in_buffers
+from bertcli.inference.labelled import Runner
+from bertcli.labelled.examples import Example
+from bertcli.tasks.labelled import Prediction
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """An example with its answer, and how many of its tokens the model could not read."""
+
+    example: Example
+    prediction: Prediction
+    dropped: int
+
+
+def predict_stream(runner: Runner, tokenizer: Tokenizer, examples: Iterable[Any]) -> Iterator[Predicted]:
+    """The answers in the order of `examples`, of which only a bounded stretch is held at once.
+
+    Raises `UserError` (while iterating) for an example that the task cannot use.
+    """
+    for some in in_buffers(examples, runner.batch_size):
+        items = runner.task.encode(some, tokenizer)
+        dropped = [0] * len(some)
+        for item in items:
+            dropped[item.example] += item.dropped
+        yield from map(Predicted, some, runner.predict(some, items), dropped)
