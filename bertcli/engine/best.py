@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,32 +22,52 @@ class BestModel:
 
     def __init__(self, folder: Path, metric: str, patience: int | None, rows: list[dict[str, Any]]):
         """`patience`: evaluations in a row without a better score before `is_settled`; None: never."""
-        self.folder, self.metric, self._patience = folder, metric, patience
-        self._values = [row[metric] for row in rows if row["split"] == "heldout"]
+        self.folder, self._metric, self._patience = folder, metric, patience
+        evaluations = [row for row in rows if row["split"] == "heldout"]
+        self._steps = [row["step"] for row in evaluations]
+        self._goodness = [goodness(metric, row[metric]) for row in evaluations]
+
+    @property
+    def step(self) -> int:
+        """Of the best evaluation, of which there must have been one; a tie: the earlier."""
+        return self._steps[self._best]
 
     @property
     def is_settled(self) -> bool:
         """Whether the last `patience` evaluations brought nothing better."""
-        if self._patience is None or not self._values:
+        if self._patience is None or not self._steps:
             return False
-        best = self._values.index(max(self._values, key=self._goodness))
-        return len(self._values) - 1 - best >= self._patience
+        return len(self._steps) - 1 - self._best >= self._patience
 
-    def consider(self, scores: Scores, save_model: Callable[[Path], None]) -> None:
-        """Take note of an evaluation, and keep the model if it is the best so far (a tie: the earlier)."""
-        value = metric_value(scores, self.metric)
-        if not self._values or self._goodness(value) > max(map(self._goodness, self._values)):
+    def consider(self, step: int, scores: Scores, save_model: Callable[[Path], None]) -> None:
+        """Take note of the evaluation at `step`, and keep the model if it is the best so far."""
+        self._steps.append(step)
+        self._goodness.append(goodness(self._metric, metric_value(scores, self._metric)))
+        if self.step == step:
             with disk_errors(f"{self.folder}: the best model so far could not be written"):
                 write_folder(self.folder, save_model)
-        self._values.append(value)
 
-    def _goodness(self, value: float) -> float:
-        return -value if self.metric.endswith(("_error", "loss")) else value
+    @property
+    def _best(self) -> int:
+        return self._goodness.index(max(self._goodness))
+
+
+def metric_values(scores: Scores) -> dict[str, float]:
+    """What a model can be picked by: the loss, and every metric that is a number."""
+    numbers = {name: value for name, value in scores.metrics.items() if isinstance(value, float)}
+    return {"loss": scores.loss} | numbers
 
 
 def metric_value(scores: Scores, metric: str) -> float:
     """The value of a metric. Raises `UserError` naming those there are."""
-    choices = {"loss": scores.loss} | {k: v for k, v in scores.metrics.items() if isinstance(v, float)}
-    if metric not in choices:
-        raise UserError(f"task.metric: {metric!r} is none of this task's: {', '.join(choices)}")
-    return choices[metric]
+    values = metric_values(scores)
+    if metric not in values:
+        raise UserError(f"task.metric: {metric!r} is none of this task's: {', '.join(values)}")
+    return values[metric]
+
+
+def goodness(metric: str, value: float | None) -> float:
+    """`value`, its sign turned for losses and errors: higher is better. NaN (None in JSON) is worst."""
+    if value is None or math.isnan(value):
+        return -math.inf
+    return -value if metric == "loss" or metric.endswith("_error") else value

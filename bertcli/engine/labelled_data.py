@@ -11,7 +11,7 @@ from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
-from bertcli.files import file_hash, write_text
+from bertcli.files import disk_errors, file_hash, write_text
 from bertcli.labelled.files import find_labelled_file, read_examples
 from bertcli.labelled.labels import check_labels, label_set
 from bertcli.labelled.report import describe
@@ -28,6 +28,12 @@ class Split:
 
     examples: Sequence[Any]
     items: list[Item]
+
+    def first(self, number: int | None) -> Split:
+        """The first `number` examples alone; None: all."""
+        if number is None:
+            return self
+        return Split(self.examples[:number], [item for item in self.items if item.example < number])
 
 
 @dataclass(frozen=True)
@@ -68,30 +74,35 @@ def load_labelled_data(
     return data
 
 
+def note_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...]) -> None:
+    """Write down in `path` which labels and files a run learns from. Raises `UserError`: a full disk."""
+    with disk_errors(f"{path}: could not be written"):
+        write_text(path, json.dumps(_identity(config, labels), indent=1, ensure_ascii=False) + "\n")
+
+
 def check_same_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...]) -> None:
-    """On a resume: the files and labels are those that the run began with. Else write them down in `path`.
+    """On a resume: the labels and files are those that `note_data` wrote down.
 
     Raises:
         UserError: they are others now.
     """
-    files = {"train": config.task.train, "dev": config.task.dev}
-    now = {
-        "labels": list(labels),
-        "files": {k: file_hash(find_labelled_file(name)) for k, name in files.items() if name is not None},
-    }
-    if not path.exists():
-        write_text(path, json.dumps(now, indent=1, ensure_ascii=False) + "\n")
+    if not path.exists():  # the run was killed before it could write them down
         return
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before, now = json.loads(path.read_text(encoding="utf-8")), _identity(config, labels)
     if before["labels"] != now["labels"]:
         raise UserError(
             f"cannot resume: the labels are {', '.join(now['labels']) or 'none'} now, and were "
             f"{', '.join(before['labels']) or 'none'} when the run began ({path}); put the file back, or "
             "start a new run in another output_dir"
         )
-    changed = [files[k] for k, value in now["files"].items() if before["files"].get(k) != value]
+    changed = [name for name, content in now["files"].items() if before["files"].get(name) != content]
     if changed:
         raise UserError(
-            f"cannot resume: {', '.join(map(str, changed))} changed since the run began ({path}); put it "
-            "back, or start a new run in another output_dir"
+            f"cannot resume: {', '.join(changed)} changed since the run began ({path}); put it back, or "
+            "start a new run in another output_dir"
         )
+
+
+def _identity(config: FinetuneConfig, labels: tuple[str, ...]) -> dict[str, Any]:
+    names = [name for name in (config.task.train, config.task.dev) if name is not None]
+    return {"labels": list(labels), "files": {name: file_hash(find_labelled_file(name)) for name in names}}

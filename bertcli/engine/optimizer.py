@@ -34,9 +34,10 @@ def build_optimizer(
 
 
 def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
-    """Parameter name -> its share of the learning rate: `decay` to the number of layers above it.
+    """Parameter name -> its share of the learning rate, which each layer has `decay` times of the one above.
 
-    Pooler and head: 1; the embeddings: decay ** (layers + 1) (Howard and Ruder 2018, section 3.2).
+    Pooler and head: 1; the top layer: `decay`; the embeddings: decay ** (layers + 1) (Howard and Ruder 2018,
+    section 3.2).
     """
 
     def scale(name: str) -> float:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import statistics
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.engine.best import metric_value
+from bertcli.engine.best import goodness, metric_value, metric_values
+from bertcli.engine.evaluate import Scores
 from bertcli.engine.finetuning import Finetuned, finetune
 from bertcli.engine.progress import say
-from bertcli.engine.run_folder import RunFolder
+from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.files import disk_errors, write_folder, write_text
 
 SUMMARY = "seeds.json"
@@ -22,55 +24,53 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     """Run each of `config.seeds` in `output_dir/seed-N`; `output_dir/model` is that of the best run.
 
     `output_dir/seeds.json` holds each run's metrics, their mean and their standard deviation (of the
-    sample, n - 1). A resume goes on where the runs stopped. Raises what `finetune` raises.
+    sample, n - 1; null for one run). A resume goes on where the runs stopped. Raises what `finetune` raises.
     """
     assert config.seeds
-    root = Path(config.output_dir)
+    folder = RunFolder(Path(config.output_dir), FinetuneConfig)
+    folder.claim(resume, overwrite)
+    if resume and (saved := folder.saved_config()):
+        check_resumable(saved, config, say)
     runs = {}
     for number, seed in enumerate(config.seeds, start=1):
         say(f"seed {seed} ({number} of {len(config.seeds)})")
-        own = config.model_copy(update={"seeds": [seed], "output_dir": str(root / f"seed-{seed}")})
-        begun = RunFolder(root / f"seed-{seed}", FinetuneConfig).is_taken
-        runs[seed] = finetune(own, resume=resume and begun, overwrite=overwrite)
-    first = runs[config.seeds[0]]
-    if first.scores is None:
+        own = RunFolder(folder.root / f"seed-{seed}", FinetuneConfig)
+        config_of_seed = config.model_copy(update={"seeds": [seed], "output_dir": str(own.root)})
+        runs[seed] = finetune(config_of_seed, resume and own.is_taken, overwrite)
+        folder.save(config)  # not before: a config that cannot run leaves the folder free
+
+    scores = {seed: run.scores for seed, run in runs.items() if run.scores}
+    if not scores:
         say("no dev data to judge by: the model of the first seed is kept")
-        return _keep(root, first)
-    sign = -1 if first.metric.endswith(("_error", "loss")) else 1
-    values = {seed: sign * metric_value(run.scores, run.metric) for seed, run in runs.items() if run.scores}
-    best = max(values, key=lambda seed: values[seed])
-    summary = _summary(runs)
-    write_text(root / SUMMARY, json.dumps({"metric": first.metric, "best": best, **summary}, indent=1) + "\n")
+        return _keep(folder, runs[config.seeds[0]])
+    metric = runs[config.seeds[0]].metric
+    best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
+    summary = {"metric": metric, "best": best, **_summary(scores)}
+    write_text(folder.root / SUMMARY, json.dumps(summary, indent=1) + "\n")
     for name, spread in summary["metrics"].items():
-        say(f"{name:<22}{spread['mean']:.4f} ± {spread['std']:.4f}")
-    say(f"best by {first.metric}: seed {best}")
-    return _keep(root, runs[best])
+        deviation = "" if spread["std"] is None else f" ± {spread['std']:.4f}"
+        say(f"{name:<22}{spread['mean']:.4f}{deviation}")
+    say(f"best by {metric}: seed {best}")
+    return _keep(folder, runs[best])
 
 
-def _summary(runs: dict[int, Finetuned]) -> dict[str, Any]:
-    rows = {
-        seed: {name: value for name, value in run.scores.metrics.items() if isinstance(value, float)}
-        for seed, run in runs.items()
-        if run.scores
-    }
-    names = next(iter(rows.values()))
-    columns = {name: [row[name] for row in rows.values()] for name in names}
+def _summary(scores: dict[int, Scores]) -> dict[str, Any]:
+    runs = {seed: metric_values(each) for seed, each in scores.items()}
+    columns = {name: [run[name] for run in runs.values()] for name in next(iter(runs.values()))}
     metrics = {
         name: {
-            "mean": statistics.fmean(values),
-            "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+            "mean": float(np.mean(values)),
+            "std": float(np.std(values, ddof=1)) if len(values) > 1 else None,
         }
         for name, values in columns.items()
     }
-    return {"metrics": metrics, "runs": rows}
+    return {"metrics": metrics, "runs": runs}
 
 
-def _keep(root: Path, run: Finetuned) -> Finetuned:
-    model = root / "model"
-
+def _keep(folder: RunFolder[FinetuneConfig], run: Finetuned) -> Finetuned:
     def copy(path: Path) -> None:
         shutil.copytree(run.model, path, dirs_exist_ok=True)
 
-    with disk_errors(f"{model}: the model could not be written"):
-        write_folder(model, copy)
-    return Finetuned(model, run.scores, run.metric)
+    with disk_errors(f"{folder.model}: the model could not be written"):
+        write_folder(folder.model, copy)
+    return Finetuned(folder.model, run.scores, run.metric)

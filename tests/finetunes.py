@@ -1,0 +1,85 @@
+"""Small real fine-tuning runs: the bundled messages cut short, a model of a few thousand weights."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import check_config
+from bertcli.hf.folder import save_model_folder
+from bertcli.labelled.files import find_labelled_file
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import BertForPreTraining
+from bertcli.text.streams import read_lines
+from bertcli.text.tokenizer import Normalization, Tokenizer
+
+_CHARACTERS = string.ascii_lowercase + string.digits + string.punctuation
+LETTERS = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *_CHARACTERS,
+    *(f"##{character}" for character in _CHARACTERS),
+]
+"""A vocabulary that spells every English word."""
+
+
+def write_model(folder: Path, dropout: float = 0.1) -> Path:
+    """A pretrained model, as far as its folder goes: a body, MLM and NSP heads, freshly drawn."""
+    torch.manual_seed(0)
+    sizes = Architecture(
+        len(LETTERS), 32, layers=2, heads=4, feed_forward=64, max_positions=64, dropout=dropout
+    )
+    model = BertForPreTraining(sizes)
+    save_model_folder(folder, model, Tokenizer.from_vocabulary(LETTERS, Normalization()))
+    return folder
+
+
+def write_spam(path: Path, rows: int, skip: int = 0) -> Path:
+    """Rows of the bundled messages, under their header."""
+    header, *lines = read_lines(find_labelled_file("sms-spam"), "utf-8")
+    path.write_text("\n".join([header, *lines[skip : skip + rows]]) + "\n", encoding="utf-8")
+    return path
+
+
+def spam_config(folder: Path, **sections: Any) -> dict[str, Any]:
+    """A config of a run of seconds in `folder/run`; `sections` override its keys."""
+    config: dict[str, Any] = {
+        "output_dir": str(folder / "run"),
+        "seed": 7,
+        "model": str(folder / "bert"),
+        "task": {
+            "type": "classification",
+            "train": str(folder / "train.tsv"),
+            "dev": str(folder / "dev.tsv"),
+            "text": "message",
+            "label": "label",
+            "max_length": 32,
+        },
+        "training": {
+            "epochs": 3,
+            "batch_size": 16,
+            "micro_batch_size": 8,
+            "learning_rate": 1.0e-3,
+            "device": "cpu",
+            "precision": "fp32",
+        },
+        "logging": {"every_steps": 1},
+    }
+    for name, value in sections.items():
+        config[name] = config[name] | value if isinstance(config.get(name), dict) else value
+    return config
+
+
+def spam_files(folder: Path) -> Path:
+    """All that `spam_config` names: a model, 96 messages to learn from and 32 to be judged by."""
+    write_model(folder / "bert")
+    write_spam(folder / "train.tsv", rows=96)
+    write_spam(folder / "dev.tsv", rows=32, skip=96)
+    return folder
+
+
+def checked(config: dict[str, Any]) -> FinetuneConfig:
+    return check_config(FinetuneConfig, config, "test")
