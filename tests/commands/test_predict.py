@@ -1,0 +1,193 @@
+"""`bertcli predict`: every task, from the command line, files and pipes, in every form of output."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hf.folders import LABELS, saved_model, saved_task
+from tests.runs import run_cli
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of every task."""
+    folder = tmp_path_factory.mktemp("models")
+    for kind in ("classification", "multi-label", "regression", "tokens", "questions", "choices"):
+        saved_task(folder / kind, kind, max_positions=128)
+    return folder
+
+
+def rows(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_texts_of_the_command_line_in_json(run_bertcli, models):
+    code, out, err = run_bertcli("predict", models / "multi-label", "The cat.", "A dog", "--json")
+    assert (code, err) == (0, "")
+    first, second = rows(out)
+    assert (first["text"], second["text"]) == ("The cat.", "A dog")
+    assert list(first) == ["text", "label", "probabilities"]
+    assert list(first["probabilities"]) == list(LABELS["multi-label"])  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "fields"),
+    [
+        ("classification", ["The cat.", "A dog."], {"text_a", "text_b", "label", "probabilities"}),
+        ("regression", ["The cat.", "A dog."], {"text_a", "text_b", "value"}),
+        ("tokens", ["The cat sat."], {"text", "entities", "tags"}),
+        (
+            "questions",
+            ["Who sat?", "The cat sat."],
+            {"question", "context", "answer", "start", "end", "score"},
+        ),
+        ("choices", ["It was", "dark", "he"], {"text", "choices", "choice", "probabilities"}),
+    ],
+)
+def test_every_task(run_bertcli, models, kind, texts, fields):
+    code, out, _ = run_bertcli("predict", models / kind, *texts, "--json")
+    assert code == 0
+    (row,) = rows(out)
+    assert set(row) == fields
+    for entity in row.get("entities", []):
+        assert row["text"][entity["start"] : entity["end"]] == entity["text"]
+    if "context" in row:
+        assert row["context"][row["start"] : row["end"]] == row["answer"]
+    code, out, _ = run_bertcli("predict", models / kind, *texts)
+    assert code == 0
+    with pytest.raises(json.JSONDecodeError):
+        rows(out)
+
+
+def test_texts_of_the_command_line_are_answered_readably(run_bertcli, models):
+    _, out, _ = run_bertcli("predict", models / "classification", "The cat.", "A dog.")
+    _, json_, _ = run_bertcli("predict", models / "classification", "The cat.", "A dog.", "--json")
+    (row,) = rows(json_)
+    assert out == f"{row['probabilities'][row['label']]:7.2%}  {row['label']}  The cat.  |  A dog.\n"
+
+
+def test_files_of_every_format_give_their_columns_and_answers_in_order(run_bertcli, models, tmp_path):
+    texts = [("the cat sat " * (n % 5 + 1), "a dog " * (n % 3 + 1)) for n in range(40)]
+    tsv = tmp_path / "rows.tsv"
+    tsv.write_text(
+        "id\tpremise\thypothesis\n" + "".join(f"{n}\t{a}\t{b}\n" for n, (a, b) in enumerate(texts))
+    )
+    csv = tmp_path / "rows.csv.gz"
+    csv.write_bytes(gzip.compress(tsv.read_bytes().replace(b"\t", b",")))
+    jsonl = tmp_path / "rows.jsonl"
+    objects = [{"id": str(n), "premise": a, "hypothesis": b} for n, (a, b) in enumerate(texts)]
+    jsonl.write_text("".join(json.dumps(each) + "\n" for each in objects))
+    outputs = []
+    for path in (tsv, csv, jsonl):
+        code, out, err = run_bertcli("predict", models / "classification", "--input", path, "--batch-size", 3)
+        assert (code, err) == (0, "")
+        outputs.append(out)
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert [{k: row[k] for k in ("id", "premise", "hypothesis")} for row in rows(outputs[0])] == objects
+    assert all(row["label"] in LABELS["classification"] for row in rows(outputs[0]))
+
+
+def test_a_text_a_line(run_bertcli, models, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("the cat\n\na dog\n")
+    _, out, _ = run_bertcli("predict", models / "multi-label", "--input", path)
+    assert [row["text"] for row in rows(out)] == ["the cat", "a dog"]
+    _, out, _ = run_bertcli("predict", models / "tokens", "--input", path)
+    assert [row["text"] for row in rows(out)] == ["the cat", "a dog"]
+
+
+def test_conll_and_squad(run_bertcli, models, tmp_path):
+    conll = tmp_path / "posts.conll"
+    conll.write_text("the\tO\ncat\tO\n\na\tO\n")
+    _, out, _ = run_bertcli("predict", models / "tokens", "--input", conll)
+    assert [row["text"] for row in rows(out)] == ["the cat", "a"]
+    squad = tmp_path / "squad.json"
+    questions = [{"id": "q1", "question": "Who?", "answers": []}]
+    squad.write_text(json.dumps({"data": [{"paragraphs": [{"context": "The cat sat.", "qas": questions}]}]}))
+    _, out, _ = run_bertcli("predict", models / "questions", "--input", squad)
+    (row,) = rows(out)
+    assert (row["id"], row["question"], row["context"]) == ("q1", "Who?", "The cat sat.")
+
+
+def test_a_pipe(models):
+    done = run_cli("predict", models / "classification", input="the cat\ta dog\nit\tran\n")
+    assert [row["text_b"] for row in rows(done.stdout)] == ["a dog", "ran"]
+    assert done.stderr == ""
+
+
+def test_a_reader_that_has_seen_enough(models):
+    command = f"{sys.executable} -m bertcli predict {models / 'multi-label'} --json | head -n 1"
+    texts = "the cat\n" * 3000
+    done = subprocess.run(command, shell=True, input=texts, capture_output=True, text=True, check=True)
+    assert rows(done.stdout)[0]["text"] == "the cat"
+    assert done.stderr == ""
+
+
+def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path):
+    arguments = ["predict", models / "multi-label", "the cat", "a dog", "--output"]
+    for name in ("answers.jsonl", "answers.tsv"):
+        code, out, _ = run_bertcli(*arguments, tmp_path / name)
+        assert (code, out) == (0, "")
+    assert [row["text"] for row in rows((tmp_path / "answers.jsonl").read_text())] == ["the cat", "a dog"]
+    header, first, _ = (tmp_path / "answers.tsv").read_text().splitlines()
+    assert header.split("\t")[:3] == ["text", "label", "probabilities.red"]
+    assert first.startswith("the cat\t")
+    _, out, _ = run_bertcli(*arguments[:-1], "--tsv")
+    assert out == (tmp_path / "answers.tsv").read_text()
+
+
+def test_what_was_cut_is_said(run_bertcli, models):
+    long = "the cat " * 100
+    _, _, err = run_bertcli("predict", models / "multi-label", long, "a dog", "--json")
+    assert err == "1 of 2 rows were longer than the 128 tokens that the model reads, and were cut\n"
+
+
+def test_a_model_that_bertcli_did_not_write_reads_pairs_on_request(run_bertcli, models):
+    _, out, _ = run_bertcli("predict", models / "multi-label", "the cat", "a dog", "--pair", "--json")
+    assert [(row["text_a"], row["text_b"]) for row in rows(out)] == [("the cat", "a dog")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("multi-label", ["--input", "FOLDER/empty.tsv"], "empty.tsv: is empty; rows of tsv were expected"),
+        ("multi-label", ["--input", "FOLDER/empty.txt"], "empty.txt: holds no rows"),
+        ("multi-label", ["--input", "FOLDER/rows.tsv"], "no column 'text'; those there: a, b"),
+        ("multi-label", ["--input", "FOLDER/rows.tsv", "--text", "a", "--text", "b"], "--text: the model reads one"),
+        ("classification", ["--input", "FOLDER/rows.tsv", "--text", "a"], "--text: the model reads two texts a row"),
+        ("classification", ["one"], "the command line: the model reads a pair of texts"),
+        ("multi-label", ["FOLDER/rows.tsv"], "rows.tsv: is a file, not a text; give it as --input"),
+        ("multi-label", ["a", "--output", "FOLDER/none/a.jsonl"], "there is no folder"),
+        ("multi-label", ["a", "--output", "FOLDER/a.csv"], "give one of .jsonl, .tsv"),
+        ("multi-label", ["a", "--output", "FOLDER/a.jsonl", "--tsv"], "give one of .tsv"),
+        ("multi-label", ["a", "--output", "FOLDER/folder.tsv"], "folder.tsv: is a folder; name the file"),
+        ("multi-label", ["--input", "FOLDER/rows.tsv", "--output", "FOLDER/rows.tsv"], "rows.tsv: is what is read"),
+        ("multi-label", ["a", "--tsv", "--json"], "give --tsv or --json, not both"),
+        ("multi-label", ["a", "--input", "FOLDER/rows.tsv"], "give the text itself or --input FILE, not both"),
+        ("multi-label", ["--input", "FOLDER/row.tsv"], "row.tsv: no such file; did you mean"),
+    ],
+)  # fmt: skip
+def test_bad_input_exits_2_with_its_message_alone(run_bertcli, models, tmp_path, kind, arguments, message):
+    (tmp_path / "empty.tsv").write_text("")
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "rows.tsv").write_text("a\tb\nthe\tcat\n")
+    (tmp_path / "folder.tsv").mkdir()
+    given = [argument.replace("FOLDER", str(tmp_path)) for argument in arguments]
+    code, out, err = run_bertcli("predict", models / kind, *given)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert (tmp_path / "rows.tsv").read_text() == "a\tb\nthe\tcat\n"
+
+
+def test_a_pretraining_model_is_refused(run_bertcli, tmp_path):
+    saved_model(tmp_path)
+    code, _, err = run_bertcli("predict", tmp_path, "the cat")
+    assert code == 2
+    assert "this is a masked language model, not a fine-tuned one: fine-tune it first" in err
