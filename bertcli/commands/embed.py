@@ -65,7 +65,7 @@ def embed(
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.embed import Embedder
     from bertcli.inference.inputs import adapt_settings, read_inputs
-    from bertcli.inference.outputs import check_output
+    from bertcli.inference.outputs import CutRows, check_output
     from bertcli.inference.vector_files import SUFFIXES, vector_line, write_vectors
 
     if json_ and output is not None:
@@ -99,11 +99,13 @@ def embed(
         batch_size or default_batch_size(where),
     )
     examples = read_inputs(texts or [], input_, settings, lambda line: print(line, file=sys.stderr))
-    vectors = embedder.embed(examples)
+    cut = CutRows()
+    vectors = cut.watch(embedder.embed(examples))
     if output is None:
         for embedded in vectors:
             sys.stdout.write(vector_line(embedded))
         sys.stdout.flush()
-        return
-    with disk_errors(f"{output}: could not be written", "and try again", "write elsewhere"):
-        write_vectors(output, vectors, encoder.architecture.hidden)
+    else:
+        with disk_errors(f"{output}: could not be written", "and try again", "write elsewhere"):
+            write_vectors(output, vectors, encoder.architecture.hidden)
+    cut.tell()

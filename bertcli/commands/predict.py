@@ -45,9 +45,10 @@ def predict(
     Texts on the command line are answered in lines to read, or with --json in JSON lines. A model of pairs
     takes two texts, one for questions takes QUESTION CONTEXT, one for choices takes TEXT CHOICE CHOICE...
 
-    Rows of --input are answered in JSON lines, in their order: the row's columns and the answer. The file is
-    read as the training file was (TSV, CSV, JSON lines, Parquet, CoNLL, SQuAD JSON), and a .txt as a text a
-    line. So is standard input, with tabs between the texts of a pair. Files of any size are streamed.
+    Rows of --input are answered in JSON lines, in their order: the row's columns, and the answer (a column
+    with the name of one of its parts becomes given_NAME). The file is read as the training file was (TSV,
+    CSV, JSON lines, Parquet, CoNLL, SQuAD JSON), and a .txt as a text a line. So is standard input, with
+    tabs between the texts of a pair. Files of any size are streamed.
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
@@ -60,7 +61,7 @@ def predict(
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.inputs import adapt_settings, read_inputs
     from bertcli.inference.labelled import Runner
-    from bertcli.inference.outputs import check_output, opened
+    from bertcli.inference.outputs import CutRows, check_output, opened
     from bertcli.inference.predict import predict_stream
     from bertcli.tasks.registry import build_task
 
@@ -84,18 +85,11 @@ def predict(
     examples = read_inputs(texts or [], input_, settings, lambda line: print(line, file=sys.stderr))
     is_table = tsv or (output is not None and output.suffix == ".tsv")
     is_for_people = bool(texts) and texts != ["-"] and output is None and not json_
-    rows = cut = 0
+    cut = CutRows()
     failed = disk_errors(f"{output}: could not be written", "and try again", "write elsewhere")
     with failed, opened(output) as file:
         table = AnswerTable(file)
         write = table.write if is_table else lines_to(file, readable if is_for_people else json_line)
-        for answer in predict_stream(runner, loaded.tokenizer, examples):
+        for answer in cut.watch(predict_stream(runner, loaded.tokenizer, examples)):
             write(answer)
-            rows += 1
-            cut += answer.dropped > 0
-    if cut:
-        print(
-            f"{cut:,} of {rows:,} rows were longer than the {settings.max_length} tokens that the model "
-            f"reads, and were cut",
-            file=sys.stderr,
-        )
+    cut.tell()

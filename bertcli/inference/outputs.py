@@ -1,12 +1,12 @@
-"""Where results go -> a checked path; standard output or a file to write them to, line by line."""
+"""Where results go: a checked path, an open file, and a word on the rows that did not fit into the model."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO, TypeVar
 
 from bertcli.errors import UserError
 
@@ -32,3 +32,34 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         return
     with open(path, "w", encoding="utf-8", newline="") as file:
         yield file
+
+
+class HasDropped(Protocol):
+    @property
+    def dropped(self) -> int:
+        """Tokens that the model could not read."""
+        ...
+
+
+Result = TypeVar("Result", bound=HasDropped)
+
+
+class CutRows:
+    """Counts results as they pass, and those of rows that were cut."""
+
+    def __init__(self) -> None:
+        self.rows = self.cut = 0
+
+    def watch(self, results: Iterable[Result]) -> Iterator[Result]:
+        for result in results:
+            self.rows += 1
+            self.cut += result.dropped > 0
+            yield result
+
+    def tell(self) -> None:
+        """Say on standard error how many were cut, if any were."""
+        if self.cut:
+            print(
+                f"{self.cut:,} of {self.rows:,} rows were longer than the model reads, and were cut",
+                file=sys.stderr,
+            )

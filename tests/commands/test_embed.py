@@ -78,7 +78,7 @@ def test_the_folders_own_settings_are_obeyed_unless_others_are_given(run_bertcli
 
     def vector(*arguments: object) -> list[float]:
         code, out, err = run_bertcli("embed", *arguments)
-        assert (code, err) == (0, "")
+        assert code == 0, err
         return vectors(out)[0]
 
     own = vector(sentence_folder, text)
@@ -90,6 +90,11 @@ def test_the_folders_own_settings_are_obeyed_unless_others_are_given(run_bertcli
     assert longer == pytest.approx(vector(folder, text, "--pooling", "cls"))
     assert vector(folder, text) == pytest.approx(vector(folder, text, "--pooling", "mean"))
     assert vector(folder, text) != pytest.approx(longer)
+
+
+def test_texts_that_were_cut_are_counted(run_bertcli, folder):
+    _, _, err = run_bertcli("embed", folder, "the cat " * 10, "a dog")
+    assert err == "1 of 2 rows were longer than the model reads, and were cut\n"
 
 
 @pytest.mark.parametrize(

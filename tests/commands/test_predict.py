@@ -146,7 +146,7 @@ def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path)
 def test_what_was_cut_is_said(run_bertcli, models):
     long = "the cat " * 100
     _, _, err = run_bertcli("predict", models / "multi-label", long, "a dog", "--json")
-    assert err == "1 of 2 rows were longer than the 128 tokens that the model reads, and were cut\n"
+    assert err == "1 of 2 rows were longer than the model reads, and were cut\n"
 
 
 def test_a_model_that_bertcli_did_not_write_reads_pairs_on_request(run_bertcli, models):
