@@ -10,12 +10,14 @@ import torch
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
+from bertcli.engine.finetuning import Finetuned, finetune
 from bertcli.hf.folder import save_model_folder
 from bertcli.labelled.files import find_labelled_file
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.text.streams import read_lines
 from bertcli.text.tokenizer import Normalization, Tokenizer
+from tests.runs import read_rows
 
 _CHARACTERS = string.ascii_lowercase + string.digits + string.punctuation
 LETTERS = [
@@ -83,3 +85,14 @@ def spam_files(folder: Path) -> Path:
 
 def checked(config: dict[str, Any]) -> FinetuneConfig:
     return check_config(FinetuneConfig, config, "test")
+
+
+def run(config: dict[str, Any], resume: bool = False, overwrite: bool = False) -> Finetuned:
+    """In this process, which is faster than a new one."""
+    return finetune(checked(config), resume, overwrite)
+
+
+def rows_but_times(path: Path, split: str | None = None) -> list[dict[str, Any]]:
+    """The rows of `metrics.jsonl` without what differs between two runs of one config."""
+    times = ("seconds", "tokens_per_second")
+    return [{k: v for k, v in row.items() if k not in times} for row in read_rows(path, split)]

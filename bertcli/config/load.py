@@ -16,16 +16,20 @@ Config = TypeVar("Config", bound=BaseModel)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 as PyYAML reads it, but a key given twice is an error and `1e-4` is a number, not a word."""
+    """YAML 1.1 as PyYAML reads it, but `1e-4` is a number, and a key is text as written and stands once.
+
+    So a label may be a key, be it `0` or `no`.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
+        seen: set[str] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
+            if not isinstance(key_node, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(
-                    problem=f"a key must be a word, got {key!r}", problem_mark=key_node.start_mark
+                    problem="a key must be a word, got a list or a mapping", problem_mark=key_node.start_mark
                 )
+            key_node.tag, key_node.style = "tag:yaml.org,2002:str", '"'
+            key = key_node.value
             if key in seen:
                 raise yaml.MarkedYAMLError(
                     problem=f"key {key!r} is given twice", problem_mark=key_node.start_mark
@@ -101,9 +105,13 @@ def save_config(config: BaseModel, path: Path) -> None:
 
 
 def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
-    """Dotted key -> (old value, new value), for every key in which two configs of one schema differ."""
+    """Dotted key -> (old value, new value), for every key in which two configs of one schema differ.
+
+    A key that stands in one of them alone, as in a mapping of the user's, is None in the other.
+    """
     before, after = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
-    return {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+    keys = before | after
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
 
 
 def _flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -24,8 +24,12 @@ def task_card(
 ) -> str:
     """The card, as Markdown with the front matter that model hubs read."""
     task, training = config.task, config.training
-    dev = "none" if data.dev is None else f"{len(data.dev.examples):,} rows of {task.dev or task.train}"
-    labels = f"| labels | {', '.join(data.task.labels)} |\n" if data.task.labels else ""
+    dev = "none"
+    if data.dev is not None:
+        source = f"of {Path(task.train).name}, split off" if task.dev is None else f"of {Path(task.dev).name}"
+        dev = f"{len(data.dev.examples):,} rows {source}"
+    names = ", ".join(data.task.labels).replace("|", r"\|")  # a bare one ends the cell
+    labels = f"| labels | {names} |\n" if names else ""
     return f"""---
 library_name: transformers
 pipeline_tag: {_PIPELINES[task.type]}

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.config.load import check_config, differences, load_config, save_config
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import check_config, differences, load_config, parse_yaml, save_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 
@@ -53,6 +54,8 @@ def test_a_key_unlike_any_other_lists_the_known_ones(tmp_path: Path) -> None:
         ("[1, 2]\n", r"config.yaml: expected `key: value` lines, got list"),
         ("", r"config.yaml: expected `key: value` lines, got nothing"),
         ("corpus: *nowhere\n", r"not valid YAML: found undefined alias"),
+        ("seed: 1\n? [a]\n: 2\n", r"line 2, column 3: not valid YAML: a key must be a word, got a list or a"),
+        ("1: a\n1: b\n", r"line 2, column 1: not valid YAML: key '1' is given twice"),
     ],
 )
 def test_what_is_no_config_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -87,6 +90,26 @@ def test_a_saved_config_loads_as_itself(tmp_path: Path) -> None:
     config = load_config(PretrainConfig, write(tmp_path, MINIMAL + "training: {learning_rate: 1e-4}\n"))
     save_config(config, tmp_path / "saved.yaml")
     assert load_config(PretrainConfig, tmp_path / "saved.yaml") == config
+
+
+def test_keys_are_text_as_written() -> None:
+    """Labels are keys: YAML would read these as numbers and truth values."""
+    value = parse_yaml("{0: 1, 1e-4: 2, no: 0, Yes: 1.5, '2': no}", "test")
+    assert value == {"0": 1, "1e-4": 2, "no": 0, "Yes": 1.5, "2": False}
+
+
+def test_differences_name_what_stands_in_one_config_alone() -> None:
+    task = {"type": "classification", "train": "t", "text": "a", "label": "b"}
+    base = {"output_dir": "run", "model": "m"}
+    old, new = (
+        check_config(FinetuneConfig, base | {"task": task | {"class_weights": weights}}, "test")
+        for weights in (None, {"x": 1.0, "y": 2.0})
+    )
+    assert differences(old, new) == {
+        "task.class_weights.x": (None, 1.0),
+        "task.class_weights.y": (None, 2.0),
+    }
+    assert differences(new, old)["task.class_weights.y"] == (2.0, None)
 
 
 def test_differences_are_named_by_their_dotted_keys() -> None:

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
-from bertcli.engine.optimizer import build_optimizer, load_optimizer_tensors, optimizer_tensors
+from bertcli.engine.optimizer import (
+    build_optimizer,
+    freeze,
+    layer_rate_scale,
+    load_optimizer_tensors,
+    optimizer_tensors,
+)
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.task_models import BertForSequences
 
 
 def new_model() -> BertForPreTraining:
@@ -55,3 +63,48 @@ def test_state_comes_back_to_the_bit() -> None:
     take_step(model, optimizer, 9)
     take_step(twin, copy, 9)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+
+
+def task_model() -> BertForSequences:
+    return BertForSequences(Architecture(50, 16, 3, 2, 32, 16), num_labels=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        ("classifier.weight", 1.0),
+        ("pooler.dense.bias", 1.0),
+        ("bert.encoder.layers.2.attention.query.weight", 0.5),
+        ("bert.encoder.layers.1.feed_forward_norm.bias", 0.25),
+        ("bert.encoder.layers.0.attention.key.bias", 0.125),
+        ("bert.embeddings.word.weight", 0.0625),
+        ("bert.embeddings.norm.weight", 0.0625),
+    ],
+)
+def test_each_layer_has_its_share_of_the_rate(name: str, scale: float) -> None:
+    model = task_model()
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01, layer_rate_scale(0.5, layers=3))
+    parameter = model.get_parameter(name)
+    (group,) = (g for g in optimizer.param_groups if any(parameter is p for p in g["params"]))
+    assert group["rate_scale"] == scale
+    assert group["weight_decay"] == (0.01 if parameter.ndim == 2 else 0.0)
+    assert len(optimizer.param_groups) == 2 * 5  # matrices and vectors of head, three layers, embeddings
+    assert sum(len(g["params"]) for g in optimizer.param_groups) == len(list(model.parameters()))
+
+
+def test_without_decay_all_layers_share_their_groups() -> None:
+    optimizer = build_optimizer(task_model(), (0.9, 0.999), 0.01, layer_rate_scale(1.0, layers=3))
+    assert [group["rate_scale"] for group in optimizer.param_groups] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("layers", "frozen"),
+    [(0, ()), (1, ("embeddings", "layers.0")), (2, ("embeddings", "layers.0", "layers.1"))],
+)
+def test_the_embeddings_are_frozen_with_the_lowest_layers(layers: int, frozen: tuple[str, ...]) -> None:
+    model = task_model()
+    freeze(model, layers)
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    for name, parameter in model.named_parameters():
+        assert (id(parameter) in trained) == (not any(f"{part}." in name for part in frozen)), name

@@ -1,0 +1,158 @@
+"""What a user sees of `bertcli finetune`: the scores, and errors with exit code 2 and no traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.finetunes import spam_config, spam_files
+from tests.runs import write_config
+
+Bertcli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return spam_files(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture
+def config(files: Path, tmp_path: Path) -> dict[str, Any]:
+    """Of a single step; its output_dir is `tmp_path / "run"`."""
+    return spam_config(files, output_dir=str(tmp_path / "run"), training={"epochs": 0.1})
+
+
+def refused(run_bertcli: Bertcli, tmp_path: Path, config: dict[str, Any], *options: str) -> str:
+    code, out, err = run_bertcli("finetune", write_config(tmp_path / "config.yaml", config), *options)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    return err.partition("error: ")[2]
+
+
+def test_the_model_goes_to_stdout_and_the_rest_to_stderr(
+    run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path
+) -> None:
+    path = write_config(tmp_path / "config.yaml", config)
+    code, out, err = run_bertcli("finetune", path)
+    model = tmp_path / "run" / "model"
+    assert (code, out) == (0, f"{model}\n")
+    for line in (
+        "train: 96 rows; ham 79 (82.3%), spam 17 (17.7%)",
+        "dev: 32 rows; ham 27 (84.4%), spam 5 (15.6%)",
+        "lengths: median 62 tokens, 95 % up to 138, longest 237; 78.1% are cut at 32 (task.max_length)",
+        "  new: classifier.bias, classifier.weight",
+        "best by accuracy: step 1",
+        f"the model is in {model}; try: bertcli predict {model} INPUT",
+    ):
+        assert f"{line}\n" in err
+    assert "in train as well" in err
+    assert "\nconfusion_matrix" in err
+    code, out, _ = run_bertcli("finetune", path, "--overwrite", "--json", "--set", "training.epochs=0.2")
+    assert code == 0
+    scores = json.loads(out)
+    assert scores["model"] == str(model)
+    assert {"loss", "accuracy", "f1", "macro_f1", "per_class", "confusion_matrix"} <= scores.keys()
+
+
+def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path) -> None:
+    path = write_config(tmp_path / "config.yaml", config | {"seeds": [1, 2]})
+    code, out, err = run_bertcli("finetune", path, "--json")
+    assert code == 0
+    assert json.loads(out)["model"] == str(tmp_path / "run" / "model")
+    assert "seed 2 (2 of 2)\n" in err
+    assert "\naccuracy              0." in err
+    assert " ± " in err
+
+
+def test_a_run_is_never_overwritten_unasked(
+    run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path
+) -> None:
+    run_bertcli("finetune", write_config(tmp_path / "config.yaml", config))
+    error = refused(run_bertcli, tmp_path, config)
+    assert error.startswith(f"output_dir {tmp_path / 'run'} holds a run already: --resume goes on with it")
+    error = refused(run_bertcli, tmp_path, config, "--resume", "--overwrite")
+    assert error == "give --resume or --overwrite, not both\n"
+
+
+def test_a_resume_wants_the_data_that_the_run_began_with(
+    run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path
+) -> None:
+    data = tmp_path / "train.tsv"
+    text = Path(config["task"]["train"]).read_text()
+    data.write_text(text)
+    config["task"]["train"] = str(data)
+    run_bertcli("finetune", write_config(tmp_path / "config.yaml", config))
+    data.write_text(text + "ham\tone more\n")
+    assert f"cannot resume: {data} changed since the run" in refused(
+        run_bertcli, tmp_path, config, "--resume"
+    )
+    data.write_text(text + "eggs\tone more\n")
+    error = refused(run_bertcli, tmp_path, config, "--resume")
+    assert "cannot resume: the labels are eggs, ham, spam now, and were ham, spam when the run began" in error
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        (
+            "task",
+            {"max_length": 65},
+            "task.max_length: 65 tokens, but {files}/bert has 64 positions; give at",
+        ),
+        ("task", {"metric": "bleu"}, "task.metric: 'bleu' is none of this task's: loss, accuracy, f1, "),
+        ("task", {"train": "{files}/dev.tsv.gone"}, "{files}/dev.tsv.gone: no such file; did you mean"),
+        (
+            "task",
+            {"label": "labels"},
+            "{files}/train.tsv: task.label: no column 'labels'; did you mean 'label'",
+        ),
+        ("training", {"freeze_layers": 9}, "training.freeze_layers: 9, but the model has only 2 layers"),
+        ("model", "{files}/nowhere", "{files}/nowhere: no such folder. MODEL is a run folder"),
+        ("model", "{files}", "{files}: no complete model folder; missing: config.json (the sizes); weights"),
+    ],
+)
+def test_what_cannot_run_is_refused_in_words(
+    run_bertcli: Bertcli,
+    config: dict[str, Any],
+    files: Path,
+    tmp_path: Path,
+    section: str,
+    values: Any,
+    message: str,
+) -> None:
+    def placed(value: Any) -> Any:
+        return value.format(files=files) if isinstance(value, str) else value
+
+    if isinstance(values, dict):
+        config[section] |= {key: placed(value) for key, value in values.items()}
+    else:
+        config[section] = placed(values)
+    assert refused(run_bertcli, tmp_path, config).startswith(placed(message))
+
+
+def test_a_label_to_be_judged_by_must_have_been_learnt(
+    run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
+) -> None:
+    dev = tmp_path / "dev.tsv"
+    dev.write_text((files / "dev.tsv").read_text() + "eggs\twith everything\n")
+    config["task"]["dev"] = str(dev)
+    error = refused(run_bertcli, tmp_path, config)
+    assert f"'eggs': 1 times, first in {dev}, line 34" in error
+
+
+def test_numbers_may_be_labels_with_weights(
+    run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
+) -> None:
+    for name in ("train", "dev"):
+        text = (files / f"{name}.tsv").read_text().replace("ham\t", "0\t").replace("spam\t", "1\t")
+        (tmp_path / f"{name}.tsv").write_text(text)
+        config["task"][name] = str(tmp_path / f"{name}.tsv")
+    config["task"]["class_weights"] = {0: 1, 1: 4.5}
+    path = write_config(tmp_path / "config.yaml", config)
+    for options in ((), ("--resume",)):
+        code, _, err = run_bertcli("finetune", path, *options)
+        assert code == 0, err
