@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import torch
 
+from bertcli.errors import UserError
 from bertcli.labelled.examples import Example
 
 BUFFERED_BATCHES = 64
@@ -18,15 +19,23 @@ Some = TypeVar("Some", bound=Example)
 
 
 def in_buffers(examples: Iterable[Some], batch_size: int) -> Iterator[list[Some]]:
-    """The examples in stretches that fill `BUFFERED_BATCHES` batches or hold `BUFFERED_CHARACTERS`."""
+    """The examples in stretches that fill `BUFFERED_BATCHES` batches or hold `BUFFERED_CHARACTERS`.
+
+    Where `examples` ends in a `UserError`, all that came before are given first.
+    """
     buffer: list[Some] = []
     characters = 0
-    for example in examples:
-        buffer.append(example)
-        characters += sum(map(len, example.texts))
-        if len(buffer) == BUFFERED_BATCHES * batch_size or characters >= BUFFERED_CHARACTERS:
+    try:
+        for example in examples:
+            buffer.append(example)
+            characters += sum(map(len, example.texts))
+            if len(buffer) == BUFFERED_BATCHES * batch_size or characters >= BUFFERED_CHARACTERS:
+                yield buffer
+                buffer, characters = [], 0
+    except UserError:
+        if buffer:
             yield buffer
-            buffer, characters = [], 0
+        raise
     if buffer:
         yield buffer
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.hf.folders import LABELS, saved_model, saved_task
+from tests.hf.folders import LABELS, change_config, saved_model, saved_task
 from tests.runs import run_cli
 
 
@@ -149,9 +149,24 @@ def test_what_was_cut_is_said(run_bertcli, models):
     assert err == "1 of 2 rows were longer than the model reads, and were cut\n"
 
 
-def test_a_model_that_bertcli_did_not_write_reads_pairs_on_request(run_bertcli, models):
-    _, out, _ = run_bertcli("predict", models / "multi-label", "the cat", "a dog", "--pair", "--json")
-    assert [(row["text_a"], row["text_b"]) for row in rows(out)] == [("the cat", "a dog")]
+def test_a_model_that_bertcli_did_not_write_reads_pairs_on_request(run_bertcli, models, tmp_path):
+    saved_task(tmp_path / "foreign", "classification", max_positions=128)
+    change_config(tmp_path / "foreign", bertcli_task="absent")
+    pair = ["the cat", "a dog"]
+    _, own, _ = run_bertcli("predict", models / "classification", *pair, "--json")
+    _, foreign, _ = run_bertcli("predict", tmp_path / "foreign", *pair, "--pair", "--json")
+    assert foreign == own
+    (tmp_path / "rows.tsv").write_text("left\tright\nthe cat\ta dog\n")
+    columns = ["--pair", "--text", "left", "--text", "1"]
+    _, foreign, _ = run_bertcli("predict", tmp_path / "foreign", "--input", tmp_path / "rows.tsv", *columns)
+    assert rows(foreign)[0]["probabilities"] == rows(own)[0]["probabilities"]
+
+
+def test_rows_that_cannot_be_read_are_named_when_all_others_are_answered(run_bertcli, models, tmp_path):
+    (tmp_path / "rows.tsv").write_text("text\tid\nthe cat\t1\na dog\nhe ran\t3\n")
+    code, out, err = run_bertcli("predict", models / "multi-label", "--input", tmp_path / "rows.tsv")
+    assert (code, [row["id"] for row in rows(out)]) == (2, ["1", "3"])
+    assert "rows.tsv, line 3: 1 field, not 2 (text, id)" in err
 
 
 @pytest.mark.parametrize(
