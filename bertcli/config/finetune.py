@@ -85,6 +85,7 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Without `dev`: this share of the training file, by seed, labels in their proportions."""
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
+    """What a row of each label counts in the loss; balanced: so that all labels count alike."""
     metric: str | None = None
     """What picks the best checkpoint; null: the task's usual one."""
     skip_bad: bool = False

@@ -58,12 +58,11 @@ class Classification:
         return [float(name in label) for name in self.labels] if self.multi_label else self._numbers[label]
 
     def count(self, batch: LabelledBatch) -> float:
-        if self._weights_C is None:
-            return len(batch.items) * (len(self.labels) if self.multi_label else 1)
-        return float(self._weights_C[_targets(batch)].sum())
+        """Texts, or answers of each; not their weights, which would cancel in a batch of one label alone."""
+        return len(batch.items) * (len(self.labels) if self.multi_label else 1)
 
     def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
-        """Cross-entropy; for several labels binary cross-entropy, whose mean is over texts and labels."""
+        """Cross-entropy, weighted; for several labels binary cross-entropy, one of each text and label."""
         targets = _targets(batch).to(logits.device)
         if self.multi_label:
             loss = F.binary_cross_entropy_with_logits(logits.float(), targets, reduction="sum")

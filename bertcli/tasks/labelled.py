@@ -109,7 +109,7 @@ class LabelledTask(Protocol):
         ...
 
     def count(self, batch: LabelledBatch) -> float:
-        """What the loss is divided by: how many answers the batch asks for, or the sum of their weights."""
+        """What the loss is divided by: how many answers the batch asks for."""
         ...
 
     def term(self, logits: Tensor, batch: LabelledBatch) -> Term:

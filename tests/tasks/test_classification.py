@@ -61,8 +61,17 @@ def test_weights_of_the_labels_weigh_the_loss() -> None:
     task = Classification(settings(), LABELS, weights)
     batch, logits_BC = batch_of(task, EXAMPLES), torch.randn(3, 3)
     loss = task.term(logits_BC, batch).loss / task.count(batch)
-    expected = F.cross_entropy(logits_BC, torch.tensor([2, 0, 1]), torch.tensor([0.5, 2.0, 3.0]))
+    weights_B, targets_B = torch.tensor([3.0, 0.5, 2.0]), torch.tensor([2, 0, 1])
+    expected = (weights_B * F.cross_entropy(logits_BC, targets_B, reduction="none")).mean()
     torch.testing.assert_close(loss, expected)
+
+
+def test_weights_stay_in_a_batch_of_one_label() -> None:
+    """As batches of rows of like length may be; divided by the sum of its weights it would have none."""
+    task = Classification(settings(), LABELS, {"bad": 0.5, "fair": 2.0, "good": 3.0})
+    batch, logits_BC = batch_of(task, [text("a cat", "good"), text("a dog", "good")]), torch.randn(2, 3)
+    loss = task.term(logits_BC, batch).loss / task.count(batch)
+    torch.testing.assert_close(loss, 3.0 * F.cross_entropy(logits_BC, torch.tensor([2, 2])))
 
 
 def test_several_labels_have_a_sigmoid_each() -> None:
