@@ -36,7 +36,7 @@ def finetune(
     done = (finetune_seeds if checked.seeds else run)(checked, resume, overwrite)
     if done.scores is not None:
         print(scores_table(done.scores), file=sys.stderr)
-    print(f"the model is in {done.model}; try: bertcli predict {done.model} INPUT", file=sys.stderr)
+    print(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT", file=sys.stderr)
     print(
         json.dumps({"model": str(done.model), **(scores_json(done.scores) if done.scores else {})})
         if json_

@@ -66,7 +66,8 @@ The complete config stands in the run folder's `config.yaml`.
 ## Use
 
 ```sh
-bertcli predict . INPUT
+bertcli predict . TEXT
+bertcli predict . --input FILE
 ```
 """
 
