@@ -16,7 +16,10 @@ Input = Annotated[
     typer.Option("--input", metavar="FILE", help="A file, or a bundled sample; - reads standard input."),
 ]
 Columns = Annotated[
-    str | None, typer.Option(metavar="A,B,...", help="All columns, for a file without header (task.columns).")
+    str | None,
+    typer.Option(
+        metavar="A,B,...", help="All columns of a file without header (task.columns); '' if it has one."
+    ),
 ]
 Quoting = Annotated[str | None, typer.Option(help="auto, csv or none (task.quoting).")]
 BatchSize = Annotated[

@@ -101,7 +101,7 @@ def adapt_settings(
     Args:
         text: names of the columns of text, or their numbers from 0; as many as the model reads.
         is_pair: the model reads pairs, whatever `settings` say.
-        columns: all names of a file without header, with commas in between.
+        columns: all names of a file without header, with commas in between; "" for a file that has one.
         others: `label` (a name or a number), `format`, `quoting`, `encoding`; None: as they are.
 
     Raises:
@@ -111,7 +111,7 @@ def adapt_settings(
     if "label" in changes:
         changes["label"] = _column(changes["label"])
     if columns is not None:
-        changes["columns"] = [name.strip() for name in columns.split(",")]
+        changes["columns"] = [name.strip() for name in columns.split(",")] if columns else None
     if is_pair:
         if settings.type in ("token-classification", "question-answering"):
             raise UserError(f"--pair: a {settings.type} model reads no pairs; leave it out")

@@ -115,6 +115,7 @@ def test_settings_are_adapted_to_another_file() -> None:
     adapted = adapt_settings(ONE, ["3"], columns="id, text", format="csv", encoding="latin-1", quoting=None)
     assert (adapted.text, adapted.columns, adapted.format) == (3, ["id", "text"], "csv")
     assert (adapted.encoding, adapted.quoting, adapted.multi_label) == ("latin-1", "auto", True)
+    assert adapt_settings(adapted, columns="").columns is None
     assert adapt_settings(ONE) == ONE
     assert adapt_settings(ONE, is_pair=True).text == ["text_a", "text_b"]
     assert adapt_settings(ONE, ["a", "b"], is_pair=True).text == ["a", "b"]
