@@ -26,6 +26,8 @@ class BestModel:
         evaluations = [row for row in rows if row["split"] == "heldout"]
         self._steps = [row["step"] for row in evaluations]
         self._goodness = [goodness(metric, row[metric]) for row in evaluations]
+        self.scores: Scores | None = None
+        """Of the best evaluation, tables and all; None where it was made before this process began."""
 
     @property
     def step(self) -> int:
@@ -44,6 +46,7 @@ class BestModel:
         self._steps.append(step)
         self._goodness.append(goodness(self._metric, metric_value(scores, self._metric)))
         if self.step == step:
+            self.scores = scores
             with disk_errors(f"{self.folder}: the best model so far could not be written"):
                 write_folder(self.folder, save_model)
 

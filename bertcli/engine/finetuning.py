@@ -223,7 +223,7 @@ class _Run:
         scores = None
         if self.data.dev is not None:
             self.model.load_state_dict(load_task_folder(best.folder).model.state_dict())
-            scores = self._judge()
+            scores = best.scores or self._judge()
             say(f"best by {self.metric}: step {best.step}")
         card = task_card(self.config, self.model.architecture, self.data, scores)
         with disk_errors(f"{self.folder.model}: the model could not be written"):
