@@ -87,6 +87,10 @@ def checked(config: dict[str, Any]) -> FinetuneConfig:
     return check_config(FinetuneConfig, config, "test")
 
 
+class Killed(BaseException):
+    """Ends a run where it stands, as SIGKILL would."""
+
+
 def run(config: dict[str, Any], resume: bool = False, overwrite: bool = False) -> Finetuned:
     """In this process, which is faster than a new one."""
     return finetune(checked(config), resume, overwrite)

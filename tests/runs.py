@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,20 @@ def run_cli(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
     """The console script in a process of its own."""
     command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def start_and_signal(verb: str, config: Path, run: Path, step: int, number: signal.Signals) -> int:
+    """Start or resume a run, send the signal once metrics.jsonl shows `step`, return the exit code."""
+    command = [sys.executable, "-m", "bertcli", verb, str(config), "--resume"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        metrics = run / "metrics.jsonl"
+        if metrics.exists() and f'"step": {step},' in metrics.read_text():
+            process.send_signal(number)
+            break
+        time.sleep(0.002)
+    return process.wait(timeout=120)
 
 
 def read_rows(path: Path, split: str | None = None) -> list[dict[str, Any]]:

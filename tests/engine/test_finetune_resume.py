@@ -5,29 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import bertcli.engine.checkpoint
 import bertcli.files
 from bertcli.engine import finetuning
 from bertcli.engine.best import BestModel
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.errors import UserError
-from tests.finetunes import rows_but_times, run, spam_config, spam_files
-from tests.runs import read_rows, write_config
+from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
+from tests.runs import read_rows, start_and_signal, write_config
 
 BEST, END = 8, 16
 """Where the dev loss is lowest, and where no better one is waited for; asserted below."""
-
-
-class Killed(BaseException):
-    """Ends a run where it stands, as SIGKILL would."""
 
 
 def config(folder: Path, **sections: Any) -> dict[str, Any]:
@@ -143,27 +135,13 @@ def test_killed_anywhere_it_ends_as_the_undisturbed_one(
     assert done.scores.loss == read_rows(undisturbed / "metrics.jsonl", "heldout")[1]["loss"]
 
 
-def start_and_signal(config: Path, run: Path, step: int, number: signal.Signals) -> int:
-    """Start the run, send the signal once metrics.jsonl shows `step`, return the exit code."""
-    command = [sys.executable, "-m", "bertcli", "finetune", str(config), "--resume"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        metrics = run / "metrics.jsonl"
-        if metrics.exists() and f'"step": {step},' in metrics.read_text():
-            process.send_signal(number)
-            break
-        time.sleep(0.002)
-    return process.wait(timeout=120)
-
-
 def test_a_real_kill_and_a_signal_that_saves_first(
     own: dict[str, Any], undisturbed: Path, tmp_path: Path
 ) -> None:
     folder = Path(own["output_dir"])
     path = write_config(tmp_path / "config.yaml", own)
-    assert start_and_signal(path, folder, 7, signal.SIGKILL) == -signal.SIGKILL
-    assert start_and_signal(path, folder, 11, signal.SIGTERM) == 143 == 128 + signal.SIGTERM
+    assert start_and_signal("finetune", path, folder, 7, signal.SIGKILL) == -signal.SIGKILL
+    assert start_and_signal("finetune", path, folder, 11, signal.SIGTERM) == 143
     newest = max((folder / "checkpoints").glob("step-*"))
     state = json.loads((newest / "state.json").read_text())
     assert state["step"] == read_rows(folder / "metrics.jsonl", "train")[-1]["step"]  # no step was lost

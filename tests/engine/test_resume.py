@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.runs import losses, read_rows, run_cli, small_config, write_config
+from tests.runs import losses, read_rows, run_cli, small_config, start_and_signal, write_config
 
 SHORT_FIRST = {"max_length": 32, "short_steps": 5, "short_length": 16}
 """The rows grow at the step of the first checkpoint, where a resume must not miss it."""
@@ -34,20 +31,6 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def start_and_signal(config: Path, run: Path, step: int, number: signal.Signals) -> int:
-    """Start the run, send the signal once metrics.jsonl shows `step`, return the exit code."""
-    command = [sys.executable, "-m", "bertcli", "pretrain", str(config), "--resume"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        metrics = run / "metrics.jsonl"
-        if metrics.exists() and f'"step": {step},' in metrics.read_text():
-            process.send_signal(number)
-            break
-        time.sleep(0.002)
-    return process.wait(timeout=120)
-
-
 def assert_same(run: Path, undisturbed: Path) -> None:
     assert losses(run / "metrics.jsonl") == losses(undisturbed / "metrics.jsonl")
     for name in ("model/model.safetensors", "checkpoints/step-00000012/optimizer.safetensors"):
@@ -57,7 +40,7 @@ def assert_same(run: Path, undisturbed: Path) -> None:
 def test_killed_runs_end_as_the_undisturbed_one(corpus: Path, undisturbed: Path, tmp_path: Path) -> None:
     config, run = config_file(corpus, tmp_path), tmp_path / "run"
     for step in (3, 7, 11):  # before the first checkpoint, between two, just before the end
-        assert start_and_signal(config, run, step, signal.SIGKILL) == -signal.SIGKILL
+        assert start_and_signal("pretrain", config, run, step, signal.SIGKILL) == -signal.SIGKILL
     result = run_cli("pretrain", config, "--resume")
     assert result.returncode == 0, result.stderr
     assert "going on from" in result.stderr
@@ -69,7 +52,7 @@ def test_a_signal_saves_first(
     corpus: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     config, run = config_file(corpus, tmp_path), tmp_path / "run"
-    assert start_and_signal(config, run, 7, number) == 128 + number
+    assert start_and_signal("pretrain", config, run, 7, number) == 128 + number
     newest = max((run / "checkpoints").iterdir())
     state = json.loads((newest / "state.json").read_text())
     assert state["step"] == read_rows(run / "metrics.jsonl", "train")[-1]["step"]  # no step was lost
@@ -81,7 +64,7 @@ def test_a_damaged_checkpoint_is_named_and_passed_over(
     corpus: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
     config, run = config_file(corpus, tmp_path), tmp_path / "run"
-    start_and_signal(config, run, 11, signal.SIGKILL)
+    start_and_signal("pretrain", config, run, 11, signal.SIGKILL)
     damaged = run / "checkpoints" / "step-00000010" / "model" / "model.safetensors"
     content = bytearray(damaged.read_bytes())
     content[len(content) // 2] ^= 1
@@ -100,7 +83,7 @@ def test_half_precision_resumes_as_exactly(corpus: Path, tmp_path: Path) -> None
         folder.mkdir()
     assert run_cli("pretrain", config_file(corpus, whole, **sections)).returncode == 0
     config = config_file(corpus, halves, **sections)
-    assert start_and_signal(config, halves / "run", 5, signal.SIGKILL) == -signal.SIGKILL
+    assert start_and_signal("pretrain", config, halves / "run", 5, signal.SIGKILL) == -signal.SIGKILL
     assert run_cli("pretrain", config, "--resume").returncode == 0
     assert losses(halves / "run" / "metrics.jsonl") == losses(whole / "run" / "metrics.jsonl")
     weights = [(folder / "run" / "model" / "model.safetensors").read_bytes() for folder in (whole, halves)]

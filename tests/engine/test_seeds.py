@@ -12,12 +12,8 @@ import pytest
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.engine.seeds import finetune_seeds
 from bertcli.errors import UserError
-from tests.finetunes import checked, rows_but_times, run, spam_config, spam_files
+from tests.finetunes import Killed, checked, rows_but_times, run, spam_config, spam_files
 from tests.runs import read_rows
-
-
-class Killed(BaseException):
-    """Ends a run where it stands, as SIGKILL would."""
 
 
 @pytest.fixture(scope="module")
