@@ -40,8 +40,7 @@ def main() -> None:
     dev = list(read_examples(find_labelled_file(task.dev), settings, labelled=True))
     labels = label_set(train, settings)
     tokenizer = AutoTokenizer.from_pretrained(config.model)
-    tokens = settings.type == "token-classification"
-    if tokens:
+    if settings.type == "token-classification":
         model = AutoModelForTokenClassification.from_pretrained(config.model, num_labels=len(labels))
         features = TokenFeatures(tokenizer, labels, settings.max_length)
         collator = DataCollatorForTokenClassification(tokenizer)
@@ -85,9 +84,10 @@ def main() -> None:
         )
         trainer.train()
         logits = np.asarray(trainer.predict([features(example) for example in dev]).predictions)  # pyright: ignore[reportArgumentType]
-    scores = (
-        token_scores(logits, dev, labels, features) if tokens else row_scores(logits, dev, config, labels)
-    )
+    if isinstance(features, TokenFeatures):
+        scores = token_scores(logits, dev, labels, features)
+    else:
+        scores = row_scores(logits, dev, config, labels)
     print(json.dumps({"metric": scores[task.metric or "accuracy"]}))
 
 

@@ -17,6 +17,7 @@ matplotlib.use("Agg")  # draws into a file; needs no screen
 
 from matplotlib import pyplot as plt
 
+from bertcli.config.schema import PretrainConfig
 from bertcli.engine.metrics_log import read_metrics
 from bertcli.engine.run_folder import RunFolder
 from bertcli.store.manifest import read_manifest
@@ -39,7 +40,7 @@ def plot(run: Path, picture: Path) -> None:
         axis.plot(tokens, [row[f"{term}_loss"] for row in heldout], "o-", markersize=3, label="held out")
         axis.set(title=f"{term.upper()} loss (nats)", xlabel="million tokens seen")
         axis.grid(alpha=0.3)
-    config = RunFolder(run).saved_config()
+    config = RunFolder(run, PretrainConfig).saved_config()
     if config is not None:
         entropy = read_manifest(store_folder(config)).unigram_entropy
         axes[0][0].axhline(entropy, color="tab:red", linestyle=":", label="unigram entropy of the corpus")
