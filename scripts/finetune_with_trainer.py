@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from bertcli.labelled.files import find_labelled_file, read_examples
-from bertcli.labelled.labels import label_set
 from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
@@ -28,6 +26,8 @@ from transformers import (
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
+from bertcli.labelled.files import find_labelled_file, read_examples
+from bertcli.labelled.labels import label_set
 from bertcli.tasks.registry import build_task
 
 
