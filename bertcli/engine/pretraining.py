@@ -68,9 +68,8 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     optimizer = build_optimizer(model.to(device), config.training.betas, config.training.weight_decay)
     state = _resume_state(folder, model, optimizer) if resume else RunState()
     cut_back(folder.metrics, state.step)
-    if state.step >= steps and folder.model.exists():
+    if state.step >= steps:  # the model is written again: a kill may have left that of an earlier end
         say(f"{folder.root} is finished: {state.step} of {steps} steps; raise training.steps to go on")
-        return folder.model
 
     heldout = None
     if store.heldout.num_documents:

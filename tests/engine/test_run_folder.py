@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ def test_more_steps_go_on_and_a_finished_run_says_so(
     capsys.readouterr()
     pretrain(config(corpus, run), resume=True, overwrite=False)
     assert "is finished: 3 of 3 steps" in capsys.readouterr().err
+    shutil.rmtree(run / "model")  # as if killed just before it was written
+    pretrain(config(corpus, run), resume=True, overwrite=False)
+    assert (run / "model" / "model.safetensors").exists()
     pretrain(config(corpus, run, steps=5), resume=True, overwrite=False)
     assert "training.steps changes from 3 to 5" in capsys.readouterr().err
     assert [row["step"] for row in read_rows(run / "metrics.jsonl", "train")] == [1, 2, 3, 4, 5]
