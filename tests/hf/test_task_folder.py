@@ -47,7 +47,9 @@ def test_a_saved_task_comes_back_to_the_bit(tmp_path, kind):
 
 
 def test_what_only_training_needs_is_not_saved(tmp_path):
-    whole = TaskConfig(type="classification", text="t", train="secret.tsv", class_weights="balanced")
+    whole = TaskConfig(
+        type="classification", text="t", label="l", train="secret.tsv", class_weights="balanced"
+    )
     save_task_folder(
         tmp_path, saved_task(tmp_path, "classification"), tiny_tokenizer(), whole, ("a", "b", "c")
     )
