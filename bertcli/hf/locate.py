@@ -45,7 +45,7 @@ def resolve_model(path: Path | str) -> Path:
     if (path / "config.yaml").is_file():
         raise UserError(
             f"{path}: a run that has not saved a model yet (no model/, no checkpoints/step-*/model). "
-            f"Let it reach its first checkpoint, or go on with it: bertcli pretrain CONFIG --resume"
+            f"Let it reach its first checkpoint, or go on with it: --resume"
         )
     check_folder(path)
     raise AssertionError("unreachable: a folder without config.json fails the check")
