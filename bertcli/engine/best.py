@@ -57,8 +57,7 @@ class BestModel:
 
 def metric_values(scores: Scores) -> dict[str, float]:
     """What a model can be picked by: the loss, and every metric that is a number."""
-    numbers = {name: value for name, value in scores.metrics.items() if isinstance(value, float)}
-    return {"loss": scores.loss} | numbers
+    return {"loss": scores.loss} | scores.numbers
 
 
 def metric_value(scores: Scores, metric: str) -> float:

@@ -26,6 +26,11 @@ class Scores:
     def loss(self) -> float:
         return sum(self.losses.values())
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The metrics that are one number: no tables."""
+        return {name: value for name, value in self.metrics.items() if isinstance(value, float)}
+
 
 @torch.inference_mode()
 def evaluate(
@@ -39,7 +44,9 @@ def evaluate(
     """Read the batches without dropout; the model's training mode is put back afterwards."""
     was_training = model.training
     model.eval()
-    totals: dict[str, tuple[float, int, float]] = {}  # term -> (sum of losses, right predictions, count)
+    losses: dict[str, float] = {}
+    correct: dict[str, int] = {}
+    counts: dict[str, float] = {}
     tokens = 0
     for batch in batches:
         tokens += batch.num_tokens
@@ -47,15 +54,13 @@ def evaluate(
             with autocast(precision, device):
                 terms = task.terms(model, micro_batch.to(device))
             for name, count in task.counts(micro_batch).items():
-                loss, correct, seen = totals.get(name, (0.0, 0, 0.0))
-                totals[name] = (
-                    loss + float(terms[name].loss),
-                    correct + int(terms[name].correct or 0),
-                    seen + count,
-                )
+                counts[name] = counts.get(name, 0) + count
+                losses[name] = losses.get(name, 0.0) + float(terms[name].loss)
+                if (right := terms[name].correct) is not None:
+                    correct[name] = correct.get(name, 0) + int(right)
     model.train(was_training)
     return Scores(
-        losses={name: loss / count for name, (loss, _, count) in totals.items()},
-        accuracies={name: correct / count for name, (_, correct, count) in totals.items()},
+        losses={name: loss / counts[name] for name, loss in losses.items()},
+        accuracies={name: number / counts[name] for name, number in correct.items()},
         tokens=tokens,
     )

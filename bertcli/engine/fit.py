@@ -142,7 +142,7 @@ def _heldout_row(scores: Scores, state: RunState, settings: FitSettings) -> dict
         "split": "heldout",
         "loss": scores.loss,
         **_terms(scores.losses, scores.accuracies),
-        **{name: value for name, value in scores.metrics.items() if isinstance(value, float)},
+        **scores.numbers,
         "tokens": state.tokens,
         "seconds": state.seconds,
     }

@@ -13,6 +13,7 @@ from bertcli.config.finetune import TaskSettings
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.judge import judge
 from bertcli.hf.task_folder import LoadedTask
+from bertcli.inference.outputs import cut_line
 from bertcli.labelled.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
 from bertcli.labelled.files import read_examples
 from bertcli.labelled.labels import check_labels
@@ -65,7 +66,7 @@ def judge_file(
     items = task.encode(examples, loaded.tokenizer)
     cut = len({item.example for item in items if item.dropped})
     if cut:
-        report(f"{cut:,} of {len(examples):,} rows were longer than the model reads, and were cut")
+        report(cut_line(cut, len(examples)))
     model = loaded.model.to(device)
     pad_id = loaded.tokenizer.pad_id
     scores, predictions = judge(model, task, examples, items, pad_id, device, "fp32", batch_size)

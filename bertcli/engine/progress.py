@@ -57,7 +57,7 @@ def say(text: str) -> None:
 
 def describe_scores(scores: Scores) -> str:
     """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.914 | f1 0.902`."""
-    metrics = [f"{name} {value:.4g}" for name, value in scores.metrics.items() if isinstance(value, float)]
+    metrics = [f"{name} {value:.4g}" for name, value in scores.numbers.items()]
     return " | ".join([_describe(scores.losses, scores.accuracies), *metrics])
 
 

@@ -75,5 +75,5 @@ bertcli predict . --input FILE
 def _scores(scores: Scores | None) -> str:
     if scores is None:
         return "None were measured: there was no dev data."
-    rows = [f"| {name} | {value:.4f} |" for name, value in scores.metrics.items() if isinstance(value, float)]
+    rows = [f"| {name} | {value:.4f} |" for name, value in scores.numbers.items()]
     return "\n".join(["| metric | value |", "|---|---|", f"| loss | {scores.loss:.4f} |", *rows])

@@ -59,7 +59,8 @@ class CutRows:
     def tell(self) -> None:
         """Say on standard error how many were cut, if any were."""
         if self.cut:
-            print(
-                f"{self.cut:,} of {self.rows:,} rows were longer than the model reads, and were cut",
-                file=sys.stderr,
-            )
+            print(cut_line(self.cut, self.rows), file=sys.stderr)
+
+
+def cut_line(cut: int, rows: int) -> str:
+    return f"{cut:,} of {rows:,} rows were longer than the model reads, and were cut"

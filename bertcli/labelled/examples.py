@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
-class Example:
+class Example(ABC):
     """One row of a labelled file, or one text to predict.
 
     Attributes:
@@ -20,9 +21,9 @@ class Example:
     columns: Mapping[str, Any]
 
     @property
+    @abstractmethod
     def texts(self) -> tuple[str, ...]:
         """All that the model reads of it. None may be empty in a labelled file; alike, it is a duplicate."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ transformers = pytest.importorskip("transformers")
 from bertcli.hf.folder import load_encoder_folder, save_encoder_folder  # noqa: E402
 from bertcli.hf.task_config import model_class  # noqa: E402
 from bertcli.hf.task_folder import load_task_folder  # noqa: E402
-from tests.hf.folders import LABELS, ODD, SETTINGS, saved_model, saved_task, tiny_tokenizer  # noqa: E402
+from tests.hf.folders import LABELS, ODD, SETTINGS, saved_model, saved_task  # noqa: E402
 from tests.parity.outputs import batch  # noqa: E402
+from tests.parity.transformers_side import odd_config, saved_by_transformers  # noqa: E402
 
 KINDS = tuple(SETTINGS)
 PROBLEMS = {"regression": "regression", "multi-label": "multi_label_classification"}
@@ -41,30 +42,10 @@ def assert_close(got, want, mask_BT):
 
 
 def their_folder(folder, kind):
-    """A folder as transformers itself saves it, with our tokenizer beside the model."""
     labels = LABELS.get(kind, ("LABEL_0",) if kind == "regression" else ())
     names = {"id2label": dict(enumerate(labels))} if labels else {}
-    config = transformers.BertConfig(
-        vocab_size=ODD.vocab_size,
-        hidden_size=ODD.hidden,
-        num_hidden_layers=ODD.layers,
-        num_attention_heads=ODD.heads,
-        intermediate_size=ODD.feed_forward,
-        max_position_embeddings=ODD.max_positions,
-        initializer_range=0.4,
-        classifier_dropout=0.25,
-        problem_type=PROBLEMS.get(kind),
-        **names,
-    )
-    torch.manual_seed(5)
-    model = getattr(transformers, model_class(SETTINGS[kind].type))(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.add_(torch.randn_like(parameter), alpha=0.3)
-    model.save_pretrained(folder)
-    tiny_tokenizer().save(folder)
-    return model
+    config = odd_config(classifier_dropout=0.25, problem_type=PROBLEMS.get(kind), **names)
+    return saved_by_transformers(folder, getattr(transformers, model_class(SETTINGS[kind].type)), config)
 
 
 @pytest.mark.parametrize("padded", [False, True])

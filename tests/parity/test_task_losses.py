@@ -18,7 +18,8 @@ from bertcli.tasks.labelled import LabelledBatch, LabelledTask, Supervised  # no
 from bertcli.tasks.multiple_choice import MultipleChoice  # noqa: E402
 from bertcli.tasks.question_answering import QuestionAnswering  # noqa: E402
 from bertcli.tasks.token_classification import TokenClassification  # noqa: E402
-from tests.hf.folders import ODD, tiny_tokenizer  # noqa: E402
+from tests.hf.folders import tiny_tokenizer  # noqa: E402
+from tests.parity.transformers_side import odd_config  # noqa: E402
 from tests.tasks.contract import batch, task_model  # noqa: E402
 
 LABELS = ("O", "B-x", "I-x")
@@ -26,15 +27,7 @@ LABELS = ("O", "B-x", "I-x")
 
 def of_transformers(name: str, ours: nn.Module) -> nn.Module:
     """The model of that name, with our weights."""
-    config = transformers.BertConfig(
-        vocab_size=ODD.vocab_size,
-        hidden_size=ODD.hidden,
-        num_hidden_layers=ODD.layers,
-        num_attention_heads=ODD.heads,
-        intermediate_size=ODD.feed_forward,
-        max_position_embeddings=ODD.max_positions,
-        num_labels=len(LABELS) if name == "BertForTokenClassification" else 2,
-    )
+    config = odd_config(num_labels=len(LABELS) if name == "BertForTokenClassification" else 2)
     theirs = getattr(transformers, name)(config).eval()
     theirs.load_state_dict({hf_name(key): value for key, value in ours.state_dict().items()})
     return theirs

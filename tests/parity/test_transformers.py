@@ -11,30 +11,13 @@ from bertcli.errors import UserError  # noqa: E402
 from bertcli.hf.folder import load_model_folder, save_model_folder  # noqa: E402
 from tests.hf.folders import ODD, random_model, saved_model, tiny_tokenizer  # noqa: E402
 from tests.parity.outputs import assert_equal_at_real_positions, batch, our_outputs  # noqa: E402
-from tests.parity.transformers_side import their_outputs  # noqa: E402
+from tests.parity.transformers_side import odd_config, saved_by_transformers, their_outputs  # noqa: E402
 
-CONFIG = transformers.BertConfig(
-    vocab_size=ODD.vocab_size,
-    hidden_size=ODD.hidden,
-    num_hidden_layers=ODD.layers,
-    num_attention_heads=ODD.heads,
-    intermediate_size=ODD.feed_forward,
-    max_position_embeddings=ODD.max_positions,
-    initializer_range=0.4,
-)
+CONFIG = odd_config()
 
 
 def their_folder(folder, model_class, **options):
-    """A folder as transformers itself saves it, with our tokenizer beside the model."""
-    torch.manual_seed(5)
-    model = model_class(CONFIG, **options).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.add_(torch.randn_like(parameter), alpha=0.3)
-    model.save_pretrained(folder)
-    tiny_tokenizer().save(folder)
-    return model
+    return saved_by_transformers(folder, model_class, CONFIG, **options)
 
 
 @pytest.mark.parametrize("padded", [False, True])

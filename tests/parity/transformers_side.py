@@ -1,10 +1,42 @@
-"""The results of `tests.parity.outputs`, by transformers."""
+"""transformers' side of the comparisons: tiny random models, their folders, and what they compute."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import torch
 from torch import Tensor
-from transformers import BertForPreTraining
+from transformers import BertConfig, BertForPreTraining
+
+from tests.hf.folders import ODD, tiny_tokenizer
+
+
+def odd_config(**changes: Any) -> BertConfig:
+    """The sizes of `tests.hf.folders.ODD`."""
+    return BertConfig(
+        vocab_size=ODD.vocab_size,
+        hidden_size=ODD.hidden,
+        num_hidden_layers=ODD.layers,
+        num_attention_heads=ODD.heads,
+        intermediate_size=ODD.feed_forward,
+        max_position_embeddings=ODD.max_positions,
+        initializer_range=0.4,
+        **changes,
+    )
+
+
+def saved_by_transformers(folder: Path, model_class: Any, config: BertConfig, **options: Any) -> Any:
+    """A random model, none of whose parameters is 0 or 1, saved by transformers; our tokenizer beside it."""
+    torch.manual_seed(5)
+    model = model_class(config, **options).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    model.save_pretrained(folder)
+    tiny_tokenizer().save(folder)
+    return model
 
 
 @torch.no_grad()
