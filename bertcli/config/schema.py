@@ -197,6 +197,11 @@ class PretrainConfig(Section):
                 f"data.max_length ({self.data.max_length}) is longer than model.max_positions "
                 f"({self.model.max_positions})"
             )
+        if self.data.short_steps and self.model.init_from is not None:
+            raise ValueError(
+                "data.short_steps is for a model from random weights: that of model.init_from knows its "
+                "positions"
+            )
         if self.tokenizer.path is not None and self.model.init_from is not None:
             raise ValueError(
                 "give tokenizer.path or model.init_from, not both: a model comes with its tokenizer"

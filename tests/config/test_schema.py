@@ -95,6 +95,12 @@ def test_impossible_values_are_refused(section: str, values: dict, message: str)
         check_config(PretrainConfig, MINIMAL | {section: values}, "test")
 
 
+def test_short_rows_are_for_a_fresh_model() -> None:
+    value = MINIMAL | {"data": {"short_steps": 5}, "model": {"init_from": "model"}}
+    with pytest.raises(UserError, match=r"data.short_steps is for a model from random weights"):
+        check_config(PretrainConfig, value, "test")
+
+
 def test_a_model_brings_its_own_tokenizer() -> None:
     value = MINIMAL | {"tokenizer": {"path": "vocab.txt"}, "model": {"init_from": "model"}}
     with pytest.raises(UserError, match=r"tokenizer.path or model.init_from, not both"):
