@@ -8,11 +8,13 @@ is bundled. Both sides train alternately in processes of their own: AdamW with w
 1e-6, linear decay after a warm-up over a tenth, batches of 32, gradients clipped at 1, rows of at most 128
 tokens, the metric of the last epoch (no best checkpoint is picked). The Trainer runs with its defaults:
 batches in random order, padded to their longest row. Needs the test extras, and accelerate for the Trainer.
+With --results FILE each pair is kept there as it ends, and a pair that is there is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -44,21 +47,33 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     parser.add_argument("--rows", type=int, help="train on so many rows alone, for a quick look")
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
+    parser.add_argument("--results", type=Path, help="a JSONL file to keep pairs in")
     options = parser.parse_args()
     model = find_minilm() if options.model == "minilm" else options.model
-    rows = []
+    pairs = read_pairs(options.results)
     with tempfile.TemporaryDirectory() as scratch:
-        for task in options.tasks:
-            for seed in options.seeds:
-                config = write_config(Path(scratch), task, seed, model, options)
-                ours, theirs = time_ours(config), time_theirs(config)
-                rows.append((task, seed, ours, theirs))
-                print(
-                    f"{task} seed {seed}: ours {ours[0]:.2f} in {ours[1]:.0f} s, Trainer {theirs[0]:.2f} in "
-                    f"{theirs[1]:.0f} s, {theirs[1] / ours[1]:.2f} times as fast",
-                    flush=True,
-                )
-    summarise(rows)
+        for seed, task in itertools.product(options.seeds, options.tasks):
+            if any((pair["task"], pair["seed"]) == (task, seed) for pair in pairs):
+                continue
+            config = write_config(Path(scratch), task, seed, model, options)
+            ours, theirs = time_ours(config), time_theirs(config)
+            pair = {"task": task, "seed": seed, "ours": ours, "trainer": theirs}
+            pairs.append(pair)
+            print(
+                f"{task} seed {seed}: ours {ours[0]:.2f} in {ours[1]:.0f} s, Trainer {theirs[0]:.2f} in "
+                f"{theirs[1]:.0f} s, {theirs[1] / ours[1]:.2f} times as fast",
+                flush=True,
+            )
+            if options.results:
+                with options.results.open("a") as file:
+                    file.write(json.dumps(pair) + "\n")
+    summarise([pair for pair in pairs if pair["task"] in options.tasks and pair["seed"] in options.seeds])
+
+
+def read_pairs(results: Path | None) -> list[dict[str, Any]]:
+    if results is None or not results.exists():
+        return []
+    return [json.loads(line) for line in results.read_text().splitlines()]
 
 
 def write_config(scratch: Path, task: str, seed: int, model: str, options: argparse.Namespace) -> Path:
@@ -123,13 +138,13 @@ def time_theirs(config: Path) -> tuple[float, float]:
     return 100 * json.loads(done.stdout.splitlines()[-1])["metric"], time.perf_counter() - started
 
 
-def summarise(rows: list[tuple[str, int, tuple[float, float], tuple[float, float]]]) -> None:
+def summarise(pairs: list[dict[str, Any]]) -> None:
     print(f"\n{'task':<8}{'metric':<22}{'ours':>15}{'Trainer':>15}{'speed':>8}")
     differences = []
-    for task in dict.fromkeys(row[0] for row in rows):
-        own = [row for row in rows if row[0] == task]
-        ours, theirs = [row[2][0] for row in own], [row[3][0] for row in own]
-        ratio = statistics.median(row[3][1] / row[2][1] for row in own)
+    for task in dict.fromkeys(pair["task"] for pair in pairs):
+        own = [pair for pair in pairs if pair["task"] == task]
+        ours, theirs = [pair["ours"][0] for pair in own], [pair["trainer"][0] for pair in own]
+        ratio = statistics.median(pair["trainer"][1] / pair["ours"][1] for pair in own)
         differences.append(statistics.fmean(ours) - statistics.fmean(theirs))
         print(f"{task:<8}{METRICS[task]:<22}{_spread(ours):>15}{_spread(theirs):>15}{ratio:>8.2f}")
     print(f"mean difference over the tasks: {statistics.fmean(differences):+.2f} points")
