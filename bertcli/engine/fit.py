@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from bertcli.engine.checkpoint import RunState
@@ -17,6 +14,7 @@ from bertcli.engine.health import References
 from bertcli.engine.loop import StepReport
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.engine.progress import Progress, describe_scores
+from bertcli.engine.stop_signal import stop_signal
 from bertcli.errors import UserError
 
 
@@ -55,7 +53,7 @@ def fit(
     scores = None
     started = time.perf_counter() - state.seconds
     tokens_logged, logged_at = state.tokens, time.perf_counter()
-    with _stop_signal() as stop:
+    with stop_signal() as stop:
         for report in reports:
             now = time.perf_counter()
             is_last = report.step == settings.steps
@@ -162,26 +160,3 @@ def _terms(losses: dict[str, float], accuracies: dict[str, float]) -> dict[str, 
 def _key(term: str, what: str) -> str:
     """`mlm_loss`; plain `loss` for a task's only, unnamed term."""
     return f"{term}_{what}" if term else what
-
-
-@dataclass
-class _Stop:
-    signal: int = 0
-
-
-@contextmanager
-def _stop_signal() -> Iterator[_Stop]:
-    """Remembers the first SIGTERM or SIGINT; a second one acts at once, as if nothing caught it."""
-    stop = _Stop()
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        stop.signal = number
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
