@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
+import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from bertcli.errors import UserError
 
@@ -33,6 +37,47 @@ def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator
                 f"{doing}: {reason}; " + (if_refused or "choose an output_dir that can be written")
             ) from None
         raise
+
+
+_held: set[TextIO] = set()
+"""Locks of this process. A process that it forks lets go of them: loader processes outlive a kill."""
+
+
+def _let_go() -> None:
+    for file in _held:
+        file.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+@contextmanager
+def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
+    """Hold `path`, made where it is missing, against every other holder; a lock ends with its process.
+
+    Where the file system knows no locks, nothing is held.
+
+    Raises:
+        UserError: it is held: `refusal`, who holds it, what to do `instead`.
+        OSError: the file may not be written.
+    """
+    with open(path, "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise UserError(f"{refusal} {file.read() or 'another process'}; {instead}") from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')}")
+        file.flush()
+        _held.add(file)
+        try:
+            yield
+        finally:
+            _held.discard(file)
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:

@@ -56,7 +56,13 @@ def finetune(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned
     source = resolve_model(config.model)
     config = config.model_copy(update={"model": str(source)})
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    folder.claim(resume, overwrite)
+    with folder.claim(resume, overwrite):
+        return _finetune(config, source, folder, resume)
+
+
+def _finetune(
+    config: FinetuneConfig, source: Path, folder: RunFolder[FinetuneConfig], resume: bool
+) -> Finetuned:
     saved = folder.saved_config() if resume else None
     if saved is not None:
         training = adopt_loop_decisions(config.training, saved.training)

@@ -49,7 +49,11 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     """
     config = locate_init_from(config)
     folder = RunFolder(Path(config.output_dir), PretrainConfig)
-    folder.claim(resume, overwrite)
+    with folder.claim(resume, overwrite):
+        return _pretrain(config, folder, resume)
+
+
+def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume: bool) -> Path:
     saved = folder.saved_config() if resume else None
     if saved is not None:
         config = adopt_decisions(config, saved)

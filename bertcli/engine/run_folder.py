@@ -1,16 +1,19 @@
 """The run folder (`output_dir`): whose it is, what may be resumed, and what is never overwritten.
 
+.lock            whose it is now
 config.yaml      the resolved config, complete
 data.json        fine-tuning: the labels, and the hashes of the files
 metrics.jsonl    one line per logged step or evaluation
 store/           the token store (`bertcli.store`)
 checkpoints/     `bertcli.engine.checkpoint`
 model/           the final model
+seed-N/, seeds.json   where `seeds` asks for several runs (`bertcli.engine.seeds`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +21,7 @@ from pydantic import BaseModel
 
 from bertcli.config.load import differences, load_config, save_config
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, remove_folder
+from bertcli.files import disk_errors, lock_file, remove_folder
 
 _MAY_CHANGE = ("logging.", "evaluation.", "checkpoint.", "data.workers")
 """Keys that a resume may change: none of them touches the weights of a step."""
@@ -32,36 +35,49 @@ class RunFolder(Generic[Config]):
 
     def __init__(self, root: Path, schema: type[Config]):
         self.root, self._schema = root, schema
+        self.lock = root / ".lock"
         self.config = root / "config.yaml"
         self.data = root / "data.json"
         self.metrics = root / "metrics.jsonl"
         self.checkpoints = root / "checkpoints"
         self.model = root / "model"
+        self.seeds = root / "seeds.json"
 
     @property
     def is_taken(self) -> bool:
         return any(path.exists() for path in self._own())
 
-    def claim(self, resume: bool, overwrite: bool) -> None:
-        """Make the folder ready for a new run, or leave it as it is for a resume.
+    @contextmanager
+    def claim(self, resume: bool, overwrite: bool) -> Iterator[None]:
+        """Hold the folder against other processes, made ready for a new run, or as it is for a resume.
+
+        In a job of several processes one claims it for all.
 
         Raises:
-            UserError: a run is there, and neither flag says what to do with it; or it cannot be written.
+            UserError: another process runs here; a run is here, and neither flag says what to do with it; or
+                it cannot be written.
         """
         if resume and overwrite:
             raise UserError("give --resume or --overwrite, not both")
-        if self.is_taken and not (resume or overwrite):
-            raise UserError(
-                f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite deletes "
-                "it (its token store stays), or choose another output_dir"
-            )
-        with disk_errors(f"output_dir {self.root} cannot be used"):
-            self.root.mkdir(parents=True, exist_ok=True)
-            (self.root / ".writable").touch()
-            (self.root / ".writable").unlink()
-            if overwrite:
-                for path in self._own():
-                    remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with ExitStack() as held:
+            with disk_errors(f"output_dir {self.root} cannot be used"):
+                self.root.mkdir(parents=True, exist_ok=True)
+                held.enter_context(
+                    lock_file(
+                        self.lock,
+                        f"output_dir {self.root} is in use by",
+                        "wait for its end, or choose another output_dir",
+                    )
+                )
+                if self.is_taken and not (resume or overwrite):
+                    raise UserError(
+                        f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite "
+                        "deletes it (its token store stays), or choose another output_dir"
+                    )
+                if overwrite:
+                    for path in self._own():
+                        remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
+            yield
 
     def saved_config(self) -> Config | None:
         """The resolved config of the run that is here; None before the first step of the first run."""
@@ -72,7 +88,15 @@ class RunFolder(Generic[Config]):
             save_config(config, self.config)
 
     def _own(self) -> list[Path]:
-        return [self.config, self.data, self.metrics, self.checkpoints, self.model, self.root / "tensorboard"]
+        files = [self.config, self.data, self.metrics, self.seeds]
+        return [*files, self.checkpoints, self.model, self.root / "tensorboard", *self._runs_of_seeds()]
+
+    def _runs_of_seeds(self) -> list[Path]:
+        return [
+            path
+            for path in self.root.glob("seed-*")
+            if path.name.removeprefix("seed-").isdecimal() and RunFolder(path, self._schema).is_taken
+        ]
 
 
 def check_resumable(saved: BaseModel, wanted: BaseModel, report: Callable[[str], None]) -> None:

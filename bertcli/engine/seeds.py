@@ -17,8 +17,6 @@ from bertcli.engine.progress import say
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.files import disk_errors, write_folder, write_text
 
-SUMMARY = "seeds.json"
-
 
 def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:
     """Run each of `config.seeds` in `output_dir/seed-N`; `output_dir/model` is that of the best run.
@@ -28,12 +26,22 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     """
     assert config.seeds
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    folder.claim(resume, overwrite)
+    with folder.claim(resume, overwrite):
+        return _finetune_each(config, config.seeds, folder, resume, overwrite)
+
+
+def _finetune_each(
+    config: FinetuneConfig,
+    seeds: list[int],
+    folder: RunFolder[FinetuneConfig],
+    resume: bool,
+    overwrite: bool,
+) -> Finetuned:
     if resume and (saved := folder.saved_config()):
         check_resumable(saved, config, say)
     runs = {}
-    for number, seed in enumerate(config.seeds, start=1):
-        say(f"seed {seed} ({number} of {len(config.seeds)})")
+    for number, seed in enumerate(seeds, start=1):
+        say(f"seed {seed} ({number} of {len(seeds)})")
         own = RunFolder(folder.root / f"seed-{seed}", FinetuneConfig)
         config_of_seed = config.model_copy(update={"seeds": [seed], "output_dir": str(own.root)})
         runs[seed] = finetune(config_of_seed, resume and own.is_taken, overwrite)
@@ -42,11 +50,11 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     scores = {seed: run.scores for seed, run in runs.items() if run.scores}
     if not scores:
         say("no dev data to judge by: the model of the first seed is kept")
-        return _keep(folder, runs[config.seeds[0]])
-    metric = runs[config.seeds[0]].metric
+        return _keep(folder, runs[seeds[0]])
+    metric = runs[seeds[0]].metric
     best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
     summary = {"metric": metric, "best": best, **_summary(scores)}
-    write_text(folder.root / SUMMARY, json.dumps(summary, indent=1) + "\n")
+    write_text(folder.seeds, json.dumps(summary, indent=1) + "\n")
     for name, spread in summary["metrics"].items():
         deviation = "" if spread["std"] is None else f" ± {spread['std']:.4f}"
         say(f"{name:<22}{spread['mean']:.4f}{deviation}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertcli.errors import UserError
+from bertcli.files import lock_file
 from bertcli.store.writer import BuildProgress, SideProgress
 
 JOURNAL = "building.json"
@@ -57,16 +56,13 @@ def write_journal(folder: Path, journal: Journal) -> None:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold `folder`, made where it is missing, against other builds; the lock ends with the process."""
+    """Hold `folder`, made where it is missing, against other builds. Raises `UserError` naming the other."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"{folder}: another process is building this store now; wait for it, or name another folder "
-                "in corpus.store"
-            ) from None
+    with lock_file(
+        folder / LOCK,
+        f"{folder}: this store is being built by",
+        "wait for it, or name another folder in corpus.store",
+    ):
         yield
 
 

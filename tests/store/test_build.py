@@ -211,4 +211,4 @@ def test_two_builds_at_once_do_not_mix(folder: Path):
         errors.append(str(error.value))
 
     prepare_store(config, build_the_same)
-    assert "another process is building this store now" in errors[0]
+    assert f"this store is being built by process {os.getpid()} on" in errors[0]
