@@ -55,11 +55,15 @@ def stat_source(source: Source) -> SourceRecord:
 
 
 def read_chunks(
-    sources: Sequence[Source], corpus: CorpusConfig, start: Place, hashes: list[str], progress: Progress
+    sources: Sequence[Source],
+    corpus: CorpusConfig,
+    start: Place,
+    hashes: list[str] | None,
+    progress: Progress,
 ) -> Iterator[Chunk]:
     """The text of `sources` after `start`, which is skipped over by reading it again.
 
-    `hashes` grows by the SHA-256 of each file that is read to its end. Raises `UserError` for what cannot
+    `hashes` grows by the SHA-256 of each file that is read to its end (None: not wanted). Raises `UserError` for what cannot
     be read, for a listed file without text, and for a file that changes meanwhile.
     """
     chunk, size = Chunk(), 0
@@ -92,6 +96,7 @@ def read_chunks(
             raise UserError(f"{source.path}: the file holds no text; give one that does, or leave it out")
         if stat_source(source) != before:
             raise UserError(f"{source.path}: the file changed while it was read; run the command again")
-        hashes.append(file_hash(source.path))
+        if hashes is not None:
+            hashes.append(file_hash(source.path))
     if chunk.starts:
         yield chunk
