@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.engine.run_data import read_run_data, write_run_data
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, file_hash, write_text
+from bertcli.files import file_hash
 from bertcli.labelled.files import find_labelled_file, read_examples
 from bertcli.labelled.labels import check_labels, label_set
 from bertcli.labelled.report import describe
@@ -76,8 +76,7 @@ def load_labelled_data(
 
 def note_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...]) -> None:
     """Write down in `path` which labels and files a run learns from. Raises `UserError`: a full disk."""
-    with disk_errors(f"{path}: could not be written"):
-        write_text(path, json.dumps(_identity(config, labels), indent=1, ensure_ascii=False) + "\n")
+    write_run_data(path, _identity(config, labels))
 
 
 def check_same_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...]) -> None:
@@ -86,9 +85,9 @@ def check_same_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...])
     Raises:
         UserError: they are others now.
     """
-    if not path.exists():  # the run was killed before it could write them down
+    before, now = read_run_data(path, {"labels": list, "files": dict}), _identity(config, labels)
+    if before is None:
         return
-    before, now = json.loads(path.read_text(encoding="utf-8")), _identity(config, labels)
     if before["labels"] != now["labels"]:
         raise UserError(
             f"cannot resume: the labels are {', '.join(now['labels']) or 'none'} now, and were "

@@ -2,7 +2,7 @@
 
 .lock            whose it is now
 config.yaml      the resolved config, complete
-data.json        fine-tuning: the labels, and the hashes of the files
+data.json        the hashes of the files that it learns from, and the labels or the vocabulary's hash
 metrics.jsonl    one line per logged step or evaluation
 store/           the token store (`bertcli.store`)
 checkpoints/     `bertcli.engine.checkpoint`

@@ -19,7 +19,11 @@ class Stop:
 
 @contextmanager
 def stop_signal() -> Iterator[Stop]:
-    """Remembers the first SIGTERM or SIGINT; a second one acts at once, as if nothing caught it."""
+    """Remembers the first SIGTERM or SIGINT; a second one acts at once, as if nothing caught it.
+
+    Raises `SystemExit` with the usual code at the end, if there was one: even where nothing was left to stop,
+    what follows does not begin.
+    """
     stop = Stop()
 
     def remember(number: int, frame: FrameType | None) -> None:
@@ -33,3 +37,5 @@ def stop_signal() -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if stop.signal:
+        raise SystemExit(128 + stop.signal)

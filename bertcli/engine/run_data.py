@@ -1,0 +1,37 @@
+"""`data.json` of a run folder: what the run learns from, noted when it starts, read again on a resume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bertcli.errors import UserError
+from bertcli.files import disk_errors, write_text
+
+
+def write_run_data(path: Path, data: dict[str, Any]) -> None:
+    """Write down what a run learns from. Raises `UserError`: a full disk."""
+    with disk_errors(f"{path}: could not be written"):
+        write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_run_data(path: Path, types: dict[str, type]) -> dict[str, Any] | None:
+    """What was written down, of the given `types`; None: the run was killed before it could.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        wrong = [key for key, type_ in types.items() if not isinstance(data[key], type_)]
+        if wrong:
+            raise ValueError(f"{wrong[0]} is no {types[wrong[0]].__name__}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path}: damaged ({error!r}), so that the data cannot be compared with what the run began on. "
+            "If they are still the same, remove this file and resume; else start a new run"
+        ) from None
+    return data
