@@ -63,8 +63,8 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """The text of `sources` after `start`, which is skipped over by reading it again.
 
-    `hashes` grows by the SHA-256 of each file that is read to its end (None: not wanted). Raises `UserError` for what cannot
-    be read, for a listed file without text, and for a file that changes meanwhile.
+    `hashes` grows by the SHA-256 of each file that is read to its end (None: not wanted). Raises `UserError`
+    for what cannot be read, for a listed file without text, and for a file that changes meanwhile.
     """
     chunk, size = Chunk(), 0
     for number, source in enumerate(sources[start.file :], start=start.file):
