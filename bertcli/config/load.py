@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+import reprlib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +15,11 @@ from bertcli.errors import UserError
 from bertcli.files import write_text
 
 Config = TypeVar("Config", bound=BaseModel)
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""What stands in no file's name and no UTF-8: NUL, and half a character."""
+_short = reprlib.Repr()  # a few lines of aliases can mean more text than there is memory
+_short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 
 
 class _Loader(yaml.SafeLoader):
@@ -40,6 +47,10 @@ class _Loader(yaml.SafeLoader):
 
 def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> str | float:
     text = node.value
+    if _NO_TEXT.search(text):
+        raise yaml.MarkedYAMLError(
+            problem=f"{_short.repr(text)} has a character that no text holds", problem_mark=node.start_mark
+        )
     if node.style is None and text[:1] in "+-.0123456789":  # only what YAML 1.1 forgot: 1e-4, 5E3
         try:
             return float(text)
@@ -61,6 +72,10 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}{place}: not valid YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{where}: not valid YAML: {error}") from None
+    except RecursionError:
+        raise UserError(f"{where}: not a config: lists or mappings within each other without end") from None
+    except Exception as error:  # whatever int(), datetime() and their like say to `!!int x` or 2024-13-45
+        raise UserError(f"{where}: not valid YAML: a value that cannot be read: {error}") from None
 
 
 def load_config(schema: type[Config], path: Path, overrides: list[str] | None = None) -> Config:
@@ -170,4 +185,4 @@ def _describe(schema: type[BaseModel], problem: dict[str, Any]) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return message if name == "the config" else f"{name}: {message}"
-    return f"{name}: {message[0].lower()}{message[1:]}, got {problem['input']!r}"
+    return f"{name}: {message[0].lower()}{message[1:]}, got {_short.repr(problem['input'])}"
