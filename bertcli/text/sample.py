@@ -16,11 +16,11 @@ COMPRESSION = 4
 """Bytes of text in a byte of .gz, .zst or Parquet, about."""
 
 
-def sample_share(sources: Sequence[Source]) -> float:
-    """The share of the paragraphs to take: 1 for a corpus of up to `SAMPLE_BYTES`, by the files' sizes."""
+def sample_share(sources: Sequence[Source], num_bytes: int = SAMPLE_BYTES) -> float:
+    """The share of the paragraphs to take: 1 for a corpus of up to `num_bytes`, by the files' sizes."""
     packed = {".gz", ".zst", ".parquet"}
     sizes = (s.path.stat().st_size * (COMPRESSION if s.path.suffix in packed else 1) for s in sources)
-    return min(1.0, SAMPLE_BYTES / max(1, sum(sizes)))
+    return min(1.0, num_bytes / max(1, sum(sizes)))
 
 
 def sample_paragraphs(
