@@ -22,13 +22,18 @@ def describe(
 ) -> list[str]:
     """Lines to print; the arguments are those of `figures`."""
     found = figures(train, dev, lengths, settings)
+    return overview(found) + _warnings(found)
+
+
+def overview(found: dict[str, Any]) -> list[str]:
+    """The rows and labels of each file, and the lengths, of `figures`."""
     lines = [f"{split}: {rows:,} rows{_listed(found, split)}" for split, rows in found["rows"].items()]
     sizes = found["lengths"]
     lines.append(
         f"lengths: median {sizes['median']:,} tokens, 95 % up to {sizes['p95']:,}, longest {sizes['max']:,}"
         + (f"; {sizes['cut']:.1%} are cut at {sizes['max_length']} (task.max_length)" if sizes["cut"] else "")
     )
-    return lines + _warnings(found)
+    return lines
 
 
 def figures(
