@@ -1,4 +1,4 @@
-"""verb -> module, imported only when asked for; a `UserError` -> its message and exit code 2."""
+"""verb -> module, imported only when asked for; a user's error -> its message and exit code 2."""
 
 from __future__ import annotations
 
@@ -88,3 +88,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error: {error.filename}: {(error.strerror or 'cannot be used').lower()}", file=sys.stderr)
+        sys.exit(2)

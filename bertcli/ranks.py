@@ -1,0 +1,279 @@
+"""The processes of one run: those that torchrun started, or this one alone. No other file knows of them.
+
+Every rank runs the same program on its share of each step; the first rank alone decides what must be decided
+once, writes files and speaks. What exchanges anything is called by every rank, in the same order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+)
+from datetime import timedelta
+from typing import Any, Literal, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
+
+from bertcli.errors import UserError
+
+TIMEOUT = timedelta(minutes=5)
+"""A rank that says nothing for so long is taken for dead. One that dies is noticed at once."""
+
+Parallel = Literal["ddp", "fsdp"]
+T = TypeVar("T")
+
+_store: Any = None
+"""torch.distributed's own: a key-value store that outlives no attempt of torchrun's."""
+_turns = itertools.count()
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Meet the other ranks that torchrun started; without it, do nothing.
+
+    Raises:
+        UserError: a rank without a GPU of its own, where GPUs are used; another rank died meanwhile.
+    """
+    global _store
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        backend = "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(own_device(torch.device("cuda")))
+    _store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
+    dist.init_process_group(backend, store=_store, rank=rank, world_size=size, timeout=TIMEOUT)
+    try:
+        with nullcontext() if rank == 0 else _silence():
+            yield
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and "gloo" not in str(error).lower():
+            raise
+        raise UserError(
+            f"rank {rank} lost another rank, whose own message says why. What was saved is whole: go on with "
+            "--resume (torchrun --max-restarts does so by itself)"
+        ) from None
+    finally:
+        dist.destroy_process_group()
+        _store = None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Errors are still heard: they are printed outside."""
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def num_ranks() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def is_first() -> bool:
+    return rank() == 0
+
+
+def after_restart(resume: bool, overwrite: bool) -> tuple[bool, bool]:
+    """The two flags as given; where torchrun started the ranks again after one died, the run is resumed."""
+    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return (True, False) if restarted else (resume, overwrite)
+
+
+def own_device(device: torch.device) -> torch.device:
+    """The device of this rank, where each has one of its own: `cuda` means another GPU on each."""
+    if device.type != "cuda" or "LOCAL_RANK" not in os.environ:
+        return device
+    local_rank, found = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if device.index is not None and num_ranks() > 1:
+        raise UserError(f"training.device: {device} is one GPU, and each rank needs its own; set it to cuda")
+    if local_rank >= found:
+        raise UserError(
+            f"rank {local_rank} of this machine has no GPU: there are {found}; start torchrun with "
+            f"--nproc-per-node {found}"
+        )
+    return torch.device("cuda", local_rank)
+
+
+def on_first(work: Callable[[], T]) -> T:
+    """What `work` gives on the first rank, which alone does it; the others wait, however long it takes.
+
+    Raises:
+        UserError: the first rank's, there.
+        SystemExit: with code 2, on the others then.
+    """
+    if num_ranks() == 1:
+        return work()
+    name = f"on_first/{next(_turns)}"
+    if not is_first():
+        _wait(name)
+        result, failed = from_first((None, False))
+        if failed:
+            raise SystemExit(2)  # the first rank says why
+        return cast(T, result)
+    try:
+        with _heard(name):
+            result = work()
+    except UserError:
+        from_first((None, True))
+        raise
+    return from_first((result, False))[0]
+
+
+@contextmanager
+def first_holds(resource: AbstractContextManager[None]) -> Iterator[None]:
+    """A context that the first rank alone enters, such as a lock; raises as `on_first`."""
+    with ExitStack() as held:
+        on_first(lambda: held.enter_context(resource))
+        yield
+
+
+def first_then_all(work: Callable[[], T]) -> T:
+    """`work` done by the first rank alone, then by the others, who find done what need be done only once."""
+    results: list[T] = []
+    on_first(lambda: results.append(work()))
+    return results[0] if results else work()
+
+
+def from_first(value: T) -> T:
+    """The first rank's `value`."""
+    if num_ranks() == 1:
+        return value
+    values = [value]
+    dist.broadcast_object_list(values, src=0)
+    return values[0]
+
+
+def add_up(values: Sequence[float]) -> list[float]:
+    """The sum of each value over all ranks."""
+    if num_ranks() == 1:
+        return list(values)
+    total = torch.tensor(values, dtype=torch.float64)
+    dist.all_reduce(total)
+    return total.tolist()
+
+
+def largest(value: int) -> int:
+    """The largest of all ranks' values."""
+    if num_ranks() == 1:
+        return value
+    highest = torch.tensor([value])
+    dist.all_reduce(highest, dist.ReduceOp.MAX)
+    return int(highest)
+
+
+def spread(model: nn.Module, parallel: Parallel) -> nn.Module:
+    """The model to train with: its gradients become the mean over all ranks.
+
+    DDP keeps a copy on each rank (Li et al. 2020). FSDP gives each rank a part of every layer's parameters,
+    gradients and moments (Zhao et al. 2023, in torch's second version); it changes `model` itself, so
+    weights are loaded before, and the optimizer is built after.
+    """
+    if num_ranks() == 1:
+        return model
+    if parallel == "ddp":
+        return nn.parallel.DistributedDataParallel(
+            model, broadcast_buffers=False, gradient_as_bucket_view=True
+        )
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(next(model.parameters()).device.type, (num_ranks(),))
+    for layer in cast(Any, model).bert.encoder.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
+
+
+def exchange(model: nn.Module, now: bool) -> AbstractContextManager[object]:
+    """The context of a backward pass; gradients are exchanged between ranks only where `now`."""
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        return nullcontext() if now else model.no_sync()
+    if num_ranks() > 1:
+        cast(Any, model).set_requires_gradient_sync(now)
+    return nullcontext()
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All of a parameter, moment or norm of which FSDP keeps a part on each rank."""
+    return cast(Any, tensor).full_tensor() if _is_spread(tensor) else tensor
+
+
+def whole_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight by its name; what is spread over GPUs comes to the CPU."""
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        weights[name] = whole(tensor).cpu() if _is_spread(tensor) else tensor
+    return weights
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put whole weights into a model, spread or not."""
+    own = model.state_dict()
+    model.load_state_dict({name: part_like(own[name], tensor) for name, tensor in weights.items()})
+
+
+def part_like(parameter: Tensor, tensor: Tensor) -> Tensor:
+    """The part of a whole `tensor` that this rank keeps, where `parameter` is spread."""
+    if not _is_spread(parameter) or tensor.shape != parameter.shape:
+        return tensor
+    from torch.distributed.tensor import distribute_tensor
+
+    spread_parameter = cast(Any, parameter)
+    return distribute_tensor(tensor, spread_parameter.device_mesh, spread_parameter.placements)
+
+
+def _is_spread(tensor: Tensor) -> bool:
+    if num_ranks() == 1:
+        return False
+    from torch.distributed.tensor import DTensor
+
+    return isinstance(tensor, DTensor)
+
+
+@contextmanager
+def _heard(name: str) -> Iterator[None]:
+    """Let the others see that this rank is alive, for as long as it works alone."""
+    assert _store is not None
+    store, done = _store, threading.Event()
+
+    def beat() -> None:
+        while not done.wait(TIMEOUT.total_seconds() / 10):
+            store.add(f"{name}/beats", 1)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        store.set(f"{name}/done", "")
+
+
+def _wait(name: str) -> None:
+    assert _store is not None
+    beats, heard = -1, time.monotonic()
+    while not _store.check([f"{name}/done"]):
+        if (now := _store.add(f"{name}/beats", 0)) != beats:
+            beats, heard = now, time.monotonic()
+        elif time.monotonic() - heard > TIMEOUT.total_seconds():
+            raise UserError(f"the first rank has said nothing for {TIMEOUT}: it is taken for dead")
+        time.sleep(0.05)
