@@ -41,3 +41,9 @@ def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> Non
     assert result.returncode == 2
     assert result.stderr == "error: nowhere.yaml: no such config file\n"
     assert result.stdout == ""
+
+
+def test_a_file_that_the_system_refuses_is_named_without_traceback() -> None:
+    result = run_cli("embed", "a" * 300, "text")
+    assert result.returncode == 2
+    assert result.stderr == f"error: {'a' * 300}: file name too long\n"
