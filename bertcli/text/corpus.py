@@ -92,7 +92,7 @@ def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragra
             continue
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(
                 f"{path}:{number}: not JSON: {error}; format: jsonl has an object a line"
             ) from None

@@ -17,6 +17,9 @@ BLOCK = 1 << 20
 LONGEST_LINE = 64 << 20
 """Characters. A longer line is no text, and would not fit in memory with what is made of it."""
 
+_ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
+"""Codecs of Python's that write text within ASCII, and can spell what is no text."""
+
 Progress = Callable[[int], None]
 """Called with the number of bytes read from the disk since the last call."""
 
@@ -66,10 +69,12 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
     """The text in blocks, without a byte order mark."""
     try:
         "a".encode(encoding)  # raises LookupError for codecs that are no text encoding, too
+        if codecs.lookup(encoding).name in _ESCAPES:
+            raise LookupError
         decoder = codecs.getincrementaldecoder(encoding)()
-    except LookupError:
+    except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that only refuses
         raise UserError(
-            f"{key}: {encoding!r} is no encoding that Python knows; common ones: utf-8, latin-1, "
+            f"{key}: {encoding!r} is no encoding of text files that Python knows; common ones: utf-8, latin-1, "
             "cp1252, utf-16, gb18030, shift_jis"
         ) from None
     offset, is_start = 0, True
