@@ -9,12 +9,17 @@ from typing import Literal
 import torch
 
 from bertcli.errors import UserError
+from bertcli.memory.free import free_memory
+from bertcli.memory.need import CHECKPOINT_BYTES, StepSizes, rows_that_fit
+from bertcli.memory.parameters import pretraining_parameters
 from bertcli.model.architecture import Architecture
 
 Precision = Literal["bf16", "fp32"]
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens at once beyond which neither kind of device gains speed, only memory use."""
+_USABLE = 0.75
+"""Of the free memory: others take some of it later, and what a step needs is known to a tenth or so."""
 
 
 def resolve_device(name: str) -> torch.device:
@@ -56,27 +61,22 @@ def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int
 
 
 def auto_micro_batch_size(
-    architecture: Architecture, batch_size: int, length: int, device: torch.device
+    architecture: Architecture,
+    batch_size: int,
+    length: int,
+    device: torch.device,
+    precision: Precision = "fp32",
+    predicted: float = 1 / 6,
+    checkpointing: bool = False,
 ) -> int:
-    """Rows at once: as many as half of the free memory holds, and no more than gains speed."""
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-    else:
-        # macOS does not tell what is free, only what there is
-        pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
-        free = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
-    rows = int(free / 2 / _row_bytes(architecture, length))
-    by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // length)
-    return max(1, min(batch_size, rows, by_speed))
+    """Rows at once: as many as fit into the memory that is free now, and no more than gains speed.
 
-
-def _row_bytes(architecture: Architecture, length: int) -> float:
-    """What a row keeps for the backward pass, counted in fp32 numbers: an upper bound of what was seen.
-
-    Per layer 16 x hidden and 2 x feed-forward numbers a token, and two tables of attention probabilities;
-    at the head, for the masked seventh of the tokens, three rows of logits.
+    The arguments are those of `memory.need.StepSizes`. Beside the step, on a CPU, stands the copy of weights
+    and moments from which checkpoints are written.
     """
-    per_token = architecture.layers * (
-        16 * architecture.hidden + 2 * architecture.feed_forward + 2 * architecture.heads * length
-    )
-    return 4.0 * length * (per_token + 3 * architecture.vocab_size / 6)
+    parameters = sum(pretraining_parameters(architecture, nsp=True).values())
+    on_cpu = device.type == "cpu"
+    sizes = StepSizes(1, length, predicted, precision != "fp32", checkpointing, on_cpu)
+    available = _USABLE * free_memory(device) - (CHECKPOINT_BYTES * parameters if on_cpu else 0)
+    by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // length)
+    return rows_that_fit(architecture, parameters, sizes, available, at_most=min(batch_size, by_speed))

@@ -44,12 +44,27 @@ def test_a_cpu_gets_no_loader_processes_unless_asked() -> None:
     assert resolve_workers(2, CPU) == 2
 
 
-def test_an_automatic_micro_batch_fits_batch_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_automatic_micro_batch_is_no_larger_than_the_batch_or_than_gains_speed() -> None:
     small = Architecture(1000, 64, 2, 1, 256, 128)
     assert auto_micro_batch_size(small, 8, 128, CPU) == 8
-    assert auto_micro_batch_size(small, 10_000, 128, CPU) == 128  # more gains no speed
-    monkeypatch.setattr("os.sysconf", lambda name: 4096 if name == "SC_PAGE_SIZE" else 2**20)  # 4 GiB free
-    assert 1 <= auto_micro_batch_size(LARGE, 256, 512, CPU) <= 4
+    assert auto_micro_batch_size(small, 10_000, 128, CPU) == 128
+
+
+@pytest.mark.parametrize(("free", "rows"), [(0, 1), (16, 1), (24, 3), (48, 11)])
+def test_an_automatic_micro_batch_fits_into_the_free_memory(
+    monkeypatch: pytest.MonkeyPatch, free: int, rows: int
+) -> None:
+    """BERT-large on rows of 512, with the copy for checkpoints; `free` in GiB."""
+    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: free << 30)
+    assert auto_micro_batch_size(LARGE, 256, 512, CPU) == rows
+
+
+def test_an_automatic_micro_batch_is_larger_where_rows_take_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 48 << 30)
+    plain = auto_micro_batch_size(LARGE, 256, 512, CPU)
+    assert auto_micro_batch_size(LARGE, 256, 512, CPU, precision="bf16") > plain
+    assert auto_micro_batch_size(LARGE, 256, 512, CPU, predicted=0.0) > plain
+    assert auto_micro_batch_size(LARGE, 256, 512, CPU, checkpointing=True) > plain
 
 
 @pytest.mark.cuda

@@ -1,0 +1,67 @@
+"""How much memory a process may still take: what the machine has free, within its control groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
+MEMINFO = Path("/proc/meminfo")
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that may be taken on `device` without reaching the out-of-memory killer, or torch's error."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return min([_available(), *_cgroup_headrooms()])
+
+
+def _available() -> int:
+    """What the machine can give without swapping; where it does not say, all that it has."""
+    try:
+        for line in MEMINFO.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except OSError:  # not Linux
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _cgroup_headrooms() -> Iterator[int]:
+    """What is left in this process's memory cgroup and in each above it, where they have limits."""
+    try:
+        entries = [line.split(":", 2) for line in OWN_CGROUP.read_text().splitlines()]
+    except OSError:
+        return
+    for _, controllers, own in entries:
+        if controllers == "":
+            root, names = CGROUPS, ("memory.max", "memory.current", "inactive_file")
+        elif controllers == "memory":
+            root = CGROUPS / "memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        # Within a container the path may be the host's; its own group is then the root.
+        path = root / own.lstrip("/")
+        for folder in [path, *path.parents]:
+            if folder == root.parent:
+                break
+            if (headroom := _headroom(folder, *names)) is not None:
+                yield headroom
+
+
+def _headroom(folder: Path, limit: str, usage: str, cache: str) -> int | None:
+    """Bytes left in one group; None: it has no limit. The page cache is given up before it is full."""
+    try:
+        most = (folder / limit).read_text().strip()
+        if most == "max":
+            return None
+        used = int((folder / usage).read_text())
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return max(0, int(most) - used + int(stat.get(cache, 0)))
+    except (OSError, ValueError):
+        return None

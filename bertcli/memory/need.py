@@ -1,0 +1,135 @@
+"""The sizes of a training step -> the bytes that it takes, by part. A calculation: nothing is run.
+
+What `bertcli.model` keeps for the backward pass is listed tensor by tensor; `tests/memory/test_need.py`
+counts what it really keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+from bertcli.model.architecture import Architecture
+
+FP32, HALF, BOOL = 4, 2, 1
+CHECKPOINT_BYTES = 3 * FP32
+"""A parameter of a checkpoint: its weight and AdamW's two moments."""
+MMAP_THRESHOLD = 32 << 20
+"""On Linux, larger blocks go back to the system when freed; others stay in the heap (mallopt(3))."""
+HEAP_WASTE = 1.65
+"""Bytes of heap for a byte of those others, once some steps have cut it up: measured (`LOG.md`)."""
+
+
+@dataclass(frozen=True)
+class StepSizes:
+    """The rows that go through the model at once, and how.
+
+    Attributes:
+        rows, length: rows of so many tokens.
+        predicted: share of the tokens whose word is predicted; 0 for a labelled task.
+        half: 16-bit precision.
+        checkpointing: a layer's activations are computed again, not kept.
+        on_cpu: on a CPU; else on a GPU.
+    """
+
+    rows: int
+    length: int
+    predicted: float
+    half: bool
+    checkpointing: bool
+    on_cpu: bool
+
+    @property
+    def tokens(self) -> int:
+        return self.rows * self.length
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """Bytes by part.
+
+    Attributes:
+        weights: in 16-bit precision with a copy in it.
+        moments: AdamW's two.
+        activations: kept for the backward pass, and the gradients of one layer's.
+        logits: of the predicted tokens, three times over: themselves, their softmax and its gradient.
+    """
+
+    weights: float
+    gradients: float
+    moments: float
+    activations: float
+    logits: float
+
+    @property
+    def total(self) -> float:
+        return sum(getattr(self, field.name) for field in fields(self))
+
+
+class _Kept(NamedTuple):
+    """Tensors of one size."""
+
+    number: int
+    bytes_per_token: float
+
+
+def step_memory(architecture: Architecture, parameters: int, trained: int, sizes: StepSizes) -> StepMemory:
+    """What is held at the peak of a step: after the second micro-batch's forward pass, with the gradients of
+    the first. (A lone micro-batch's come when activations go, but on a CPU the heap leaves them no room.)
+
+    Args:
+        parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
+    """
+    layer = list(_of_layer(architecture, sizes))
+    a_layer = sum(_held(kept, sizes) for kept in layer)
+    only_input = _held(_Kept(1, FP32 * architecture.hidden), sizes)
+    layers = architecture.layers * (only_input if sizes.checkpointing else a_layer)
+    embeddings = _held(_Kept(3, FP32 * architecture.hidden), sizes)
+    backward = _held(_Kept(2, FP32 * architecture.hidden), sizes)
+    backward += _held(_Kept(1, FP32 * architecture.feed_forward), sizes)
+    logits = _held(_Kept(3, FP32 * sizes.predicted * architecture.vocab_size), sizes)
+    again = a_layer if sizes.checkpointing else 0.0
+    activations = layers + embeddings + max(0.0, backward + again - logits)  # logits are gone by then
+    return StepMemory(
+        weights=(FP32 + HALF * sizes.half) * parameters,
+        gradients=FP32 * trained,
+        moments=2 * FP32 * trained,
+        activations=activations,
+        logits=logits,
+    )
+
+
+def rows_that_fit(
+    architecture: Architecture, parameters: int, sizes: StepSizes, available: float, at_most: int
+) -> int:
+    """The most rows, 1 to `at_most`, with which a step of a model all of which is trained fits into
+    `available` bytes; 1 where not even one does. `sizes.rows` does not count."""
+    low, high = 1, at_most
+    while low < high:
+        middle = (low + high + 1) // 2
+        need = step_memory(architecture, parameters, parameters, replace(sizes, rows=middle))
+        low, high = (middle, high) if need.total <= available else (low, middle - 1)
+    return low
+
+
+def _of_layer(architecture: Architecture, sizes: StepSizes) -> Iterator[_Kept]:
+    """What a layer keeps (measured on a CPU; on a GPU by what torch's kernels save)."""
+    hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
+    yield _Kept(4, narrow * hidden)  # query, key, value, context
+    yield _Kept(4, FP32 * hidden)  # what goes into each LayerNorm, and what comes out
+    if sizes.half:
+        yield _Kept(1, narrow * hidden)  # 16-bit copies of it
+    yield _Kept(2, narrow * architecture.feed_forward)  # before and after GELU
+    if architecture.dropout:
+        yield _Kept(2, (FP32 if sizes.on_cpu else BOOL) * hidden)  # the factors of dropout
+    if sizes.on_cpu and architecture.attention_dropout:
+        # without the fused kernel: probabilities, factors, and their product
+        yield _Kept(3, FP32 * architecture.heads * sizes.length)
+
+
+def _held(kept: _Kept, sizes: StepSizes) -> float:
+    """Bytes of memory for tensors of one size."""
+    size = kept.bytes_per_token * sizes.tokens
+    waste = HEAP_WASTE if sizes.on_cpu and size <= MMAP_THRESHOLD else 1.0
+    return kept.number * size * waste
