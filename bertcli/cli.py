@@ -22,6 +22,7 @@ COMMANDS = (
     "evaluate",
     "convert",
     "prepare",
+    "check-data",
     "show-batch",
     "tokenizer",
 )

@@ -1,0 +1,180 @@
+"""A corpus, read once -> what is in it: counts that equal those of the store that `prepare` would make."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bertcli.checks.batches import Batch, read_batches
+from bertcli.checks.findings import Finding, Places
+from bertcli.checks.lines import Examination, Examined, Seen
+from bertcli.checks.processes import examine
+from bertcli.checks.repeats import RepeatCounter
+from bertcli.checks.text_faults import Fault
+from bertcli.config.schema import CorpusConfig
+from bertcli.store.chunks import DocumentEnd
+from bertcli.store.progress import ProgressDisplay, Report
+from bertcli.store.token_store import SIDES
+from bertcli.store.writer import BuildProgress
+from bertcli.text.sources import Source
+
+_DOCUMENT_BITS = 40
+_OPEN = len(SIDES)
+"""The row of `uses` for a document whose side is not known yet."""
+
+
+@dataclass
+class CorpusCounts:
+    """What a corpus holds.
+
+    Attributes:
+        progress: counts of both sides, as a build of the store keeps them. Without `tokenises_all` no token
+            is counted there, and every sentence is taken to give one.
+        lines: paragraphs, or in Google's format sentences.
+        faults: of each kind, the lines that have it.
+        judged, others: lines whose language was judged, and those likely in another: language -> lines.
+        uses: int64 [3, V]; how often each token was seen in either side (the third row is scratch).
+        moments: `TokenisedLines.moments` of all sampled lines.
+        findings: what could not be read.
+    """
+
+    progress: BuildProgress = field(default_factory=BuildProgress)
+    lines: int = 0
+    documents: RepeatCounter = field(default_factory=RepeatCounter)
+    repeated_lines: RepeatCounter = field(default_factory=RepeatCounter)
+    faults: dict[Fault, Places] = field(default_factory=dict)
+    judged: int = 0
+    others: dict[str, Places] = field(default_factory=dict)
+    uses: np.ndarray = field(default_factory=lambda: np.zeros((len(SIDES) + 1, 0), np.int64))
+    moments: np.ndarray = field(default_factory=lambda: np.zeros(5))
+    findings: list[Finding] = field(default_factory=list)
+
+
+def count_corpus(
+    sources: Sequence[Source],
+    corpus: CorpusConfig,
+    what: Examination,
+    vocab_size: int,
+    processes: int,
+    report: Report,
+) -> CorpusCounts:
+    """Read all files once.
+
+    Args:
+        vocab_size: of the tokenizer of `what`; 0: it has none.
+        processes: how many examine the text beside this one, which reads it; 0: none.
+    """
+    counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
+    tally = _Tally(counts, sources, corpus, what.tokenised_share >= 1.0)
+    with ProgressDisplay("reading", sources, report) as display:
+        batches = read_batches(sources, corpus, display.advance, counts.findings)
+        for batch, examined in examine(batches, what, processes):
+            tally.add(batch, examined)
+    return counts
+
+
+def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> str:
+    """A place of a `RepeatCounter` in words: the file, and which of its documents, counted from 1."""
+    number, document = divmod(place, 1 << _DOCUMENT_BITS)
+    path = sources[number].path
+    is_whole_file = corpus.format == "text" and corpus.document == "file"
+    return str(path) if is_whole_file else f"{path}, document {document:,}"
+
+
+class _Tally:
+    """Adds batch after batch to the counts; a document may go on over many."""
+
+    def __init__(
+        self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, tokenises_all: bool
+    ):
+        self._counts, self._tokenises_all = counts, tokenises_all
+        self._sources, self._corpus = sources, corpus
+        self._threshold = int(corpus.heldout_fraction * 2**64)
+        self._open = (0, 0)
+        self._begin_document()
+
+    def _begin_document(self) -> None:
+        self._sentences = self._dropped = self._tokens = self._words = 0
+
+    def add(self, batch: Batch, examined: Examined) -> None:
+        self._add_tokens(batch, examined)
+        tokenised = examined.tokenised if self._tokenises_all else None
+        for number, piece in enumerate(batch.pieces):
+            if (
+                piece.source,
+                piece.document,
+            ) != self._open:  # the last one's file could not be read to its end
+                self._begin_document()
+            self._open = piece.source, piece.document
+            self._words += examined.words[number]
+            if tokenised is None:
+                self._sentences += examined.sentences[number]
+            else:
+                self._sentences += int(tokenised.sentences[number])
+                self._dropped += int(tokenised.dropped[number])
+                self._tokens += int(tokenised.tokens[number])
+            if piece.end is not None:
+                text = batch.lines[batch.starts[number]]
+                self._end_document(piece.end, piece.source << _DOCUMENT_BITS | piece.document, text)
+        self._add_lines(batch, examined)
+
+    def _end_document(self, end: DocumentEnd, place: int, text: str) -> None:
+        progress = self._counts.progress
+        progress.dropped_sentences += self._dropped
+        if self._sentences:
+            side = progress.sides[SIDES[self._side(end)]]
+            side.documents += 1
+            side.one_sentence_documents += self._sentences == 1
+            side.sentences += self._sentences
+            side.tokens += self._tokens
+            side.words += self._words
+            side.bytes += end.num_bytes
+            progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
+            self._counts.documents.add(end.content_hash, end.num_bytes, place, text)
+        else:
+            progress.dropped_documents += 1
+        self._begin_document()
+
+    def _side(self, end: DocumentEnd) -> int:
+        return SIDES.index("heldout" if end.content_hash < self._threshold else "train")
+
+    def _add_tokens(self, batch: Batch, examined: Examined) -> None:
+        tokenised, uses = examined.tokenised, self._counts.uses
+        if tokenised is None:
+            return
+        self._counts.moments += tokenised.moments
+        sides = np.array([_OPEN if p.end is None else self._side(p.end) for p in batch.pieces])
+        if sides[0] != _OPEN:
+            uses[sides[0]] += uses[_OPEN]
+            uses[_OPEN] = 0
+        side_of_token = np.repeat(sides, tokenised.tokens)
+        for side in np.unique(sides):
+            uses[side] += np.bincount(tokenised.ids[side_of_token == side], minlength=uses.shape[1])
+
+    def _add_lines(self, batch: Batch, examined: Examined) -> None:
+        counts = self._counts
+        counts.lines += len(batch.lines)
+        counts.judged += len(examined.judged)
+
+        def note(places: Places, seen: Seen) -> None:
+            places.add(seen.count, [f"{self._place(batch, number)}: {shown}" for number, shown in seen.first])
+
+        for fault, seen in examined.faults.items():
+            note(counts.faults.setdefault(fault, Places()), seen)
+        for language, seen in examined.others.items():
+            note(counts.others.setdefault(language, Places()), seen)
+        hashes = struct.unpack(f">{len(batch.lines)}Q", b"".join(examined.hashes))
+        starts = [*batch.starts, len(batch.lines)]
+        for (first, last), piece in zip(itertools.pairwise(starts), batch.pieces, strict=True):
+            place = piece.source << _DOCUMENT_BITS | piece.document
+            for number in range(first, last):
+                counts.repeated_lines.add(hashes[number], examined.sizes[number], place, batch.lines[number])
+
+    def _place(self, batch: Batch, line: int) -> str:
+        piece = batch.pieces[bisect_right(batch.starts, line) - 1]
+        return place_name(piece.source << _DOCUMENT_BITS | piece.document, self._sources, self._corpus)

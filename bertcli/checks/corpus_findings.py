@@ -1,0 +1,190 @@
+"""The counts of a corpus -> what to mend before a run reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bertcli.checks.corpus import CorpusCounts, place_name
+from bertcli.checks.findings import PLACES, Finding, Places
+from bertcli.checks.language import FEWEST_WORDS
+from bertcli.checks.repeats import Estimate, RepeatCounter
+from bertcli.checks.text_faults import FAULT_TEXTS
+from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
+from bertcli.store.finish import check_heldout
+from bertcli.text.sources import Source
+
+REPEATED_LINES = 0.01
+"""Share of the text: below, headings and refrains repeat, and do no harm."""
+OTHER_LANGUAGE = 0.02
+"""Share of the judged lines: below, quotations and mistakes of the method."""
+ONE_SENTENCE = 0.1
+"""Share of the documents."""
+UNKNOWN = 0.01
+"""Share of the tokens."""
+PIECES = 2.5
+"""Tokens a word; a vocabulary made for the text gives 1.2 to 2."""
+RARE_PAIRS = 10
+"""So many times as often as its text a run may read each true pair (as `BatchStream.reuse_lines`)."""
+
+
+def corpus_findings(
+    config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, figures: dict[str, Any]
+) -> list[Finding]:
+    """What would stop the run, in reading, building the store or drawing pairs; and what would spoil it."""
+    return [
+        *counts.findings,
+        *_stops(config, counts),
+        *_few_pairs(config, counts, figures),
+        *_faults(counts),
+        *_repeats(config, sources, counts, figures),
+        *_other_language(config, counts),
+        *_vocabulary(config, figures),
+    ]
+
+
+def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
+    train = counts.progress.sides["train"]
+    try:
+        check_heldout(counts.progress, config.corpus.heldout_fraction)
+    except UserError as error:
+        yield Finding(True, str(error), share=1.0)
+        return
+    if config.data.objective == "mlm":
+        return
+    if train.documents < 2:
+        yield Finding(
+            True,
+            "sentence pairs (objective: mlm+nsp) need two documents to train on, and there is one",
+            "say what ends a document in corpus.document (blank-line or file), add files, or set "
+            "data.objective: mlm",
+            share=1.0,
+        )
+    elif train.sentences == train.documents:
+        yield Finding(
+            True,
+            "sentence pairs (objective: mlm+nsp) need documents of two sentences or more, and every document "
+            "to train on is one sentence",
+            "look at corpus.format, corpus.document and corpus.language, or set data.objective: mlm",
+            share=1.0,
+        )
+
+
+def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
+    train, heldout = counts.progress.sides["train"], counts.progress.sides["heldout"]
+    pairs = train.sentences - train.documents
+    if config.data.objective == "mlm" or not pairs:
+        return
+    share = train.one_sentence_documents / train.documents
+    reads = figures.get("epochs") or 0.0
+    uses = reads * figures.get("pairs_per_epoch", 0) / 2 / pairs
+    if uses > RARE_PAIRS * reads > 0:
+        yield Finding(
+            False,
+            f"few places give a true pair ({pairs:,}): each is used about {uses:.0f} times while the text is "
+            f"read {reads:.1f} times",
+            "most documents are one sentence long: join what belongs together, or set data.objective: mlm",
+            share=share,
+        )
+    elif share > ONE_SENTENCE:
+        yield Finding(
+            False,
+            f"{share:.0%} of the documents are one sentence long: they give no true pair",
+            "look at what ends a document (corpus.document, blank lines), or set data.objective: mlm",
+            share=share,
+        )
+    if heldout.documents and heldout.sentences == heldout.documents:
+        yield Finding(
+            False,
+            "every held-out document is one sentence long: they measure MLM alone",
+            "raise corpus.heldout_fraction to hold out more",
+        )
+
+
+def _faults(counts: CorpusCounts) -> Iterator[Finding]:
+    for fault, (problem, mend) in FAULT_TEXTS.items():
+        places = counts.faults.get(fault)
+        if places is not None:
+            share = places.count / counts.lines
+            found = f"{places.count:,} lines ({_percent(share)}) {problem}"
+            yield Finding(False, found, mend, tuple(places.first), share)
+
+
+def _repeats(
+    config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, figures: dict[str, Any]
+) -> Iterator[Finding]:
+    def places(counter: RepeatCounter) -> tuple[str, ...]:
+        return tuple(
+            f"{each.times:,} times more than once: {each.shown}, first in "
+            f"{place_name(each.first, sources, config.corpus)}"
+            for each in counter.heaviest(PLACES)
+        )
+
+    documents, lines = counts.documents.times(), counts.repeated_lines.times()
+    if documents.value:
+        share = counts.documents.num_bytes().value / max(1, figures["bytes"])
+        yield Finding(
+            False,
+            f"{_number(documents)} documents ({_percent(share)} of the text) repeat one before",
+            "leave the copies out: what stands there twice is learnt by heart",
+            places(counts.documents),
+            share,
+        )
+    share = figures["repeated_lines_share"]
+    if share > REPEATED_LINES:
+        yield Finding(
+            False,
+            f"{_number(lines)} lines ({_percent(share)} of the text) repeat one before",
+            "leave out headers, footers, licences and copies",
+            places(counts.repeated_lines),
+            share,
+        )
+
+
+def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
+    number = sum(places.count for places in counts.others.values())
+    share = number / max(1, counts.judged)
+    if share <= OTHER_LANGUAGE:
+        return
+    commonest = sorted(counts.others.items(), key=lambda item: -item[1].count)
+    named = ", ".join(f"{name} {places.count / counts.judged:.1%}" for name, places in commonest[:PLACES])
+    every = Places()
+    for _, places in commonest:
+        every.add(0, places.first)
+    yield Finding(
+        False,
+        f"{_percent(share)} of {counts.judged:,} lines are likely not {config.corpus.language}: {named}",
+        "set corpus.language to what the text is in, or leave the other text out; judged by function words "
+        f"and script in lines of {FEWEST_WORDS} words and more, languages near one another may be mistaken",
+        tuple(every.first),
+        share,
+    )
+
+
+def _vocabulary(config: PretrainConfig, figures: dict[str, Any]) -> Iterator[Finding]:
+    unknown, pieces = figures.get("unk_rate", 0.0), figures.get("tokens_per_word", 0.0)
+    is_given = config.tokenizer.path is not None or config.model.init_from is not None
+    if unknown > UNKNOWN:
+        yield Finding(
+            False,
+            f"{_percent(unknown)} of the tokens are [UNK]: the vocabulary lacks characters of this text",
+            "leave tokenizer.path out to train a vocabulary on it"
+            if is_given
+            else "raise tokenizer.vocab_size",
+            share=unknown,
+        )
+    if pieces > PIECES and is_given:
+        yield Finding(
+            False,
+            f"a word is cut into {pieces:.2f} pieces: the vocabulary was made for other text",
+            "leave tokenizer.path (or model.init_from) out to train a vocabulary on this text",
+        )
+
+
+def _number(estimate: Estimate) -> str:
+    return f"{estimate.value:,}" if estimate.is_exact else f"about {estimate.value:,} ± {estimate.error:,.0f}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.001 or share == 0 else "under 0.1%"

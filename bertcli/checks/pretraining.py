@@ -1,0 +1,270 @@
+"""A pretraining config -> what is in its corpus, and what to mend; nothing is written."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertcli.checks.corpus import CorpusCounts, count_corpus
+from bertcli.checks.corpus_findings import corpus_findings
+from bertcli.checks.findings import Finding, Places
+from bertcli.checks.lines import Examination
+from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
+from bertcli.hf.lengths import check_length
+from bertcli.store.build import SMALL_CORPUS
+from bertcli.store.finish import unigram_entropy
+from bertcli.store.manifest import MANIFEST, Manifest
+from bertcli.store.matching import check_matches, store_folder
+from bertcli.store.progress import Report
+from bertcli.store.token_store import SIDES, open_store
+from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
+from bertcli.text.sample import sample_share
+from bertcli.text.sentences import check_language
+from bertcli.text.sources import Source, find_sources
+from bertcli.text.tokenizer import Tokenizer
+
+TOKENISED_BYTES = 4_000_000
+"""About so much text is tokenised, for a share of the time that reading it all takes."""
+JUDGED_BYTES = 1_000_000
+"""About so much has its language judged."""
+DEFAULT_STEPS = 1000
+"""`engine.resolve.DEFAULT_STEPS`, which is not imported from there: torch would come with it."""
+SMALLEST_SAFE_VOCABULARY = 2200
+"""A smaller one may not hold a text's characters and their ## pieces; whether it does, training tells."""
+
+
+class TokenFigures(NamedTuple):
+    """What a tokenizer makes of the corpus.
+
+    Attributes:
+        source: all, sample (of the lines) or store (which `prepare` made).
+        error: of the tokens, as a share of them: the standard error where a sample speaks for all.
+        tokens, heldout_tokens: of either side.
+        unigram_entropy: of the training tokens, in nats a token.
+    """
+
+    source: str
+    error: float
+    vocab_size: int
+    tokens: int
+    heldout_tokens: int
+    tokens_per_word: float
+    unk_rate: float
+    unigram_entropy: float
+
+
+class CorpusReport(NamedTuple):
+    """What `bertcli check-data` says of a pretraining config; the figures are named as those of `prepare`."""
+
+    figures: dict[str, Any]
+    findings: list[Finding]
+
+
+def check_pretraining(
+    config: PretrainConfig, tokenise_all: bool, report: Report, processes: int | None = None
+) -> CorpusReport:
+    """Read the corpus once (twice where a vocabulary is trained), and judge it.
+
+    Tokens are counted in all of a small corpus, in a sample of any other; where the vocabulary would be
+    trained, only in a small one.
+
+    Args:
+        config: `model.init_from` located already (`hf.locate.locate_init_from`).
+        tokenise_all: count the tokens of all of the text, training the vocabulary where the config brings
+            none, which takes as long as `bertcli prepare`.
+        processes: how many examine the text beside this one; None: one for each core, or none for a small
+            corpus (0). The figures never depend on it.
+
+    Raises:
+        UserError: files, tokenizer, language or encoding that are not there.
+    """
+    corpus = config.corpus
+    check_language(corpus.language)
+    sources = find_sources(corpus.files)
+    is_small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
+    if processes is None:
+        processes = 0 if is_small else _cores_to_share()
+    findings: list[Finding] = []
+    manifest = _check_store(config, findings)
+    _check_length(config, findings)
+    with tempfile.TemporaryDirectory() as scratch:
+        tokenizer, failure = None, None
+        if manifest is None:
+            trains = tokenise_all or is_small or config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
+            tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), trains, report)
+        what = Examination(
+            corpus.language,
+            split=corpus.format != "sentences",
+            judged_share=sample_share(sources, JUDGED_BYTES),
+            tokenised_share=1.0 if tokenise_all or is_small else sample_share(sources, TOKENISED_BYTES),
+            tokenizer=None if tokenizer is None else str(scratch),
+        )
+        counts = count_corpus(
+            sources, corpus, what, tokenizer.vocab_size if tokenizer else 0, processes, report
+        )
+    if manifest is not None:
+        tokens = _stored_tokens(manifest)
+    else:
+        tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenised_share)
+    if failure is not None and not counts.findings:  # else it failed on what the check has found, too
+        findings.append(Finding(True, failure, share=1.0))
+    figures = _figures(config, sources, counts, tokens)
+    return CorpusReport(figures, [*findings, *corpus_findings(config, sources, counts, figures)])
+
+
+def _cores_to_share() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0 if cores == 1 else cores
+
+
+def _check_store(config: PretrainConfig, findings: list[Finding]) -> Manifest | None:
+    """The manifest of the store that a run would open; None: it would build one, or stop at what is there."""
+    folder = store_folder(config)
+    if not (folder / MANIFEST).is_file():
+        return None
+    try:
+        store = open_store(folder)
+        check_matches(folder, store.manifest, config)
+    except UserError as error:
+        findings.append(Finding(True, str(error), share=1.0))
+        return None
+    return store.manifest
+
+
+def _check_length(config: PretrainConfig, findings: list[Finding]) -> None:
+    if config.model.init_from is not None:
+        try:
+            check_length(Path(config.model.init_from), config.data.max_length, "data.max_length")
+        except UserError as error:
+            findings.append(Finding(True, str(error), share=1.0))
+
+
+def _find_tokenizer(
+    config: PretrainConfig, sources: Sequence[Source], scratch: Path, trains: bool, report: Report
+) -> tuple[Tokenizer | None, str | None]:
+    """The tokenizer that a run would use, saved in `scratch` for the workers; and why there can be none."""
+    options = config.tokenizer
+    tokenizer = load_given_tokenizer(config)
+    try:
+        if tokenizer is None and trains:
+            tokenizer = train_on_corpus(
+                sources,
+                config.corpus,
+                options.vocab_size,
+                options.lowercase,
+                options.strip_accents,
+                report,
+                scratch,
+            )
+    except UserError as error:
+        return None, str(error)
+    if tokenizer is not None:
+        tokenizer.save(scratch)
+    return tokenizer, None
+
+
+def _stored_tokens(manifest: Manifest) -> TokenFigures:
+    return TokenFigures(
+        "store",
+        0.0,
+        manifest.vocab_size,
+        manifest.train.tokens,
+        manifest.heldout.tokens,
+        manifest.tokens_per_word,
+        manifest.unk_rate,
+        manifest.unigram_entropy,
+    )
+
+
+def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> TokenFigures:
+    """From the tokens of a share of the lines; exact where it is 1."""
+    t, w, tt, tw, ww = counts.moments.tolist()
+    ratio = t / max(1.0, w)
+    sides = counts.progress.sides
+    if share >= 1.0:
+        tokens, error = [sides[side].tokens for side in SIDES], 0.0
+    else:
+        tokens = [round(ratio * sides[side].words) for side in SIDES]
+        error = math.sqrt(max(0.0, (1 - share) * (tt - 2 * ratio * tw + ratio * ratio * ww))) / max(1.0, t)
+    uses = counts.uses[: len(SIDES)]
+    return TokenFigures(
+        "all" if share >= 1.0 else "sample",
+        error,
+        tokenizer.vocab_size,
+        tokens[0],
+        tokens[1],
+        ratio,
+        float(uses[:, tokenizer.unk_id].sum() / max(1, uses.sum())),
+        unigram_entropy(uses[0]),
+    )
+
+
+def _figures(
+    config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, tokens: TokenFigures | None
+) -> dict[str, Any]:
+    train, heldout = (counts.progress.sides[side] for side in SIDES)
+    repeated, repeated_lines = counts.documents.times(), counts.repeated_lines.times()
+    text_bytes = train.bytes + heldout.bytes
+    figures: dict[str, Any] = {
+        "files": len(sources),
+        "bytes": text_bytes,
+        "words": train.words + heldout.words,
+        "lines": counts.lines,
+        "documents": train.documents,
+        "one_sentence_documents": train.one_sentence_documents,
+        "sentences": train.sentences,
+        "heldout_documents": heldout.documents,
+        "heldout_sentences": heldout.sentences,
+        "dropped_documents": counts.progress.dropped_documents,
+        "dropped_sentences": counts.progress.dropped_sentences,
+        "pairs": train.sentences - train.documents,
+        "repeated_documents": repeated.value,
+        "repeated_documents_error": repeated.error,
+        "repeated_lines": repeated_lines.value,
+        "repeated_lines_error": repeated_lines.error,
+        "repeated_lines_share": counts.repeated_lines.num_bytes().value / max(1, text_bytes),
+        "long_lines": _count(counts.faults.get("long")),
+        "control_character_lines": _count(counts.faults.get("control")),
+        "mojibake_lines": _count(counts.faults.get("mojibake")),
+        "judged_lines": counts.judged,
+        "other_language_lines": {name: places.count for name, places in counts.others.items()},
+        "tokens_from": None,
+    }
+    if tokens is None:
+        return figures
+    frame = 3 if config.data.objective == "mlm+nsp" else 2
+    steps_per_epoch = math.ceil(
+        tokens.tokens / (config.training.batch_size * (config.data.max_length - frame))
+    )
+    return figures | {
+        "tokens_from": tokens.source,
+        "tokens_error": tokens.error,
+        "tokens": tokens.tokens,
+        "heldout_tokens": tokens.heldout_tokens,
+        "vocab_size": tokens.vocab_size,
+        "tokens_per_word": tokens.tokens_per_word,
+        "unk_rate": tokens.unk_rate,
+        "unigram_entropy": tokens.unigram_entropy,
+        "steps_per_epoch": steps_per_epoch,
+        "pairs_per_epoch": steps_per_epoch * config.training.batch_size,
+        "epochs": _tokens_read(config, frame) / max(1, tokens.tokens)
+        if config.training.epochs is None
+        else config.training.epochs,
+    }
+
+
+def _tokens_read(config: PretrainConfig, frame: int) -> int:
+    """Most tokens of text in all rows of a run of so many steps, as `BatchStream.tokens_until`."""
+    data, steps = config.data, config.training.steps or DEFAULT_STEPS
+    short = min(steps, data.short_steps)
+    length = short * (data.short_length - frame) + (steps - short) * (data.max_length - frame)
+    return length * config.training.batch_size
+
+
+def _count(places: Places | None) -> int:
+    return places.count if places else 0

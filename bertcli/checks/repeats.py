@@ -1,0 +1,92 @@
+"""Hashes in a row -> how many stood there before, in bounded memory.
+
+Up to `BOUND` different hashes all are remembered, and the count is exact. Beyond, those whose low bits are
+zero are kept, one bit more each time the bound is reached: an even sample of what is different, in which
+every occurrence was counted from the start. Scaled up it is an unbiased estimate, whose standard error
+follows from the sample (Horvitz and Thompson 1952).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bertcli.checks.findings import excerpt
+
+BOUND = 1_000_000
+"""Different hashes remembered: about 100 bytes each, and as much again where they repeat."""
+_SHOWN = 1_000
+"""So many that repeat keep what is shown of them."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and its standard error: 0 where it is exact."""
+
+    value: int
+    error: float
+
+    @property
+    def is_exact(self) -> bool:
+        return self.error == 0
+
+
+@dataclass(slots=True)
+class Repeated:
+    """What stood there before: where first, as what it is shown, how often again, and how much that is."""
+
+    first: int
+    shown: str
+    times: int = 0
+    num_bytes: int = 0
+
+
+class RepeatCounter:
+    """Counts what repeats something before it."""
+
+    def __init__(self, bound: int = BOUND):
+        self._bound, self._mask = bound, 0
+        self._first: dict[int, int] = {}
+        self._repeated: dict[int, Repeated] = {}
+
+    def add(self, content_hash: int, num_bytes: int, place: int, text: str) -> None:
+        """`content_hash` has 64 bits, spread evenly; `place` and `text` are for showing it."""
+        if content_hash & self._mask:
+            return
+        if content_hash not in self._first:
+            self._first[content_hash] = place
+            if len(self._first) > self._bound:
+                self._thin_out()
+            return
+        repeated = self._repeated.get(content_hash)
+        if repeated is None:
+            shown = excerpt(text) if len(self._repeated) < _SHOWN else ""
+            repeated = self._repeated[content_hash] = Repeated(self._first[content_hash], shown)
+        repeated.times += 1
+        repeated.num_bytes += num_bytes
+
+    def _thin_out(self) -> None:
+        self._mask = self._mask * 2 + 1
+        self._first = {h: place for h, place in self._first.items() if not h & self._mask}
+        self._repeated = {h: each for h, each in self._repeated.items() if not h & self._mask}
+
+    def times(self) -> Estimate:
+        """How many repeat one before them."""
+        return self._scale(each.times for each in self._repeated.values())
+
+    def num_bytes(self) -> Estimate:
+        """The bytes of those that do."""
+        return self._scale(each.num_bytes for each in self._repeated.values())
+
+    def heaviest(self, number: int) -> list[Repeated]:
+        """Those that make up most bytes, among the first thousand that repeated."""
+        shown = [each for each in self._repeated.values() if each.shown]
+        return sorted(shown, key=lambda each: -each.num_bytes)[:number]
+
+    def _scale(self, values: Iterable[int]) -> Estimate:
+        scale, total, squares = self._mask + 1, 0, 0
+        for value in values:
+            total += value
+            squares += value * value
+        return Estimate(scale * total, math.sqrt(scale * (scale - 1) * squares))

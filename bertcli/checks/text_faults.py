@@ -1,0 +1,67 @@
+"""A line of text -> what is wrong with its characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+Fault = Literal["mojibake", "control", "long"]
+
+LONG_LINE = 20_000
+"""Characters. Prose has no such paragraphs: the longest of eight classics has 14,068, of 99 novels 9,940."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All but the tab; the reader took the newlines."""
+
+# The bytes 0x80 to 0xBF, as cp1252 shows them, and as Latin-1 does.
+_AFTER = "€‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ\x80-\xbf"
+_BUT_QUOTES = "".join(c for c in _AFTER[:-3] if c not in "‘’“”–—…") + "\x80-\xbf"
+_MOJIBAKE = re.compile(
+    "\ufffd"
+    f"|[ÂÃ][{_AFTER}]"  # Latin-1's own letters and marks: Ã© was é
+    f"|[ÄÅ][{_BUT_QUOTES}]"  # those of Polish, Czech, Turkish; in Swedish a quote may well follow
+    f"|(?:[ÎÏÐÑØÙ×][{_AFTER}]){{2}}"  # Greek, Cyrillic, Arabic, Hebrew: never a letter alone
+    f"|â[{_AFTER}]{{2}}"  # punctuation: â€™ was ’
+    f"|(?:[ã-é][{_AFTER}]{{2}}){{2}}"  # Chinese, Japanese, Korean, Thai, the scripts of India
+    "|ï»¿"
+)
+_SUSPECT = re.compile("[ÂÃÄÅÎÏÐÑØÙ×â-éï\ufffd](?:(?<=\ufffd)|[^\x00-\x7f])")
+"""Where the above may begin: searched for first, since one class of characters is found many times faster."""
+
+FAULT_TEXTS: dict[Fault, tuple[str, str]] = {
+    "mojibake": (
+        "hold mojibake: text decoded by the wrong encoding (Ã© for é), or U+FFFD where a byte was lost",
+        "mend the text (the package ftfy repairs most of it), or name the encoding of its original",
+    ),
+    "control": (
+        "hold control characters: old Mac line ends (\\r), page breaks (\\x0c), the rest of a binary file",
+        "make newlines of line ends and page breaks (tr '\\r\\f' '\\n'), and delete the others",
+    ),
+    "long": (
+        f"are longer than {LONG_LINE:,} characters: tables, data, or text without line ends",
+        "leave them out, or break them into paragraphs",
+    ),
+}
+"""Fault -> what it is, as said of some lines, and what to do."""
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text, of any length, surely holds neither mojibake nor control characters."""
+    return text.isprintable() and (text.isascii() or not _SUSPECT.search(text))
+
+
+def find_faults(line: str) -> Iterator[tuple[Fault, int]]:
+    """Each kind of fault that the line has, and the character where the first of it stands.
+
+    mojibake: U+FFFD, which stands for a byte that was lost, and the patterns that UTF-8 read as cp1252 or
+    Latin-1 leaves. They are rare in right text, but not impossible.
+    """
+    if len(line) > LONG_LINE:
+        yield "long", 0
+    if is_plain(line):
+        return
+    if found := _MOJIBAKE.search(line):
+        yield "mojibake", found.start()
+    if found := _CONTROL.search(line):
+        yield "control", found.start()

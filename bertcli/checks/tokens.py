@@ -1,0 +1,59 @@
+"""Sampled lines of a batch -> their token ids; imported only where a tokenizer is at hand."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.word_cache import WordCache
+
+
+@dataclass(frozen=True)
+class TokenisedLines:
+    """The tokens of the sampled lines of a batch.
+
+    Attributes:
+        ids: uint32 [tokens].
+        tokens, sentences, dropped: int64 [P]; of each piece, tokens, sentences that gave some, and sentences
+            that gave none.
+        moments: of the sampled lines the sums of t, w, t^2, tw, w^2, where t is a line's tokens and w its
+            words: what the error of their ratio follows from.
+    """
+
+    ids: NDArray[np.uint32]
+    tokens: NDArray[np.int64]
+    sentences: NDArray[np.int64]
+    dropped: NDArray[np.int64]
+    moments: NDArray[np.float64]
+
+
+class LineTokeniser:
+    """Tokenises the sentences of lines, as the store is made."""
+
+    def __init__(self, tokenizer: Tokenizer):
+        self._cache = WordCache(tokenizer)
+
+    def __call__(self, lines: Sequence[list[str]], pieces: array[int], num_pieces: int) -> TokenisedLines:
+        """`lines`: the sentences of each sampled line; `pieces`: the piece that each line belongs to."""
+        encoded = self._cache.encode([sentence for line in lines for sentence in line])
+        line_of = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
+        piece_of = np.array(pieces, np.int64)[line_of] if len(lines) else np.zeros(0, np.int64)
+        lengths = encoded.lengths.astype(np.int64)
+
+        def by_piece(values: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.bincount(piece_of, values, minlength=num_pieces).astype(np.int64)
+
+        t = np.bincount(line_of, lengths, minlength=len(lines))
+        w = np.bincount(line_of, encoded.words, minlength=len(lines))
+        return TokenisedLines(
+            ids=encoded.ids,
+            tokens=by_piece(lengths),
+            sentences=by_piece((lengths > 0).astype(np.int64)),
+            dropped=by_piece((lengths == 0).astype(np.int64)),
+            moments=np.array([t.sum(), w.sum(), (t * t).sum(), (t * w).sum(), (w * w).sum()]),
+        )

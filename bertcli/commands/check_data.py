@@ -1,0 +1,152 @@
+"""`bertcli check-data CONFIG`: a config's corpus or labelled files -> what to mend before the run."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bertcli.checks.findings import Finding
+
+
+def check_data(
+    config: Annotated[Path, typer.Argument(help="A pretraining or a fine-tuning config (YAML).")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: corpus.encoding=cp1252."),
+    ] = None,
+    tokens: Annotated[
+        bool,
+        typer.Option(
+            "--tokens",
+            help="Tokenise all of a corpus, not a sample; trains the vocabulary where the config has none.",
+        ),
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Read the data of a config once and say what to mend before the run, worst first.
+
+    A corpus: documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and lines,
+    damaged characters, lines in other languages. Labelled files: rows, labels, lengths, duplicates. Writes
+    nothing. Exit code 1: the run would fail on this data.
+
+    Example: bertcli check-data configs/quickstart.yaml
+    """
+    from bertcli.checks.findings import findings_json, findings_text
+
+    start = time.monotonic()
+    is_corpus = _is_pretraining(config, set_)
+    figures, findings = (_check_corpus if is_corpus else _check_labelled)(config, set_, tokens)
+    figures["seconds"] = time.monotonic() - start
+    if json_:
+        kind = "pretraining" if is_corpus else "fine-tuning"
+        values = {"config": str(config), "kind": kind, **figures, **findings_json(findings)}
+        print(json.dumps(values, ensure_ascii=False))
+    else:
+        rows = _corpus_rows(figures) if is_corpus else _labelled_rows(figures)
+        print("\n".join([*rows, "", findings_text(findings)]))
+    if any(finding.fails for finding in findings):
+        raise typer.Exit(1)
+
+
+def _is_pretraining(config: Path, overrides: list[str] | None) -> bool:
+    from pydantic import BaseModel, ConfigDict
+
+    from bertcli.config.load import load_config
+    from bertcli.errors import UserError
+
+    class Sections(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        corpus: Any = None
+        task: Any = None
+
+    sections = load_config(Sections, config, overrides)
+    if (sections.corpus is None) == (sections.task is None):
+        raise UserError(
+            f"{config}: a pretraining config has a section corpus, a fine-tuning config a section task; this "
+            f"one has {'neither' if sections.corpus is None else 'both'}"
+        )
+    return sections.corpus is not None
+
+
+def _check_corpus(
+    config: Path, overrides: list[str] | None, tokens: bool
+) -> tuple[dict[str, Any], list[Finding]]:
+    from bertcli.checks.pretraining import check_pretraining
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.hf.locate import locate_init_from
+
+    checked = locate_init_from(load_config(PretrainConfig, config, overrides))
+    return check_pretraining(checked, tokens, lambda line: print(line, file=sys.stderr))
+
+
+def _check_labelled(
+    config: Path, overrides: list[str] | None, tokens: bool
+) -> tuple[dict[str, Any], list[Finding]]:
+    from bertcli.checks.labelled import LabelledCheck
+    from bertcli.config.finetune import FinetuneConfig
+    from bertcli.config.load import load_config
+    from bertcli.errors import UserError
+
+    if tokens:
+        raise UserError("--tokens: only for a corpus; the rows of labelled files are all tokenised anyway")
+    check = LabelledCheck(load_config(FinetuneConfig, config, overrides))
+    return check.figures, check.findings
+
+
+def _labelled_rows(figures: dict[str, Any]) -> list[str]:
+    from bertcli.labelled.report import overview
+
+    if "rows" not in figures:
+        return ["the rows could not be counted"]
+    return [*overview(figures), f"epoch: {figures['steps_per_epoch']:,} steps"]
+
+
+def _corpus_rows(f: dict[str, Any]) -> list[str]:
+    def sized(documents: int, sentences: int, tokens: int | None) -> str:
+        about = "about " if f["tokens_from"] == "sample" else ""
+        counted = "" if tokens is None else f", {about}{tokens:,} tokens"
+        return f"{documents:,} documents, {sentences:,} sentences{counted}"
+
+    def estimated(name: str) -> str:
+        error = f[f"{name}_error"]
+        return f"about {f[name]:,} (± {2 * error:,.0f})" if error else f"{f[name]:,}"
+
+    words, others = f"{f['words']:,}", sum(f["other_language_lines"].values())
+    rows = {
+        "text": f"{f['files']:,} files, {f['bytes'] / 1e6:,.1f} MB, {f['lines']:,} lines, {words} words",
+        "to train on": sized(f["documents"], f["sentences"], f.get("tokens")),
+        "held out": sized(f["heldout_documents"], f["heldout_sentences"], f.get("heldout_tokens")),
+        "one sentence": f"{f['one_sentence_documents']:,} documents: they give no true pair",
+        "pairs": f"{f['pairs']:,} places give a true pair",
+        **_token_rows(f),
+        "repeated": f"{estimated('repeated_documents')} documents, {estimated('repeated_lines')} lines "
+        f"({f['repeated_lines_share']:.1%} of the text)",
+        "damaged": f"{f['mojibake_lines']:,} lines with mojibake, {f['control_character_lines']:,} with "
+        f"control characters, {f['long_lines']:,} over-long",
+        "language": f"{others / max(1, f['judged_lines']):.1%} of {f['judged_lines']:,} sampled lines are "
+        "likely in another",
+        "time": f"{f['seconds']:.1f} s, {f['bytes'] / 1e6 / f['seconds']:.1f} MB/s",
+    }
+    return [f"{name:<13}{value}" for name, value in rows.items()]
+
+
+def _token_rows(f: dict[str, Any]) -> dict[str, str]:
+    if f["tokens_from"] is None:
+        return {
+            "tokens": "not counted: there is no vocabulary yet; --tokens trains it first, as prepare does"
+        }
+    source = {"all": "", "store": ", from the store", "sample": f", a sample: ± {2 * f['tokens_error']:.2%}"}
+    return {
+        "epoch": f"{f['steps_per_epoch']:,} steps, {f['pairs_per_epoch']:,} pairs; the run reads the text "
+        f"{f['epochs']:.1f} times",
+        "vocabulary": f"{f['vocab_size']:,} entries, {f['tokens_per_word']:.3f} tokens a word, "
+        f"{f['unk_rate']:.4%} [UNK]{source[f['tokens_from']]}",
+        "entropy": f"{f['unigram_entropy']:.3f} nats a token, by frequency alone",
+    }
