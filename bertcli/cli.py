@@ -23,6 +23,7 @@ COMMANDS = (
     "convert",
     "prepare",
     "check-data",
+    "verify-resume",
     "show-batch",
     "tokenizer",
 )

@@ -1,0 +1,33 @@
+"""A config file of either kind -> a checked pretraining or fine-tuning config, by the sections it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import load_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
+
+
+class _Sections(BaseModel):
+    corpus: Any = None
+    task: Any = None
+
+
+def load_either_config(path: Path, overrides: list[str] | None = None) -> PretrainConfig | FinetuneConfig:
+    """The config of a pretraining or of a fine-tuning run.
+
+    Raises:
+        UserError: as `load_config`; the file has a section of neither kind, or of both.
+    """
+    sections = load_config(_Sections, path, overrides)
+    if (sections.corpus is None) == (sections.task is None):
+        raise UserError(
+            f"{path}: a pretraining config has a section corpus, a fine-tuning config a section task; this "
+            f"one has {'neither' if sections.corpus is None else 'both'}"
+        )
+    return load_config(FinetuneConfig if sections.corpus is None else PretrainConfig, path, overrides)
