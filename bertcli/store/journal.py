@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -32,12 +33,15 @@ class Journal:
 
 
 def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
-    """How far the build of `key` came in `folder`; None where there is none, or another's."""
+    """How far the build of `key` came in `folder`; None where there is none, another's, or a damaged one."""
     path = folder / JOURNAL
     if not path.is_file():
         return None
-    value = json.loads(path.read_text(encoding="utf-8"))
-    if value["key"] != key:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if value.pop("sha256") != _hash(value) or value["key"] != key:
+            return None
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
     progress = value["progress"]
     progress["sides"] = {name: SideProgress(**side) for name, side in progress["sides"].items()}
@@ -48,10 +52,16 @@ def write_journal(folder: Path, journal: Journal) -> None:
     """Replace `building.json` atomically; on the disk when this returns."""
     new = folder / f"{JOURNAL}.new"
     with open(new, "w", encoding="utf-8") as file:
-        json.dump(asdict(journal), file)
+        value = asdict(journal)
+        json.dump(value | {"sha256": _hash(value)}, file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, folder / JOURNAL)
+
+
+def _hash(journal: dict[str, Any]) -> str:
+    """A wrong number would leave documents out unseen."""
+    return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

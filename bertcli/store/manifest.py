@@ -5,58 +5,67 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from bertcli.errors import UserError
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+REBUILD = "Build the store anew: bertcli prepare CONFIG --overwrite"
+
+Natural = Annotated[int, Field(ge=0)]
+_checked = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 
 
+@_checked
 @dataclass(frozen=True)
 class SourceRecord:
     """A corpus file as it was when it was read."""
 
     name: str
-    size: int
+    size: Natural
     """Bytes on disk."""
     mtime_ns: int
     sha256: str
 
 
+@_checked
 @dataclass(frozen=True)
 class SideCounts:
     """What one side of a store, `train` or `heldout`, holds."""
 
-    documents: int = 0
-    one_sentence_documents: int = 0
+    documents: Natural = 0
+    one_sentence_documents: Natural = 0
     """They give no true sentence pair."""
-    sentences: int = 0
-    tokens: int = 0
+    sentences: Natural = 0
+    tokens: Natural = 0
     """Special tokens are not stored, and not counted."""
-    unk_tokens: int = 0
-    words: int = 0
+    unk_tokens: Natural = 0
+    words: Natural = 0
     """Separated by white space."""
-    bytes: int = 0
+    bytes: Natural = 0
     """Of the text, in UTF-8."""
 
 
+@_checked
 @dataclass(frozen=True)
 class Manifest:
     """`manifest.json`, written last: a folder without it is no store."""
 
-    vocab_size: int
+    vocab_size: Natural
     tokenizer_hash: str
     options: dict[str, Any]
     """What shapes the store: the `corpus` section less `store`, and the tokenizer's choice."""
     sources: tuple[SourceRecord, ...]
-    arrays: dict[str, int]
+    arrays: dict[str, Natural]
     """File under the store's folder -> its size in bytes."""
     train: SideCounts
     heldout: SideCounts
-    dropped_documents: int
+    dropped_documents: Natural
     """No sentence of theirs gave a token."""
-    dropped_sentences: int
+    dropped_sentences: Natural
     unigram_entropy: float
     """Of the training tokens, in nats a token: the loss of a model that knows their frequencies alone."""
     version: int = FORMAT_VERSION
@@ -91,16 +100,16 @@ def read_manifest(folder: Path) -> Manifest:
         if version != FORMAT_VERSION:
             raise UserError(
                 f"{folder}: a token store of format {version}; this program reads format {FORMAT_VERSION}. "
-                "Build it anew: bertcli prepare CONFIG --overwrite"
+                f"{REBUILD}"
             )
-        sources = tuple(SourceRecord(**source) for source in value.pop("sources"))
-        sides = {side: SideCounts(**value.pop(side)) for side in ("train", "heldout")}
-        return Manifest(sources=sources, **sides, **value)
+        return TypeAdapter(Manifest).validate_python(value)
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(
             f"{folder}: no token store: it has no {MANIFEST}. Build one: bertcli prepare CONFIG"
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path}: damaged: {error!r}. Build the store anew: bertcli prepare CONFIG --overwrite"
-        ) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        reason = repr(error)
+    raise UserError(f"{path}: damaged: {reason}. {REBUILD}")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import UserError
-from bertcli.store.manifest import Manifest, read_manifest
+from bertcli.store.manifest import MANIFEST, REBUILD, Manifest, SideCounts, read_manifest
 from bertcli.text.tokenizer import Tokenizer
 
 SIDES = ("train", "heldout")
@@ -76,26 +76,45 @@ class OpenStore:
 
 
 def open_store(folder: Path) -> OpenStore:
-    """Open a complete store.
+    """Open a complete store; of the arrays only the sizes and the last offsets are read.
 
-    Raises `UserError` where there is none, or where an array's size or the tokenizer is not what the
-    manifest says.
+    Raises `UserError` where there is none, or where an array or the tokenizer is not what the manifest says.
     """
     manifest = read_manifest(folder)
     tokenizer = Tokenizer.load(folder / "tokenizer")
-    if tokenizer.hash != manifest.tokenizer_hash:
-        raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store; {_REBUILD}")
-    for name, size in manifest.arrays.items():
+    if tokenizer.hash != manifest.tokenizer_hash or tokenizer.vocab_size != manifest.vocab_size:
+        raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store. {REBUILD}")
+    sides = {"train": manifest.train, "heldout": manifest.heldout}
+    sizes = {
+        f"{side}/{name}.bin": size
+        for side, counts in sides.items()
+        for name, size in array_sizes(counts, manifest.vocab_size).items()
+    }
+    if sizes != manifest.arrays:
+        raise UserError(
+            f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {REBUILD}"
+        )
+    for name, size in sizes.items():
         path = folder / name
         found = path.stat().st_size if path.is_file() else None
         if found != size:
             got = "it is missing" if found is None else f"it has {found:,} bytes"
-            raise UserError(f"{path}: damaged: {got}, {size:,} were written; {_REBUILD}")
-    train, heldout = (_open_side(folder / side, ids_dtype(manifest.vocab_size)) for side in SIDES)
+            raise UserError(f"{path}: damaged: {got}, {size:,} were written. {REBUILD}")
+    train, heldout = (
+        _open_side(folder / side, counts, ids_dtype(manifest.vocab_size)) for side, counts in sides.items()
+    )
     return OpenStore(folder, train, heldout, tokenizer, manifest)
 
 
-_REBUILD = "build the store anew: bertcli prepare CONFIG --overwrite"
+def array_sizes(counts: SideCounts, vocab_size: int) -> dict[str, int]:
+    """Array of a side -> its bytes."""
+    documents = (counts.documents + 1) * OFFSET_DTYPE.itemsize
+    return {
+        "ids": counts.tokens * ids_dtype(vocab_size).itemsize,
+        "sentences": (counts.sentences + 1) * OFFSET_DTYPE.itemsize,
+        "documents": documents,
+        "pairs": documents,
+    }
 
 
 def ids_dtype(vocab_size: int) -> np.dtype[Any]:
@@ -103,9 +122,18 @@ def ids_dtype(vocab_size: int) -> np.dtype[Any]:
     return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
-def _open_side(folder: Path, ids: np.dtype[Any]) -> TokenStore:
+def _open_side(folder: Path, counts: SideCounts, ids: np.dtype[Any]) -> TokenStore:
     offsets = (_map(folder / f"{name}.bin", OFFSET_DTYPE) for name in ("sentences", "documents", "pairs"))
-    return TokenStore(_map(folder / "ids.bin", ids), *offsets)
+    side = TokenStore(_map(folder / "ids.bin", ids), *offsets)
+    last = {
+        "sentences": (side.sentences, counts.tokens),
+        "documents": (side.documents, counts.sentences),
+        "pairs": (side.pairs, counts.sentences - counts.documents),
+    }
+    for name, (array, end) in last.items():
+        if array[0] != 0 or array[-1] != end:
+            raise UserError(f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. {REBUILD}")
+    return side
 
 
 def _describe(array: NDArray[Any]) -> tuple[str, str] | NDArray[Any]:
