@@ -27,6 +27,9 @@ _RATES = {
 }
 """Our name -> theirs."""
 
+_MOST_LAYERS, _LARGEST = 1000, 1 << 24
+"""Of layers, and of every other size: beyond, not even an outline of the model could be made."""
+
 _DEFAULTS: dict[str, int | float] = {
     "type_vocab_size": 2,
     "hidden_dropout_prob": 0.1,
@@ -108,7 +111,7 @@ def read_json_value(path: Path) -> Any:
     """What a JSON file holds. Raises `UserError` where it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise UserError(f"{path}: cannot be read as JSON: {error}. Copy or download it again.") from None
 
 
@@ -118,6 +121,8 @@ def _positive_int(config: dict[str, Any], key: str, problems: list[str]) -> int:
         problems.append(f"{key}: missing")
     elif type(value) is not int or value < 1:
         problems.append(f"{key}: {value!r} is not a whole number above 0")
+    elif value > (largest := _MOST_LAYERS if key == _SIZES["layers"] else _LARGEST):
+        problems.append(f"{key}: {value} is more than any BERT has; at most {largest:,} are read")
     else:
         return value
     return 1

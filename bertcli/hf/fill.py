@@ -71,10 +71,13 @@ def build_from(
     """
     with torch.device("meta"):
         model = build()
-    new = _initialise_parts(model, files, may_be_new, fresh)
+    new_parts = _find_new_parts(model, files, may_be_new, fresh)
+    new = [theirs for part in new_parts.values() for theirs in part]
     names = {name: hf_name(name) for name in model.state_dict()}
     names = {ours: theirs for ours, theirs in names.items() if theirs not in new}
-    left_aside = _check(model, files, names)
+    left_aside = _check(model, files, names)  # before anything of the sizes in config.json is made real
+    for part in new_parts:
+        initialise(getattr(model, part).to_empty(device="cpu"), files.architecture.init_std)
     taken = {
         # A copy: what safetensors returns is the file itself, mapped, which may be overwritten later.
         ours: files.weights[theirs].to(torch.float32, copy=True)
@@ -84,11 +87,11 @@ def build_from(
     return model, LoadReport(tuple(names.values()), tuple(sorted(new)), tuple(sorted(left_aside)))
 
 
-def _initialise_parts(
+def _find_new_parts(
     model: nn.Module, files: ModelFiles, may_be_new: Collection[str], fresh: Collection[str]
-) -> list[str]:
-    """Make real, with fresh values, each part that is new; returns the Hugging Face names in it."""
-    new: list[str] = []
+) -> dict[str, list[str]]:
+    """The parts that the folder does not give -> the Hugging Face names in each."""
+    new: dict[str, list[str]] = {}
     for part in PARTS:
         module = getattr(model, part, None)
         if module is None:
@@ -96,8 +99,7 @@ def _initialise_parts(
         theirs = [hf_name(f"{part}.{name}") for name in module.state_dict()]
         absent = not any(name in files.weights for name in theirs)
         if part in fresh or (part in may_be_new and absent):
-            initialise(module.to_empty(device="cpu"), files.architecture.init_std)
-            new.extend(theirs)
+            new[part] = theirs
     return new
 
 

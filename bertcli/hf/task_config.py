@@ -21,6 +21,8 @@ _CLASSES: dict[TaskType, str] = {
 }
 _PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 _LONGEST = 512
+_MOST_LABELS = 1 << 20
+"""A number of outputs that no head has."""
 
 
 def model_class(task: TaskType) -> str:
@@ -117,4 +119,4 @@ def _names_of_outputs(config: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(id2label, Mapping):
         return tuple(str(id2label[i]) for i in sorted(id2label, key=lambda i: (len(i), i)))
     number = config.get("num_labels")
-    return tuple(f"LABEL_{i}" for i in range(number if isinstance(number, int) else 2))
+    return tuple(f"LABEL_{i}" for i in range(min(number, _MOST_LABELS) if isinstance(number, int) else 2))

@@ -75,11 +75,11 @@ class TfCheckpoint:
             raise UserError(f"{self.index}: {name} of shape {entry.shape} cannot have {entry.size} bytes")
         path = self._data_file(entry.shard)
         try:
+            if path.stat().st_size < entry.offset + entry.size:
+                raise UserError(f"{path}: ends before {name} does. Copy or download it again.")
             values = np.fromfile(path, dtype="<f4", count=entry.size // 4, offset=entry.offset)
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror}. Copy it beside the index.") from None
-        if values.nbytes != entry.size:
-            raise UserError(f"{path}: ends before {name} does. Copy or download it again.")
         if crc32c(values) != unmask(entry.masked_crc):
             raise UserError(f"{path}: the checksum of {name} is wrong. Copy or download it again.")
         return values.reshape(entry.shape)

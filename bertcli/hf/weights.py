@@ -14,6 +14,18 @@ from torch import Tensor
 from bertcli.errors import UserError
 from bertcli.hf.config_file import read_json
 
+_DTYPES = (
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+)
+"""Of weights, and of the buffers that stand beside them in old folders."""
+
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Every tensor of the file, or of the files that an index names, under the names that stand there.
@@ -62,9 +74,21 @@ def _read_file(path: Path) -> dict[str, Tensor]:
         raise UserError(
             f"{path}: cannot be read as weights: it is no file of torch.save. Copy or download it again."
         ) from None
-    except (SafetensorError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except Exception as error:  # damaged bytes make an unpickler fail in any way there is
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise UserError(f"{path}: cannot be read as weights: {reason}. Copy or download it again.") from None
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise UserError(f"{path}: expected names and tensors, found {type(weights).__name__}")
+    if strange := [str(name) for name, value in weights.items() if not _is_plain(name, value)]:
+        raise UserError(
+            f"{path}: holds what are no plain tensors of numbers (sparse, quantised, complex, or without "
+            f"values): {', '.join(strange[:5])}. Save the model in float32, and give that."
+        )
     return weights
+
+
+def _is_plain(name: object, value: Tensor) -> bool:
+    """Whether a tensor has a name, and its values stand in memory, each once."""
+    if not isinstance(name, str) or value.layout != torch.strided or value.is_meta or value.is_quantized:
+        return False
+    return value.dtype in _DTYPES and value.untyped_storage().nbytes() >= value.nbytes

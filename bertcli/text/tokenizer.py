@@ -20,6 +20,9 @@ from bertcli.text.tokenizer_files import Normalization, find_tokenizer_file, rea
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """In the order of the ids of a vocabulary trained here: 0 to 4."""
 
+_LARGEST = 1 << 24
+"""Entries of a vocabulary; each id has a place in memory, whether there is a piece for it or not."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedPieces:
@@ -64,12 +67,21 @@ class Tokenizer:
                 f"{' '.join(SPECIAL_TOKENS)}, each on a line of its own. Add what is missing, or leave "
                 "tokenizer.path out to train a vocabulary"
             )
+        if backend.token_to_id(backend.model.unk_token) is None:
+            raise UserError(
+                f"{where}: what is not in the vocabulary is to be {backend.model.unk_token!r}, which the "
+                "vocabulary lacks; BERT has [UNK] there"
+            )
         backend.no_truncation()
         backend.no_padding()
         backend.encode_special_tokens = True  # "[MASK]" in a text is three tokens of plain text
         self._backend = backend
         vocabulary = backend.get_vocab(with_added_tokens=True)
         self.vocab_size = max(vocabulary.values()) + 1
+        if self.vocab_size > _LARGEST:
+            raise UserError(
+                f"{where}: has the id {self.vocab_size - 1:,}; ids up to {_LARGEST - 1:,} are read"
+            )
         ids = [vocabulary[token] for token in SPECIAL_TOKENS]
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
         self.special_ids = tuple(ids)

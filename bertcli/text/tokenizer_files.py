@@ -83,7 +83,7 @@ def _folder_normalization(folder: Path, given: Normalization) -> Normalization:
         lowercase = config.get("do_lower_case", given.lowercase)
         strip_accents = config.get("strip_accents")
         return Normalization(lowercase, strip_accents, config.get("tokenize_chinese_chars", True))
-    except (ValueError, AttributeError) as error:
+    except (ValueError, RecursionError, AttributeError) as error:
         raise UserError(
             f"{path}: not a JSON object: {error}; expected transformers' tokenizer_config.json"
         ) from None
