@@ -23,7 +23,7 @@ from bertcli.config.load import differences, load_config, save_config
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, lock_file, remove_folder
 
-_MAY_CHANGE = ("logging.", "evaluation.", "checkpoint.", "data.workers")
+_MAY_CHANGE = ("logging.", "evaluation.", "checkpoint.", "data.workers", "training.parallel")
 """Keys that a resume may change: none of them touches the weights of a step."""
 _MAY_GROW = ("training.steps", "training.epochs")
 
@@ -114,7 +114,7 @@ def check_resumable(saved: BaseModel, wanted: BaseModel, report: Callable[[str],
                     "cannot resume: the config differs from the run's in what shapes its result:",
                     *refused,
                     "put these back, or start a new run in another output_dir (logging, evaluation, "
-                    "checkpoint and data.workers may change, training.steps and epochs may grow)",
+                    "checkpoint, data.workers and training.parallel may change, training.steps and epochs may grow)",
                 ]
             )
         )
