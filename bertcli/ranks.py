@@ -189,9 +189,7 @@ def spread(model: nn.Module, parallel: Parallel) -> nn.Module:
     if num_ranks() == 1:
         return model
     if parallel == "ddp":
-        return nn.parallel.DistributedDataParallel(
-            model, broadcast_buffers=False, gradient_as_bucket_view=True
-        )
+        return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 

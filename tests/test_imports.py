@@ -34,7 +34,6 @@ LAYERS: dict[str, set[str]] = {
         *("errors", "config", "text", "store", "labelled", "data", "model", "memory", "hardware"),
         *("tasks", "hf", "inference", "engine"),
     },
-    "checks": {"errors", "config", "text", "store", "labelled", "tasks", "hf"},
     "commands": {
         *("errors", "files", "config", "text", "store", "labelled", "metrics"),
         *("data", "model", "ranks", "hardware", "tasks", "hf", "inference", "engine", "checks"),

@@ -26,19 +26,22 @@ def finetune(
 
     Example: bertcli finetune configs/spam.yaml
     """
+    from bertcli import ranks
     from bertcli.config.finetune import FinetuneConfig
     from bertcli.config.load import load_config
     from bertcli.engine.finetuning import finetune as run
     from bertcli.engine.seeds import finetune_seeds
     from bertcli.engine.tables import scores_json, scores_table
 
-    checked = load_config(FinetuneConfig, config, set_)
-    done = (finetune_seeds if checked.seeds else run)(checked, resume, overwrite)
-    if done.scores is not None:
-        print(scores_table(done.scores), file=sys.stderr)
-    print(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT", file=sys.stderr)
-    print(
-        json.dumps({"model": str(done.model), **(scores_json(done.scores) if done.scores else {})})
-        if json_
-        else done.model
-    )
+    with ranks.joined():
+        checked = ranks.on_first(lambda: load_config(FinetuneConfig, config, set_))
+        start = finetune_seeds if checked.seeds else run
+        done = start(checked, *ranks.after_restart(resume, overwrite))
+        if done.scores is not None:
+            print(scores_table(done.scores), file=sys.stderr)
+        print(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT", file=sys.stderr)
+        print(
+            json.dumps({"model": str(done.model), **(scores_json(done.scores) if done.scores else {})})
+            if json_
+            else done.model
+        )

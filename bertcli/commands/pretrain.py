@@ -23,13 +23,19 @@ def pretrain(
     """Pretrain a BERT on raw text.
 
     Example: bertcli pretrain configs/quickstart.yaml --set training.steps=200
+
+    On several devices: torchrun --nproc-per-node 2 -m bertcli pretrain CONFIG
     """
+    from bertcli import ranks
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
     from bertcli.engine.pretraining import pretrain as run
 
-    model = run(load_config(PretrainConfig, config, set_), resume, overwrite)
-    print(
-        f'the model is in {model}; try: bertcli predict-mask {model} "The [MASK] was dark."', file=sys.stderr
-    )
-    print(model)
+    with ranks.joined():
+        checked = ranks.on_first(lambda: load_config(PretrainConfig, config, set_))
+        model = run(checked, *ranks.after_restart(resume, overwrite))
+        print(
+            f'the model is in {model}; try: bertcli predict-mask {model} "The [MASK] was dark."',
+            file=sys.stderr,
+        )
+        print(model)

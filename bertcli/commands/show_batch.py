@@ -29,6 +29,7 @@ def show_batch(
     """
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
+    from bertcli.data.share import Share
     from bertcli.data.stream import BatchStream
     from bertcli.data.stream_stats import measure_stream, show_pairs
     from bertcli.hf.locate import locate_init_from
@@ -42,9 +43,8 @@ def show_batch(
         workers = 0 if run.data.workers == "auto" else run.data.workers
         cut = run.training.micro_batch_size
         micro_batch_size = run.training.batch_size if cut == "auto" else cut
-        measured = measure_stream(
-            stream, stream.steps(0, batches, workers), store.tokenizer, micro_batch_size
-        )
+        steps = stream.steps(0, batches, Share(micro_batch_size), workers)
+        measured = measure_stream(stream, steps, store.tokenizer)
         measured["tokens_per_word"] = store.manifest.tokens_per_word
         print(json.dumps(measured) if json_ else _table(measured))
         return

@@ -142,6 +142,8 @@ class LoopConfig(Section):
     """auto, cpu, cuda, or cuda:N."""
     compile: bool | Auto = "auto"
     activation_checkpointing: bool = False
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+    """On several ranks: a copy of the model on each, or a part of it."""
 
 
 class TrainingConfig(LoopConfig):

@@ -1,4 +1,4 @@
-"""One step's rows as tensors, cut into micro-batches; the only file of `data/` that knows torch."""
+"""Rows that go through the model at once, as tensors."""
 
 from __future__ import annotations
 
@@ -66,27 +66,3 @@ class Batch:
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         tensors = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: function(t) for name, t in tensors.items() if t is not None})
-
-    def split(self, micro_batch_size: int) -> list[Batch]:
-        """Micro-batches of at most so many rows, rows of like length together, cut to the longest."""
-        if self.num_rows <= micro_batch_size:
-            return [self]
-        by_length = torch.argsort(self.lengths_B, descending=True, stable=True)
-        return [self._take(rows) for rows in by_length.split(micro_batch_size)]
-
-    def _take(self, rows: Tensor) -> Batch:
-        longest = int(self.lengths_B[rows].max())
-        place = torch.full((self.num_rows,), -1)
-        place[rows] = torch.arange(len(rows))
-        new_rows = place[self.rows_M]
-        kept = (new_rows >= 0).nonzero().squeeze(1)
-        kept = kept[torch.argsort(new_rows[kept], stable=True)]
-        return Batch(
-            ids_BT=self.ids_BT[rows, :longest],
-            segments_BT=self.segments_BT[rows, :longest],
-            lengths_B=self.lengths_B[rows],
-            rows_M=new_rows[kept],
-            columns_M=self.columns_M[kept],
-            targets_M=self.targets_M[kept],
-            labels_B=None if self.labels_B is None else self.labels_B[rows],
-        )

@@ -33,6 +33,14 @@ class Spans:
     b_start: I64
     b_end: I64
 
+    @property
+    def num_tokens(self) -> I64:
+        """int64 [B], tokens of A and B together."""
+        return self.a_end - self.a_start + self.b_end - self.b_start
+
+    def take(self, rows: I64) -> Spans:
+        return Spans(self.a_start[rows], self.a_end[rows], self.b_start[rows], self.b_end[rows])
+
 
 @dataclass(frozen=True)
 class _Room:

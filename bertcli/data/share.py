@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,8 +35,10 @@ class Share:
     rank: int = 0
     num_ranks: int = 1
 
-    def of(self, parts: Sequence[T]) -> list[tuple[int, T, bool]]:
-        """This rank's of all parts of a step: their number, the part, and whether it is a stand-in."""
+    def of(self, parts: Sequence[T], read: Callable[[T], Any]) -> list[MicroBatch]:
+        """This rank's micro-batches of a step that is cut into `parts`; `read` makes a batch of each."""
         turns = -(-len(parts) // self.num_ranks)
         numbers = [turn * self.num_ranks + self.rank for turn in range(turns)]
-        return [(number, parts[number % len(parts)], number >= len(parts)) for number in numbers]
+        return [
+            MicroBatch(number, read(parts[number % len(parts)]), number >= len(parts)) for number in numbers
+        ]

@@ -24,7 +24,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Slots:
-    """Part of one step's slots.
+    """Some of one step's slots.
 
     Attributes:
         numbers: int64 [B], their numbers in the endless stream.
@@ -36,11 +36,14 @@ class Slots:
     labels: I64
     turns: I64
 
+    def take(self, rows: I64) -> Slots:
+        return Slots(self.numbers[rows], self.labels[rows], self.turns[rows])
 
-def draw_slots(seed: int, step: int, batch_size: int, first: int, last: int) -> Slots:
-    """Slots [first, last) of a step of `batch_size`; any process computes its own, alone."""
+
+def draw_slots(seed: int, step: int, batch_size: int) -> Slots:
+    """All slots of a step."""
     key = draw_bits(make_key(seed, "labels"), np.array([step], dtype=np.uint64))
-    in_batch = np.arange(first, last, dtype=np.int64)
+    in_batch = np.arange(batch_size, dtype=np.int64)
     turn = permute(in_batch, batch_size, key[0])
     odd = batch_size % 2
     num_is_next = (batch_size + odd * (step % 2)) // 2

@@ -1,7 +1,7 @@
 """The endless stream of batches: `stream[step]` is a pure function of (store, config, step).
 
 The whole path stands here: slots -> spans -> rows -> masks -> batch. A resume needs one integer; the
-number of loader processes, ranks and micro-batches changes nothing.
+number of loader processes, ranks and micro-batches changes nothing but how a step is cut.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bertcli.config.schema import DataConfig
 from bertcli.data.batch import Batch
 from bertcli.data.masking import MaskRule, mask_rows
 from bertcli.data.pairs import Spans, draw_pairs, draw_spans
+from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError
 from bertcli.store.token_store import TokenStore
@@ -34,7 +35,7 @@ class SpecialIds:
     unk: int
 
 
-class BatchStream(Dataset[Batch]):
+class BatchStream:
     """Batches by step number, [0, 2^62 / batch_size)."""
 
     def __init__(
@@ -92,12 +93,24 @@ class BatchStream(Dataset[Batch]):
         return lines
 
     def __getitem__(self, step: int) -> Batch:
-        return self.slice(step, 0, self.batch_size)
+        """All rows of a step, in the order of its slots."""
+        slots = draw_slots(self.seed, step, self.batch_size)
+        return self._batch(slots, self.spans(slots, step))
 
-    def slice(self, step: int, first: int, last: int) -> Batch:
-        """Rows [first, last) of a step's batch."""
-        slots = draw_slots(self.seed, step, self.batch_size, first, last)
-        rows = build_rows(self.store, self.spans(slots, step), self.special, self.with_nsp)
+    def micro_batches(self, step: int, share: Share) -> list[MicroBatch]:
+        """One rank's share of a step: rows of like length together, each micro-batch cut to its longest.
+
+        Only the spans of the rows, by whose lengths the step is cut, are drawn for all ranks' rows.
+        """
+        slots = draw_slots(self.seed, step, self.batch_size)
+        spans = self.spans(slots, step)
+        by_length = np.argsort(-spans.num_tokens, kind="stable")
+        size = share.micro_batch_size
+        parts = [by_length[i : i + size] for i in range(0, self.batch_size, size)]
+        return share.of(parts, lambda rows: self._batch(slots.take(rows), spans.take(rows)))
+
+    def _batch(self, slots: Slots, spans: Spans) -> Batch:
+        rows = build_rows(self.store, spans, self.special, self.with_nsp)
         masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, self.seed, self.mask_rule)
         return Batch(
             ids_BT=torch.from_numpy(masked.ids_BT),
@@ -122,10 +135,10 @@ class BatchStream(Dataset[Batch]):
             config.mask_rate,
         )
 
-    def steps(self, first: int, last: int, workers: int) -> Iterator[Batch]:
-        """The batches of steps [first, last), in order, drawn ahead by `workers` processes (0: none)."""
+    def steps(self, first: int, last: int, share: Share, workers: int) -> Iterator[list[MicroBatch]]:
+        """A rank's share of steps [first, last), in order, drawn ahead by `workers` processes (0: none)."""
         loader = DataLoader(
-            self,
+            _Steps(self, share),
             batch_size=None,
             sampler=range(first, last),
             num_workers=workers,
@@ -134,6 +147,17 @@ class BatchStream(Dataset[Batch]):
             pin_memory=torch.cuda.is_available(),
         )
         return iter(loader)
+
+
+@dataclass(frozen=True)
+class _Steps(Dataset[list[MicroBatch]]):
+    """What a loader process reads from."""
+
+    stream: BatchStream
+    share: Share
+
+    def __getitem__(self, step: int) -> list[MicroBatch]:
+        return self.stream.micro_batches(step, self.share)
 
 
 @dataclass(frozen=True)

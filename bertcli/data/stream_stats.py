@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bertcli.data.batch import Batch
+from bertcli.data.share import MicroBatch
 from bertcli.data.slots import I64, IS_NEXT, NOT_NEXT, draw_slots
 from bertcli.data.stream import BatchStream
 from bertcli.store.token_store import TokenStore
@@ -23,9 +24,9 @@ _TENTHS = 10
 
 
 def measure_stream(
-    stream: BatchStream, batches: Iterable[Batch], tokenizer: Tokenizer, micro_batch_size: int
+    stream: BatchStream, steps: Iterable[Sequence[MicroBatch]], tokenizer: Tokenizer
 ) -> dict[str, Any]:
-    """Statistics of the batches of steps 0, 1, 2, ... of `stream`.
+    """Statistics of steps 0, 1, 2, ... of `stream`; stand-ins are left out.
 
     Returns:
         batches, pairs, tokens; is_next_share; same_document_share (of NotNext pairs, B from A's document);
@@ -36,14 +37,14 @@ def measure_stream(
     count: Counter[str] = Counter()
     by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
     digest = hashlib.sha256()
-    for step, batch in enumerate(batches):
-        micro_batches = batch.split(micro_batch_size)
+    for step, micro_batches in enumerate(steps):
+        batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_stand_in]
         count["batches"] += 1
-        for micro_batch in micro_batches:
-            _count_batch(micro_batch, tokenizer, count, by_tenth)
+        for batch in batches:
+            _count_batch(batch, tokenizer, count, by_tenth)
         if stream.with_nsp:
             count.update(_count_pairs(stream, step))
-        for row in sorted(row for micro_batch in micro_batches for row in _row_digests(micro_batch)):
+        for row in sorted(row for batch in batches for row in _row_digests(batch)):
             digest.update(row)
     return {
         "batches": count["batches"],
@@ -96,7 +97,7 @@ def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_ten
 
 def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
     """NotNext pairs, and those of them whose B lies in A's document: looked up by where the text stands."""
-    slots = draw_slots(stream.seed, step, stream.batch_size, 0, stream.batch_size)
+    slots = draw_slots(stream.seed, step, stream.batch_size)
     spans = stream.spans(slots, step)
     not_next = slots.labels == NOT_NEXT
     a_document = _document_of_token(stream.store, spans.a_start[not_next])

@@ -1,28 +1,25 @@
-"""The best model of a run so far, and whether it is vain to wait for a better one."""
+"""The best evaluation of a run so far, and whether it is vain to wait for a better one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from bertcli.engine.evaluate import Scores
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, write_folder
 
 
-class BestModel:
-    """Keeps `folder`, the model of the evaluation with the best `metric`.
+class BestEvaluation:
+    """Knows which evaluation had the best `metric`.
 
     What it knows it reads from the rows of `metrics.jsonl`, so a resume, which cuts those back to its
     checkpoint, needs no state besides. Steps are repeatable: a better model saved after that checkpoint
     comes again.
     """
 
-    def __init__(self, folder: Path, metric: str, patience: int | None, rows: list[dict[str, Any]]):
+    def __init__(self, metric: str, patience: int | None, rows: list[dict[str, Any]]):
         """`patience`: evaluations in a row without a better score before `is_settled`; None: never."""
-        self.folder, self._metric, self._patience = folder, metric, patience
+        self._metric, self._patience = metric, patience
         evaluations = [row for row in rows if row["split"] == "heldout"]
         self._steps = [row["step"] for row in evaluations]
         self._goodness = [goodness(metric, row[metric]) for row in evaluations]
@@ -41,14 +38,13 @@ class BestModel:
             return False
         return len(self._steps) - 1 - self._best >= self._patience
 
-    def consider(self, step: int, scores: Scores, save_model: Callable[[Path], None]) -> None:
-        """Take note of the evaluation at `step`, and keep the model if it is the best so far."""
+    def consider(self, step: int, scores: Scores) -> bool:
+        """Take note of the evaluation at `step`; whether it is the best so far."""
         self._steps.append(step)
         self._goodness.append(goodness(self._metric, metric_value(scores, self._metric)))
         if self.step == step:
             self.scores = scores
-            with disk_errors(f"{self.folder}: the best model so far could not be written"):
-                write_folder(self.folder, save_model)
+        return self.step == step
 
     @property
     def _best(self) -> int:

@@ -10,18 +10,20 @@ checkpoints/step-00000500/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
-from bertcli.engine.optimizer import load_optimizer_tensors, optimizer_tensors
+from bertcli.engine.optimizer import load_optimizer_tensors
 from bertcli.files import disk_errors, file_hash, remove_folder, write_folder
 
 MANIFEST = "manifest.json"
+SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
+"""Writes a model folder with these weights."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,16 @@ def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / f"step-{step:08d}"
 
 
-def save_checkpoint(
-    folder: Path,
-    state: RunState,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    save_model: Callable[[Path], None],
-    keep_last: int,
-) -> Path:
+@dataclass(frozen=True)
+class Snapshot:
+    """What a checkpoint holds, in the memory of the CPU: weights and moments by their names in the model."""
+
+    state: RunState
+    weights: dict[str, Tensor]
+    moments: dict[str, Tensor]
+
+
+def save_checkpoint(folder: Path, snapshot: Snapshot, save_model: SaveModel, keep_last: int) -> Path:
     """Write `folder/step-N`, then remove all but the newest `keep_last`.
 
     Raises:
@@ -54,10 +58,9 @@ def save_checkpoint(
     """
 
     def fill(partial: Path) -> None:
-        save_model(partial / "model")
-        tensors = {k: v.contiguous() for k, v in optimizer_tensors(model, optimizer).items()}
-        save_file(tensors, partial / "optimizer.safetensors")
-        (partial / "state.json").write_text(json.dumps(asdict(state), indent=1) + "\n")
+        save_model(partial / "model", snapshot.weights)
+        save_file(snapshot.moments, partial / "optimizer.safetensors")
+        (partial / "state.json").write_text(json.dumps(asdict(snapshot.state), indent=1) + "\n")
         files = sorted(path for path in partial.rglob("*") if path.is_file())
         manifest = {
             str(path.relative_to(partial)): {"sha256": file_hash(path), "bytes": path.stat().st_size}
@@ -65,7 +68,7 @@ def save_checkpoint(
         }
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
 
-    path = checkpoint_path(folder, state.step)
+    path = checkpoint_path(folder, snapshot.state.step)
     with disk_errors(f"{path}: the checkpoint could not be written"):
         write_folder(path, fill)
         for old in list_checkpoints(folder)[keep_last:]:

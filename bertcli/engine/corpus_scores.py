@@ -13,6 +13,7 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.data.share import Share
 from bertcli.engine.evaluate import evaluate
 from bertcli.engine.heldout import HeldoutBatches
 from bertcli.errors import UserError
@@ -70,10 +71,9 @@ def measure_corpus(
         scores = evaluate(
             loaded.model.to(device),
             PretrainingTask(),
-            stream.batches(batches),
+            stream.steps(Share(batch_size), batches),
             device,
             resolve_precision("auto", device),
-            batch_size,
         )
     measured: dict[str, Any] = {
         "mlm_loss": scores.losses["mlm"],

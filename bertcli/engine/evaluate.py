@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
+from bertcli.data.share import MicroBatch
+from bertcli.engine.sums import TermSums, count_step
 from bertcli.hardware import Precision, autocast
-from bertcli.tasks.base import Task, TaskBatch
+from bertcli.tasks.base import Task
 
 
 @dataclass(frozen=True)
@@ -32,35 +34,29 @@ class Scores:
         return {name: value for name, value in self.metrics.items() if isinstance(value, float)}
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def evaluate(
     model: nn.Module,
     task: Task,
-    batches: Iterable[TaskBatch],
+    steps: Iterable[Sequence[MicroBatch]],
     device: torch.device,
     precision: Precision,
-    micro_batch_size: int,
 ) -> Scores:
-    """Read the batches without dropout; the model's training mode is put back afterwards."""
+    """Read this rank's share of all steps without dropout; the scores are those of all ranks together.
+
+    The model's training mode is put back afterwards.
+    """
     was_training = model.training
     model.eval()
-    losses: dict[str, float] = {}
-    correct: dict[str, int] = {}
+    sums, tokens = TermSums(), 0
     counts: dict[str, float] = {}
-    tokens = 0
-    for batch in batches:
-        tokens += batch.num_tokens
-        for micro_batch in batch.split(micro_batch_size):
+    for micro_batches in steps:
+        step_counts, step_tokens = count_step(task, micro_batches)
+        counts = {name: counts.get(name, 0.0) + count for name, count in step_counts.items()}
+        tokens += step_tokens
+        for _, batch, is_stand_in in micro_batches:
             with autocast(precision, device):
-                terms = task.terms(model, micro_batch.to(device))
-            for name, count in task.counts(micro_batch).items():
-                counts[name] = counts.get(name, 0) + count
-                losses[name] = losses.get(name, 0.0) + float(terms[name].loss)
-                if (right := terms[name].correct) is not None:
-                    correct[name] = correct.get(name, 0) + int(right)
+                sums.add(task.terms(model, batch.to(device)), is_stand_in)
     model.train(was_training)
-    return Scores(
-        losses={name: loss / counts[name] for name, loss in losses.items()},
-        accuracies={name: number / counts[name] for name, number in correct.items()},
-        tokens=tokens,
-    )
+    losses, accuracies = sums.means(counts)
+    return Scores(losses, accuracies, tokens)

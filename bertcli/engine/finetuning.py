@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
+from bertcli import ranks
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.like_lengths import LikeLengthOrder
-from bertcli.engine.best import BestModel, metric_value, metric_values
-from bertcli.engine.checkpoint import RunState, load_optimizer, load_state, newest_checkpoint, save_checkpoint
+from bertcli.data.share import MicroBatch
+from bertcli.engine.best import BestEvaluation, metric_value, metric_values
+from bertcli.engine.checkpoint import RunState, load_optimizer, load_state, newest_checkpoint
+from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.judge import judge
 from bertcli.engine.labelled_data import LabelledData, check_same_data, load_labelled_data, note_data
 from bertcli.engine.loop import train
-from bertcli.engine.metrics_log import MetricsLog, cut_back, read_metrics
+from bertcli.engine.metrics_log import MetricsLog, cut_back
 from bertcli.engine.new_task_model import new_task_model
 from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
 from bertcli.engine.progress import Progress, say
-from bertcli.engine.resolve import adopt_loop_decisions, loop_settings, resolve_loop
+from bertcli.engine.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.task_card import task_card
 from bertcli.files import disk_errors, write_folder
@@ -53,17 +57,17 @@ def finetune(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned
         UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
         SystemExit: after SIGTERM or Ctrl-C, with a checkpoint saved.
     """
-    source = resolve_model(config.model)
+    source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    with folder.claim(resume, overwrite):
+    with ranks.first_holds(folder.claim(resume, overwrite)):
         return _finetune(config, source, folder, resume)
 
 
 def _finetune(
     config: FinetuneConfig, source: Path, folder: RunFolder[FinetuneConfig], resume: bool
 ) -> Finetuned:
-    saved = folder.saved_config() if resume else None
+    saved = ranks.on_first(folder.saved_config) if resume else None
     if saved is not None:
         training = adopt_loop_decisions(config.training, saved.training)
         config = config.model_copy(update={"training": training})
@@ -71,18 +75,25 @@ def _finetune(
     if warning := check_length(source, config.task.max_length, "task.max_length"):
         say(f"warning: {warning}")
     tokenizer = Tokenizer.load(source)
-    data = load_labelled_data(config, tokenizer, say)
+    data = ranks.first_then_all(lambda: load_labelled_data(config, tokenizer, say))
     model = new_task_model(config, source, data.task.labels)
-    training = resolve_loop(config.training, model.architecture, config.task.max_length)
+    training = ranks.from_first(resolve_loop(config.training, model.architecture, config.task.max_length))
     config = config.model_copy(update={"training": training})
-    if saved is not None:
-        check_resumable(saved, config, say)
-        check_same_data(folder.data, config, data.task.labels)
 
+    def check_same() -> None:
+        if saved is not None:
+            check_resumable(saved, config, say)
+            check_same_data(folder.data, config, data.task.labels)
+
+    ranks.on_first(check_same)
     run = _Run(config, folder, tokenizer, data, model)
     run.check_metric()
-    folder.save(config)  # not before: a config that cannot run leaves the folder free
-    note_data(folder.data, config, data.task.labels)
+
+    def save() -> None:  # not before: a config that cannot run leaves the folder free
+        folder.save(config)
+        note_data(folder.data, config, data.task.labels)
+
+    ranks.on_first(save)
     return run.to_the_end(resume)
 
 
@@ -103,7 +114,9 @@ class _Run:
         self.steps = max(1, round(training.epochs * self.order.steps_per_epoch))
         warmup_steps = round(training.warmup_ratio * self.steps)
         self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps)
+        self.share = own_share(training)
         self.metric = config.task.metric or data.task.metric
+        self.best_folder = folder.checkpoints / "best"
         self.config, self.folder, self.tokenizer, self.data = config, folder, tokenizer, data
         self.model = model.to(self.loop.device)
 
@@ -114,36 +127,34 @@ class _Run:
 
     def to_the_end(self, resume: bool) -> Finetuned:
         """From the first step, or the newest checkpoint's, to `model/`."""
-        training, folder = self.config.training, self.folder
+        training, folder, model = self.config.training, self.folder, self.model
+        checkpoint = ranks.on_first(lambda: newest_checkpoint(folder.checkpoints, say)) if resume else None
+        if checkpoint is not None:
+            model.load_state_dict(load_task_folder(checkpoint / "model").model.state_dict())
+        trained = ranks.spread(model, training.parallel)
         optimizer = build_optimizer(
-            self.model,
+            model,
             training.betas,
             training.weight_decay,
-            layer_rate_scale(training.layer_decay or 1.0, self.model.architecture.layers),
+            layer_rate_scale(training.layer_decay or 1.0, model.architecture.layers),
         )
-        state = self._resume_state(optimizer) if resume else RunState()
-        cut_back(folder.metrics, state.step)
-        rows = read_metrics(folder.metrics) if folder.metrics.exists() else []
-        best = BestModel(folder.checkpoints / "best", self.metric, training.early_stopping, rows)
+        state = RunState()
+        if checkpoint is not None:
+            load_optimizer(checkpoint, model, optimizer)
+            state = load_state(checkpoint)
+            say(f"going on from {checkpoint}, step {state.step}")
+        elif resume:
+            say(f"{folder.checkpoints} holds no checkpoint: starting from the first step")
+        rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step))
+        best = BestEvaluation(self.metric, training.early_stopping, rows)
         if state.step >= self.steps:
             say(f"{folder.root} is finished: {state.step} of {self.steps} steps")
         elif best.is_settled:
             say(f"{folder.root} is finished: stopped early at step {state.step} of {self.steps}")
         else:
             self._describe()
-            self._train(optimizer, state, best)
+            self._train(trained, optimizer, state, best)
         return self._finish(best)
-
-    def _resume_state(self, optimizer: torch.optim.Optimizer) -> RunState:
-        checkpoint = newest_checkpoint(self.folder.checkpoints, say)
-        if checkpoint is None:
-            say(f"{self.folder.checkpoints} holds no checkpoint: starting from the first step")
-            return RunState()
-        self.model.load_state_dict(load_task_folder(checkpoint / "model").model.state_dict())
-        load_optimizer(checkpoint, self.model, optimizer)
-        state = load_state(checkpoint)
-        say(f"going on from {checkpoint}, step {state.step}")
-        return state
 
     def _describe(self) -> None:
         training = self.config.training
@@ -157,7 +168,10 @@ class _Run:
         if self.data.dev is None:
             say("no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept")
 
-    def _train(self, optimizer: torch.optim.AdamW, state: RunState, best: BestModel) -> None:
+    def _train(
+        self, trained: nn.Module, optimizer: torch.optim.AdamW, state: RunState, best: BestEvaluation
+    ) -> None:
+        """`trained` is what `ranks.spread` made of the model."""
         config, folder, epoch = self.config, self.folder, self.order.steps_per_epoch
         settings = FitSettings(
             steps=self.steps,
@@ -167,15 +181,15 @@ class _Run:
             max_bad_steps=config.training.max_bad_steps,
             steps_per_epoch=epoch,
         )
+        checkpoints = CheckpointWriter(
+            folder.checkpoints, self.model, optimizer, self._save_model, config.checkpoint.keep_last
+        )
         log = MetricsLog(folder.metrics, config.logging.tensorboard)
         progress = Progress("finetune", state.step, self.steps, config.logging.every_steps)
 
-        def save(state: RunState) -> Path:
-            keep = config.checkpoint.keep_last
-            return save_checkpoint(folder.checkpoints, state, self.model, optimizer, self._save_model, keep)
-
         def is_enough(scores: Scores, state: RunState) -> bool:
-            best.consider(state.step, scores, self._save_model)
+            if best.consider(state.step, scores):
+                self._write(self.best_folder, ranks.whole_weights(self.model))
             if best.is_settled and state.step < self.steps:
                 progress.line(
                     f"stopping early at step {state.step}: no better {self.metric} in "
@@ -183,26 +197,26 @@ class _Run:
                 )
             return best.is_settled
 
-        step_model = torch.compile(self.model, dynamic=True) if config.training.compile else self.model
         reports = train(
-            step_model,  # pyright: ignore[reportArgumentType]
+            torch.compile(trained, dynamic=True) if config.training.compile else trained,  # pyright: ignore[reportArgumentType]
             Supervised(self.data.task),
-            self._batches(state.step),
+            self._steps(state.step),
             optimizer,
             self.loop,
             state.step,
         )
         evaluate = self._judge if self.data.dev else None
         try:
-            fit(reports, state, settings, None, evaluate, save, log, progress, is_enough)
+            fit(reports, state, settings, None, evaluate, checkpoints, log, progress, is_enough)
         finally:
             progress.close()
             log.close()
 
-    def _batches(self, first_step: int) -> Iterator[LabelledBatch]:
+    def _steps(self, first_step: int) -> Iterator[list[MicroBatch]]:
         items = self.data.train.items
         for step in range(first_step, self.steps):
-            yield LabelledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
+            batch = LabelledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
+            yield batch.micro_batches(self.share)
 
     def _judge(self, at_most: int | None = None) -> Scores:
         """The scores of the dev data, or of its first `at_most` examples."""
@@ -216,22 +230,28 @@ class _Run:
             self.tokenizer.pad_id,
             loop.device,
             loop.precision,
-            loop.micro_batch_size,
+            self.share.micro_batch_size,
         )
         return scores
 
-    def _save_model(self, path: Path, card: str | None = None) -> None:
+    def _save_model(self, path: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
         settings, labels = self.config.task.settings, self.data.task.labels
-        save_task_folder(path, self.model, self.tokenizer, settings, labels, card)
+        save_task_folder(path, self.model, self.tokenizer, settings, labels, card, weights)
 
-    def _finish(self, best: BestModel) -> Finetuned:
+    def _write(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+        with disk_errors(f"{folder}: the model could not be written"):
+            ranks.on_first(lambda: write_folder(folder, lambda path: self._save_model(path, weights, card)))
+
+    def _finish(self, best: BestEvaluation) -> Finetuned:
         """The best model, or without dev data the last one, as `model/` with its card."""
         scores = None
-        if self.data.dev is not None:
-            self.model.load_state_dict(load_task_folder(best.folder).model.state_dict())
+        if self.data.dev is None:
+            weights = ranks.whole_weights(self.model)
+        else:
+            weights = load_task_folder(self.best_folder).model.state_dict()
+            ranks.load_weights(self.model, weights)
             scores = best.scores or self._judge()
             say(f"best by {self.metric}: step {best.step}")
         card = task_card(self.config, self.model.architecture, self.data, scores)
-        with disk_errors(f"{self.folder.model}: the model could not be written"):
-            write_folder(self.folder.model, lambda path: self._save_model(path, card))
+        self._write(self.folder.model, weights, card)
         return Finetuned(self.folder.model, scores, self.metric)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from bertcli import ranks
 from bertcli.engine.checkpoint import RunState
+from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.health import References
 from bertcli.engine.loop import StepReport
@@ -37,7 +38,7 @@ def fit(
     settings: FitSettings,
     references: References | None,
     evaluate: Callable[[], Scores] | None,
-    save: Callable[[RunState], Path],
+    checkpoints: CheckpointWriter,
     log: MetricsLog,
     progress: Progress,
     is_enough: Callable[[Scores, RunState], bool] = lambda scores, state: False,
@@ -45,16 +46,18 @@ def fit(
     """Take the reports of a run to its end, or until `is_enough` says so of an evaluation.
 
     Returns the final counters and the last evaluation. A signal to stop (SIGTERM, Ctrl-C) is heeded after
-    the step under way: a checkpoint is saved and `SystemExit` raised with the usual code.
+    the step under way, by all ranks if one receives it: a checkpoint is saved and `SystemExit` raised with
+    the usual code.
 
     Raises:
-        UserError: too many non-finite steps in a row.
+        UserError: too many non-finite steps in a row; a checkpoint could not be written.
     """
     scores = None
     started = time.perf_counter() - state.seconds
     tokens_logged, logged_at = state.tokens, time.perf_counter()
     with stop_signal() as stop:
         for report in reports:
+            checkpoints.check()
             now = time.perf_counter()
             is_last = report.step == settings.steps
             state = _count(state, report, now - started)
@@ -66,9 +69,12 @@ def fit(
                 log.write(_train_row(report, state, settings, speed))
                 tokens_logged, logged_at = state.tokens, now
             if report.skipped:
-                _check_bad_steps(report, state, settings, progress)
+                _warn_of_bad_step(report, state, progress)
+                if state.bad_steps_in_row >= settings.max_bad_steps:
+                    checkpoints.finish()
+                    raise _diverged(report, state)
             if evaluate and (report.step % settings.evaluate_every == 0 or is_last):
-                scores = evaluate()
+                scores = ranks.from_first(evaluate())
                 log.write(_heldout_row(scores, state, settings))
                 progress.line(f"step {report.step} held out: {describe_scores(scores)}")
                 if references and (
@@ -76,15 +82,18 @@ def fit(
                 ):
                     progress.line(warning)
                 is_last = is_enough(scores, state) or is_last
-            if report.step % settings.save_every == 0 or is_last or stop.signal:
-                save(state)
+            signal = ranks.largest(stop.signal)
+            if report.step % settings.save_every == 0 or is_last or signal:
+                checkpoints.save(state)
+            if is_last or signal:
+                checkpoints.finish()
             # Evaluating and saving are not training: neither the rate nor the seconds count them.
             pause = time.perf_counter() - now
             started, logged_at = started + pause, logged_at + pause
-            if stop.signal and not is_last:
+            if signal:
                 progress.close()
                 progress.line(f"stopped after step {report.step}; --resume goes on from there")
-                raise SystemExit(128 + stop.signal)
+                raise SystemExit(128 + signal)
             if is_last:
                 break
     return state, scores
@@ -101,7 +110,7 @@ def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
     )
 
 
-def _check_bad_steps(report: StepReport, state: RunState, settings: FitSettings, progress: Progress) -> None:
+def _warn_of_bad_step(report: StepReport, state: RunState, progress: Progress) -> None:
     bad = [f"{_key(name, 'loss')} {loss}" for name, loss in report.losses.items()] + [
         f"gradient norm {report.grad_norm}"
     ]
@@ -109,14 +118,15 @@ def _check_bad_steps(report: StepReport, state: RunState, settings: FitSettings,
         f"warning: step {report.step} was skipped, its weights untouched: {', '.join(bad)} "
         f"({state.bad_steps_in_row} in a row, {state.skipped_steps} in all)"
     )
-    if state.bad_steps_in_row >= settings.max_bad_steps:
-        progress.close()
-        raise UserError(
-            f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
-            f"(training.max_bad_steps), the last one step {report.step}; the weights are those from before. "
-            "The last checkpoint is good: go on from it in a new run (model.init_from) with a lower "
-            "training.learning_rate, a longer warm-up or training.precision: fp32"
-        )
+
+
+def _diverged(report: StepReport, state: RunState) -> UserError:
+    return UserError(
+        f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
+        f"(training.max_bad_steps), the last one step {report.step}; the weights are those from before. "
+        "The last checkpoint is good: go on from it in a new run (model.init_from) with a lower "
+        "training.learning_rate, a longer warm-up or training.precision: fp32"
+    )
 
 
 def _train_row(report: StepReport, state: RunState, settings: FitSettings, speed: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from bertcli.config.schema import DataConfig
-from bertcli.data.batch import Batch
+from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.store.token_store import TokenStore
 from bertcli.text.tokenizer import Tokenizer
@@ -29,6 +29,7 @@ class HeldoutBatches:
         self._stream = BatchStream(store, tokenizer, rule, HELDOUT_SEED, batch_size)
         self.num_batches = math.ceil(store.num_tokens / (batch_size * self._stream.max_tokens))
 
-    def batches(self, at_most: int | None = None) -> Iterator[Batch]:
+    def steps(self, share: Share, at_most: int | None = None) -> Iterator[list[MicroBatch]]:
+        """One rank's share of each batch."""
         num_batches = self.num_batches if at_most is None else min(at_most, self.num_batches)
-        return (self._stream[step] for step in range(num_batches))
+        return (self._stream.micro_batches(step, share) for step in range(num_batches))

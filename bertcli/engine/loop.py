@@ -7,15 +7,18 @@ Pretraining, fine-tuning and distillation differ only in their task and batches.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from bertcli import ranks
 from bertcli.data.random import make_key
+from bertcli.data.share import MicroBatch
+from bertcli.engine.sums import TermSums, count_step
 from bertcli.hardware import Precision, autocast
-from bertcli.tasks.base import Task, TaskBatch
+from bertcli.tasks.base import Task
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,6 @@ class LoopSettings:
     seed: int
     device: torch.device
     precision: Precision
-    micro_batch_size: int
     max_grad_norm: float
     rate: Callable[[int], float]
 
@@ -59,38 +61,42 @@ class StepReport:
 def train(
     model: nn.Module,
     task: Task,
-    batches: Iterable[TaskBatch],
+    steps: Iterable[Sequence[MicroBatch]],
     optimizer: torch.optim.Optimizer,
     settings: LoopSettings,
     first_step: int,
 ) -> Iterator[StepReport]:
-    """Take a step for each batch, from step number `first_step` on.
+    """Take a step for each sequence of micro-batches, from step number `first_step` on.
 
-    The loss is divided by what the whole step counts before the backward pass, so cutting a batch into
-    micro-batches changes nothing but rounding.
+    The loss is divided by what the whole step counts, over all ranks, before the backward pass, so cutting
+    a step into micro-batches and sharing it out over ranks changes nothing but rounding.
+
+    Args:
+        model: what `ranks.spread` made of the model.
+        steps: this rank's share of each step (`data.share`).
     """
     model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    for step, batch in enumerate(batches, first_step):
+    for step, micro_batches in enumerate(steps, first_step):
         rate = settings.rate(step)
         for group in optimizer.param_groups:
             group["lr"] = rate * group.get("rate_scale", 1.0)
 
-        counts = task.counts(batch)
-        loss_sums: dict[str, Tensor | float] = dict.fromkeys(counts, 0.0)
-        correct_sums: dict[str, Tensor | int] = {}
-        for number, micro_batch in enumerate(batch.split(settings.micro_batch_size)):
+        counts, tokens = count_step(task, micro_batches)
+        sums = TermSums()
+        for turn, (number, batch, is_stand_in) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
-            with autocast(settings.precision, settings.device):
-                terms = task.terms(model, micro_batch.to(settings.device))
-            torch.stack([term.loss / counts[name] for name, term in terms.items()]).sum().backward()
-            for name, term in terms.items():
-                loss_sums[name] += term.loss.detach().double()
-                if term.correct is not None:
-                    correct_sums[name] = correct_sums.get(name, 0) + term.correct
+            with ranks.exchange(model, now=turn == len(micro_batches)):
+                with autocast(settings.precision, settings.device):
+                    terms = task.terms(model, batch.to(settings.device))
+                loss = torch.stack([term.loss / (counts[name] or 1.0) for name, term in terms.items()]).sum()
+                # The exchange gives the mean over the ranks; the step's gradient is their sum.
+                (loss * (0 if is_stand_in else ranks.num_ranks())).backward()
+            sums.add(terms, is_stand_in)
 
-        grad_norm = float(nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm))
-        losses = {name: float(total) / counts[name] for name, total in loss_sums.items()}
+        losses, accuracies = sums.means(counts)
+        norm = nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+        grad_norm = float(ranks.whole(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
             optimizer.step()
@@ -99,10 +105,10 @@ def train(
         yield StepReport(
             step=step + 1,
             losses=losses,
-            accuracies={name: float(total) / counts[name] for name, total in correct_sums.items()},
+            accuracies=accuracies,
             learning_rate=rate,
             grad_norm=grad_norm,
-            tokens=batch.num_tokens,
+            tokens=tokens,
             skipped=not finite,
         )
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
+from bertcli import ranks
 from bertcli.files import disk_errors, write_text
 
 
 class MetricsLog:
-    """Appends rows to a file, and to TensorBoard where asked."""
+    """Appends rows to a file, and to TensorBoard where asked; the first rank's rows alone."""
 
     def __init__(self, path: Path, tensorboard: bool):
-        self._path = path
-        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115  (closed by `close`)
-        self._board = _open_tensorboard(path.parent / "tensorboard") if tensorboard else None
+        self._path = path if ranks.is_first() else Path(os.devnull)
+        self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115  (closed by `close`)
+        with_board = tensorboard and ranks.is_first()
+        self._board = _open_tensorboard(path.parent / "tensorboard") if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
         with disk_errors(f"{self._path}: the metrics could not be written"):
@@ -33,19 +36,22 @@ class MetricsLog:
             self._board.close()
 
 
-def cut_back(path: Path, step: int) -> None:
-    """Drop the rows after `step`, and a last one that was cut short: each step stands there once."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+def cut_back(path: Path, step: int) -> list[dict[str, Any]]:
+    """Drop the rows after `step`, and a last one that was cut short: each step stands there once.
+
+    Returns the rows that stay.
+    """
+    rows = []
+    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else []:
         try:
             row = json.loads(line)
         except ValueError:
             continue  # the run was killed while it wrote this line
         if row["step"] <= step:
-            kept.append(line + "\n")
-    write_text(path, "".join(kept))
+            rows.append(row)
+    if path.exists():
+        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    return rows
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bertcli import ranks
+
 
 def build_optimizer(
     model: nn.Module,
@@ -76,5 +78,6 @@ def load_optimizer_tensors(
         state = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
         if state:  # none for a parameter that no step has touched yet
             optimizer.state[parameter] = {
-                key: value.to(parameter.device, copy=True) for key, value in state.items()
+                key: ranks.part_like(parameter, value.to(parameter.device, copy=True))
+                for key, value in state.items()
             }

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
+from bertcli import ranks
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.batch import Batch
 from bertcli.data.random import make_key
+from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
-from bertcli.engine.checkpoint import (
-    RunState,
-    load_optimizer,
-    load_state,
-    newest_checkpoint,
-    save_checkpoint,
-)
+from bertcli.engine.checkpoint import RunState, load_optimizer, load_state, newest_checkpoint
+from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores, evaluate
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.health import References
@@ -27,12 +24,14 @@ from bertcli.engine.metrics_log import MetricsLog, cut_back
 from bertcli.engine.model_card import model_card
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.progress import Progress, say
-from bertcli.engine.resolve import adopt_decisions, loop_settings, resolve_config
+from bertcli.engine.resolve import adopt_decisions, loop_settings, own_share, resolve_config
 from bertcli.engine.run_folder import RunFolder, check_resumable
+from bertcli.engine.run_store import check_same_store, note_store
 from bertcli.files import disk_errors, write_folder
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import architecture
+from bertcli.model.embeddings import tile_positions
 from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.store.build import prepare_store
@@ -41,43 +40,50 @@ from bertcli.tasks.pretraining import PretrainingTask
 
 
 def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
-    """Run it; returns the model folder.
+    """Run it, on every rank; returns the model folder.
 
     Raises:
         UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
         SystemExit: after SIGTERM or Ctrl-C, with a checkpoint saved.
     """
-    config = locate_init_from(config)
+    config = ranks.first_then_all(lambda: locate_init_from(config))
     folder = RunFolder(Path(config.output_dir), PretrainConfig)
-    with folder.claim(resume, overwrite):
+    with ranks.first_holds(folder.claim(resume, overwrite)):
         return _pretrain(config, folder, resume)
 
 
 def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume: bool) -> Path:
-    saved = folder.saved_config() if resume else None
+    saved = ranks.on_first(folder.saved_config) if resume else None
     if saved is not None:
         config = adopt_decisions(config, saved)
 
-    store = prepare_store(config, say)
+    store = ranks.first_then_all(lambda: prepare_store(config, say))
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
     model = _new_model(config, store, stream.with_nsp)
-    config = resolve_config(config, model.architecture, stream)
-    if saved is not None:
-        check_resumable(saved, config, say)
-    folder.save(config)
+    config = ranks.on_first(lambda: _settle(config, saved, folder, store, model, stream))
 
-    device, steps = torch.device(config.training.device), config.training.steps
-    assert steps is not None
-    model.bert.encoder.activation_checkpointing = config.training.activation_checkpointing
-    optimizer = build_optimizer(model.to(device), config.training.betas, config.training.weight_decay)
-    state = _resume_state(folder, model, optimizer) if resume else RunState()
-    cut_back(folder.metrics, state.step)
-    if state.step >= steps:  # the model is written again: a kill may have left that of an earlier end
-        say(f"{folder.root} is finished: {state.step} of {steps} steps; raise training.steps to go on")
+    training = config.training
+    assert training.steps is not None
+    model.bert.encoder.activation_checkpointing = training.activation_checkpointing
+    checkpoint = ranks.on_first(lambda: newest_checkpoint(folder.checkpoints, say)) if resume else None
+    if checkpoint is not None:
+        model.load_state_dict(load_model_folder(checkpoint / "model").model.state_dict())
+    trained = ranks.spread(model.to(ranks.own_device(torch.device(training.device))), training.parallel)
+    optimizer = build_optimizer(model, training.betas, training.weight_decay)
+    state = RunState()
+    if checkpoint is not None:
+        load_optimizer(checkpoint, model, optimizer)
+        state = load_state(checkpoint)
+        say(f"going on from {checkpoint}, step {state.step}")
+    elif resume:
+        say(f"{folder.checkpoints} holds no checkpoint: starting from the first step")
+    ranks.on_first(lambda: cut_back(folder.metrics, state.step))
+    if state.step >= training.steps:
+        say(f"{folder.root} is finished: {state.step} of {training.steps} steps; more with training.steps")
 
     heldout = None
     if store.heldout.num_documents:
-        heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, config.training.batch_size)
+        heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, training.batch_size)
         if stream.with_nsp and not heldout.with_nsp:
             say("warning: the held-out documents give no sentence pairs: they measure MLM alone")
     references = References(
@@ -87,12 +93,34 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
     )
     _describe_run(config, model, stream, references)
 
-    scores = _train(config, folder, store, stream, heldout, model, optimizer, state, references)
-    card = model_card(config, store, model, scores)
+    scores = _train(config, folder, store, stream, heldout, model, trained, optimizer, state, references)
+    # A kill may have left the model of an earlier end: it is written even where no step was taken.
+    card, weights = model_card(config, store, model, scores), ranks.whole_weights(model)
+
+    def save_model(path: Path) -> None:
+        save_model_folder(path, model, store.tokenizer, card, config.data.max_length, weights)
+
     with disk_errors(f"{folder.model}: the model could not be written"):
-        length = config.data.max_length
-        write_folder(folder.model, lambda path: save_model_folder(path, model, store.tokenizer, card, length))
+        ranks.on_first(lambda: write_folder(folder.model, save_model))
     return folder.model
+
+
+def _settle(
+    config: PretrainConfig,
+    saved: PretrainConfig | None,
+    folder: RunFolder[PretrainConfig],
+    store: OpenStore,
+    model: BertForPreTraining,
+    stream: BatchStream,
+) -> PretrainConfig:
+    """Decide what is left to decide, compare it with the `saved` run that is resumed, and write it down."""
+    config = resolve_config(config, model.architecture, stream)
+    if saved is not None:
+        check_resumable(saved, config, say)
+        check_same_store(folder.data, store)
+    folder.save(config)
+    note_store(folder.data, store)
+    return config
 
 
 def _new_model(config: PretrainConfig, store: OpenStore, with_nsp: bool) -> BertForPreTraining:
@@ -110,20 +138,6 @@ def _new_model(config: PretrainConfig, store: OpenStore, with_nsp: bool) -> Bert
     return loaded.model
 
 
-def _resume_state(
-    folder: RunFolder[PretrainConfig], model: BertForPreTraining, optimizer: torch.optim.Optimizer
-) -> RunState:
-    checkpoint = newest_checkpoint(folder.checkpoints, say)
-    if checkpoint is None:
-        say(f"{folder.checkpoints} holds no checkpoint: starting from the first step")
-        return RunState()
-    model.load_state_dict(load_model_folder(checkpoint / "model").model.state_dict())
-    load_optimizer(checkpoint, model, optimizer)
-    state = load_state(checkpoint)
-    say(f"going on from {checkpoint}, step {state.step}")
-    return state
-
-
 def _train(
     config: PretrainConfig,
     folder: RunFolder[PretrainConfig],
@@ -131,15 +145,17 @@ def _train(
     stream: BatchStream,
     heldout: HeldoutBatches | None,
     model: BertForPreTraining,
+    trained: nn.Module,
     optimizer: torch.optim.AdamW,
     state: RunState,
     references: References,
 ) -> Scores | None:
+    """`trained` is what `ranks.spread` made of `model`."""
     training, task = config.training, PretrainingTask()
     steps = training.steps
     assert steps is not None
     assert config.data.workers != "auto"
-    loop = loop_settings(training, config.seed, steps, training.warmup_steps)
+    loop, share = loop_settings(training, config.seed, steps, training.warmup_steps), own_share(training)
     settings = FitSettings(
         steps=steps,
         log_every=config.logging.every_steps,
@@ -150,26 +166,29 @@ def _train(
 
     def evaluate_heldout() -> Scores:
         assert heldout is not None
-        batches = heldout.batches(config.evaluation.batches)
-        return evaluate(model, task, batches, loop.device, loop.precision, loop.micro_batch_size)
+        batches = heldout.steps(share, config.evaluation.batches)
+        return evaluate(model, task, batches, loop.device, loop.precision)
 
-    def save(state: RunState) -> Path:
-        def save_model(path: Path) -> None:
-            save_model_folder(path, model, store.tokenizer, None, config.data.max_length)
+    def save_model(path: Path, weights: Mapping[str, Tensor]) -> None:
+        save_model_folder(path, model, store.tokenizer, None, config.data.max_length, weights)
 
-        return save_checkpoint(
-            folder.checkpoints, state, model, optimizer, save_model, config.checkpoint.keep_last
-        )
-
+    checkpoints = CheckpointWriter(
+        folder.checkpoints, model, optimizer, save_model, config.checkpoint.keep_last
+    )
     log = MetricsLog(folder.metrics, config.logging.tensorboard)
     progress = Progress("pretrain", state.step, steps, config.logging.every_steps)
-    batches = _lengthened(stream.steps(state.step, steps, config.data.workers), state.step, config, model)
-    step_model = torch.compile(model) if training.compile else model
-    reports = train(step_model, task, batches, optimizer, loop, state.step)  # pyright: ignore[reportArgumentType]
+    batches = stream.steps(state.step, steps, share, config.data.workers)
+    reports = train(
+        torch.compile(trained) if training.compile else trained,  # pyright: ignore[reportArgumentType]
+        task,
+        _lengthened(batches, state.step, config, model),
+        optimizer,
+        loop,
+        state.step,
+    )
     try:
-        _, scores = fit(
-            reports, state, settings, references, evaluate_heldout if heldout else None, save, log, progress
-        )
+        evaluate_or_none = evaluate_heldout if heldout else None
+        _, scores = fit(reports, state, settings, references, evaluate_or_none, checkpoints, log, progress)
     finally:
         progress.close()
         log.close()
@@ -179,19 +198,22 @@ def _train(
 
 
 def _lengthened(
-    batches: Iterator[Batch], first_step: int, config: PretrainConfig, model: BertForPreTraining
-) -> Iterator[Batch]:
-    """The batches; just before the first long one, positions that no short row had copy those that were."""
-    for step, batch in enumerate(batches, first_step):
+    steps: Iterator[list[MicroBatch]], first_step: int, config: PretrainConfig, model: BertForPreTraining
+) -> Iterator[list[MicroBatch]]:
+    """The steps; just before the first long one, positions that no short row had copy those that were."""
+    for step, micro_batches in enumerate(steps, first_step):
         if step and step == config.data.short_steps:
-            model.bert.embeddings.tile_positions(config.data.short_length)
-        yield batch
+            table_TD = model.bert.embeddings.position.weight.detach()
+            tiled_TD = tile_positions(ranks.whole(table_TD), config.data.short_length)
+            table_TD.copy_(ranks.part_like(table_TD, tiled_TD))
+        yield micro_batches
 
 
 def _describe_run(
     config: PretrainConfig, model: BertForPreTraining, stream: BatchStream, references: References
 ) -> None:
     parameters = sum(parameter.numel() for parameter in model.parameters())
+    processes = f", {ranks.num_ranks()} ranks ({config.training.parallel})" if ranks.num_ranks() > 1 else ""
     training, data = config.training, config.data
     short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
     say(
@@ -200,7 +222,7 @@ def _describe_run(
     )
     say(
         f"run: {training.steps:,} steps of {training.batch_size} rows (at most {training.micro_batch_size} "
-        f"at once) x {data.max_length} tokens{short}, {training.precision} on {training.device}"
+        f"at once) x {data.max_length} tokens{short}, {training.precision} on {training.device}{processes}"
     )
     for line in [*stream.reuse_lines(training.steps or 0), *references.lines()]:
         say(line)

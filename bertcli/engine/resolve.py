@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
+from bertcli import ranks
 from bertcli.config.schema import LoopConfig, PretrainConfig
+from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.loop import LoopSettings
 from bertcli.engine.schedule import learning_rate
@@ -48,7 +50,8 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
             f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
             f"{config.model.init_from} ({architecture.max_positions}); lower data.max_length"
         )
-    training = resolve_loop(config.training, architecture, config.data.max_length)
+    data = config.data
+    training = resolve_loop(config.training, architecture, data.max_length, predicted=data.mask_rate)
     steps = {"steps": num_steps(config, stream), "epochs": None}
     return _update(
         config.model_copy(update={"training": training.model_copy(update=steps)}),
@@ -63,19 +66,30 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
     )
 
 
-def resolve_loop(training: Loop, architecture: Architecture, length: int) -> Loop:
+def resolve_loop(training: Loop, architecture: Architecture, length: int, predicted: float = 0.0) -> Loop:
     """The training section with every `auto` decided, for rows of at most `length` tokens.
+
+    `predicted` is the share of the tokens whose word is predicted.
 
     Raises `UserError` for a device that is not there.
     """
     device = resolve_device(training.device)
+    precision = resolve_precision(training.precision, device)
     micro_batch_size = training.micro_batch_size
     if micro_batch_size == "auto":
-        micro_batch_size = auto_micro_batch_size(architecture, training.batch_size, length, device)
+        micro_batch_size = auto_micro_batch_size(
+            architecture,
+            training.batch_size,
+            length,
+            device,
+            precision,
+            predicted,
+            training.activation_checkpointing,
+        )
     return training.model_copy(
         update={
             "micro_batch_size": min(micro_batch_size, training.batch_size),
-            "precision": resolve_precision(training.precision, device),
+            "precision": precision,
             "device": str(device),
             "compile": training.compile is True,
         }
@@ -84,16 +98,21 @@ def resolve_loop(training: Loop, architecture: Architecture, length: int) -> Loo
 
 def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int) -> LoopSettings:
     """How the loop takes the steps of a resolved training section."""
-    assert training.micro_batch_size != "auto"
     assert training.precision != "auto"
     return LoopSettings(
         seed=seed,
-        device=resolve_device(training.device),
+        device=ranks.own_device(resolve_device(training.device)),
         precision=training.precision,
-        micro_batch_size=training.micro_batch_size,
         max_grad_norm=training.max_grad_norm,
         rate=lambda step: learning_rate(step, training.learning_rate, warmup_steps, steps, training.schedule),
     )
+
+
+def own_share(training: LoopConfig) -> Share:
+    """What this rank computes of each step, so that every rank has rows where there are enough."""
+    assert training.micro_batch_size != "auto"
+    rows_a_rank = math.ceil(training.batch_size / ranks.num_ranks())
+    return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())
 
 
 def num_steps(config: PretrainConfig, stream: BatchStream) -> int:

@@ -114,7 +114,8 @@ def check_resumable(saved: BaseModel, wanted: BaseModel, report: Callable[[str],
                     "cannot resume: the config differs from the run's in what shapes its result:",
                     *refused,
                     "put these back, or start a new run in another output_dir (logging, evaluation, "
-                    "checkpoint, data.workers and training.parallel may change, training.steps and epochs may grow)",
+                    "checkpoint, data.workers and training.parallel may change, training.steps and epochs "
+                    "may grow)",
                 ]
             )
         )

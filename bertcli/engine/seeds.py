@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bertcli import ranks
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.engine.best import goodness, metric_value, metric_values
 from bertcli.engine.evaluate import Scores
@@ -26,7 +27,7 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     """
     assert config.seeds
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    with folder.claim(resume, overwrite):
+    with ranks.first_holds(folder.claim(resume, overwrite)):
         return _finetune_each(config, config.seeds, folder, resume, overwrite)
 
 
@@ -37,15 +38,15 @@ def _finetune_each(
     resume: bool,
     overwrite: bool,
 ) -> Finetuned:
-    if resume and (saved := folder.saved_config()):
+    if resume and (saved := ranks.on_first(folder.saved_config)):
         check_resumable(saved, config, say)
     runs = {}
     for number, seed in enumerate(seeds, start=1):
         say(f"seed {seed} ({number} of {len(seeds)})")
         own = RunFolder(folder.root / f"seed-{seed}", FinetuneConfig)
         config_of_seed = config.model_copy(update={"seeds": [seed], "output_dir": str(own.root)})
-        runs[seed] = finetune(config_of_seed, resume and own.is_taken, overwrite)
-        folder.save(config)  # not before: a config that cannot run leaves the folder free
+        runs[seed] = finetune(config_of_seed, resume and ranks.from_first(own.is_taken), overwrite)
+        ranks.on_first(lambda: folder.save(config))  # not before: a config that cannot run leaves it free
 
     scores = {seed: run.scores for seed, run in runs.items() if run.scores}
     if not scores:
@@ -54,7 +55,7 @@ def _finetune_each(
     metric = runs[seeds[0]].metric
     best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
     summary = {"metric": metric, "best": best, **_summary(scores)}
-    write_text(folder.seeds, json.dumps(summary, indent=1) + "\n")
+    ranks.on_first(lambda: write_text(folder.seeds, json.dumps(summary, indent=1) + "\n"))
     for name, spread in summary["metrics"].items():
         deviation = "" if spread["std"] is None else f" ± {spread['std']:.4f}"
         say(f"{name:<22}{spread['mean']:.4f}{deviation}")
@@ -80,5 +81,5 @@ def _keep(folder: RunFolder[FinetuneConfig], run: Finetuned) -> Finetuned:
         shutil.copytree(run.model, path, dirs_exist_ok=True)
 
     with disk_errors(f"{folder.model}: the model could not be written"):
-        write_folder(folder.model, copy)
+        ranks.on_first(lambda: write_folder(folder.model, copy))
     return Finetuned(folder.model, run.scores, run.metric)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from torch import Tensor
 
 from bertcli.config.finetune import TaskType
 from bertcli.hf.fill import PARTS, LoadReport, build_from
@@ -31,15 +34,17 @@ def save_model_folder(
     tokenizer: Tokenizer,
     card: str | None = None,
     trained_length: int | None = None,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write a pretraining model as `hf.model_files.write_model_files` does.
 
     The tied decoder is left out, as transformers does. A model without the NSP head is declared a
     `BertForMaskedLM`. `trained_length` (tokens in a row) stands in `config.json` for those who go on from it.
+    `weights` are written in place of the model's own.
     """
     model_class = "BertForMaskedLM" if model.nsp_head is None else "BertForPreTraining"
     more = {} if trained_length is None else {TRAINED_LENGTH: trained_length}
-    write_model_files(folder, model, tokenizer, model_class, more, card)
+    write_model_files(folder, model, tokenizer, model_class, more, card, weights=weights)
 
 
 def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | None = None) -> LoadedModel:

@@ -71,10 +71,12 @@ def write_model_files(
     more: Mapping[str, Any],
     card: str | None,
     name_of: Callable[[str], str] = hf_name,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write `config.json` (with the keys of `more`), `model.safetensors`, the tokenizer's files and the card.
 
-    The weights are fp32, under the names that transformers gives them in `model_class`. The same model gives
+    The weights, `model`'s own or `weights` in their place (a copy made earlier), are fp32, under the names
+    that transformers gives them in `model_class`. The same weights give
     the same bytes. The files are written one by one: write to a fresh folder and rename it where that
     matters. Raises `OSError` where the disk refuses.
     """
@@ -82,8 +84,8 @@ def write_model_files(
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
     text = config_json(architecture, model_class, tokenizer.pad_id, more)
     (folder / "config.json").write_text(text, encoding="utf-8")
-    weights = {name_of(name): value for name, value in model.state_dict().items()}
-    write_safetensors(folder / "model.safetensors", weights)
+    named = {name_of(name): value for name, value in (weights or model.state_dict()).items()}
+    write_safetensors(folder / "model.safetensors", named)
     tokenizer.save(folder, model_max_length=architecture.max_positions)
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.hf.fill import LoadReport, build_from
@@ -39,13 +41,15 @@ def save_task_folder(
     settings: TaskSettings,
     labels: Sequence[str],
     card: str | None = None,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write a fine-tuned model as `hf.model_files.write_model_files` does.
 
-    `settings` may be the whole `TaskConfig`: what only training needs is left out.
+    `settings` may be the whole `TaskConfig`: what only training needs is left out. `weights` are written in
+    place of the model's own.
     """
     keys = task_keys(settings, labels)
-    write_model_files(folder, model, tokenizer, model_class(settings.type), keys, card)
+    write_model_files(folder, model, tokenizer, model_class(settings.type), keys, card, weights=weights)
 
 
 def load_task_folder(folder: Path) -> LoadedTask:

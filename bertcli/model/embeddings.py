@@ -32,13 +32,12 @@ class Embeddings(nn.Module):
         hidden_BTD = self.word(ids_BT) + self.segment(segments_BT) + self.position(positions_T)
         return self.dropout(self.norm(hidden_BTD))
 
-    @torch.no_grad()
-    def tile_positions(self, known: int) -> None:
-        """Give every position from `known` on the embedding of a trained one, in turn (all but [CLS]'s).
 
-        What was learnt about neighbours on rows of `known` tokens then holds further on as well, but where
-        two copies meet (Beltagy et al. 2020, "Longformer", section 5).
-        """
-        table_TD = self.position.weight
-        beyond_T = torch.arange(known, len(table_TD), device=table_TD.device)
-        table_TD[beyond_T] = table_TD[1 + (beyond_T - 1) % (known - 1)]
+def tile_positions(table_TD: Tensor, known: int) -> Tensor:
+    """A position table in which every position from `known` on has the embedding of a trained one, in turn.
+
+    What was learnt about neighbours on rows of `known` tokens then holds further on as well, but where
+    two copies meet (Beltagy et al. 2020, "Longformer", section 5). [CLS]'s position is not copied.
+    """
+    beyond_T = torch.arange(known, len(table_TD), device=table_TD.device)
+    return torch.cat([table_TD[:known], table_TD[1 + (beyond_T - 1) % (known - 1)]])

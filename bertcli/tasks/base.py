@@ -1,8 +1,8 @@
-"""The contract between a task and the loop that trains it: five names, and no more."""
+"""The contract between a task and the loop that trains it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -11,17 +11,12 @@ from torch import Tensor, nn
 
 
 class TaskBatch(Protocol):
-    """What a task reads at one optimiser step."""
-
-    @property
-    def num_rows(self) -> int: ...
+    """What a task reads in one forward pass."""
 
     @property
     def num_tokens(self) -> int: ...
 
     def to(self, device: torch.device) -> Self: ...
-
-    def split(self, micro_batch_size: int) -> Sequence[Self]: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Task(Protocol):
     """What a model learns. The loss of a step is the sum over terms of (sum of losses) / (count)."""
 
     def counts(self, batch: Any) -> Mapping[str, float]:
-        """Term name -> how many things it sums over in the batch, known before the forward pass.
+        """Term name -> how many things it sums over in the batch, known before the forward pass; maybe 0.
 
         The name of a task's only term may be "": it is the loss, and needs no other name.
         """

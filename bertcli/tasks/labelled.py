@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.data.rows import Row, RowBatch, batch_of
+from bertcli.data.share import MicroBatch, Share
 from bertcli.tasks.base import Term
 from bertcli.text.tokenizer import Tokenizer
 
@@ -66,17 +67,17 @@ class LabelledBatch:
     def to(self, device: torch.device) -> LabelledBatch:
         return replace(self, device=device)
 
-    def split(self, micro_batch_size: int) -> list[LabelledBatch]:
-        """Micro-batches of at most so many rows (at least one item), items of like length together."""
+    def micro_batches(self, share: Share) -> list[MicroBatch]:
+        """One rank's share of the step, items of like length together; an item is never torn apart."""
         parts: list[list[Item]] = []
         rows = 0
         for item in sorted(self.items, key=lambda item: -item.length):
-            if not parts or rows + len(item.rows) > micro_batch_size:
+            if not parts or rows + len(item.rows) > share.micro_batch_size:
                 parts.append([])
                 rows = 0
             parts[-1].append(item)
             rows += len(item.rows)
-        return [replace(self, items=tuple(part)) for part in parts]
+        return share.of(parts, lambda items: replace(self, items=tuple(items)))
 
 
 class Prediction(Protocol):

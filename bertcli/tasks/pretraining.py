@@ -13,7 +13,7 @@ class PretrainingTask:
     """MLM over the masked tokens and, where the batch has labels, NSP over the pairs."""
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        counts = {"mlm": max(1, batch.num_masked)}  # a batch of nothing but [UNK] has none, and a loss of 0
+        counts = {"mlm": batch.num_masked}
         return counts if batch.labels_B is None else counts | {"nsp": batch.num_rows}
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:

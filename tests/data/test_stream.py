@@ -12,6 +12,7 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.data.stream_stats import measure_stream, show_pairs
 from bertcli.errors import UserError
@@ -39,7 +40,8 @@ def stream_of(store: OpenStore, batch_size: int = 32, seed: int = 3, **changes: 
 
 def measure(store: OpenStore, workers: int = 0, micro_batch_size: int = 32, batches: int = 20, **changes):
     stream = stream_of(store, **changes)
-    return measure_stream(stream, stream.steps(0, batches, workers), store.tokenizer, micro_batch_size)
+    steps = stream.steps(0, batches, Share(micro_batch_size), workers)
+    return measure_stream(stream, steps, store.tokenizer)
 
 
 def test_the_stream_does_not_depend_on_workers_or_micro_batches(store: OpenStore) -> None:
@@ -49,11 +51,24 @@ def test_the_stream_does_not_depend_on_workers_or_micro_batches(store: OpenStore
     assert measure(store, seed=4)["stream_hash"] not in hashes
 
 
+@pytest.mark.parametrize("num_ranks", [2, 3, 4])
+def test_the_ranks_together_read_what_one_reads(store: OpenStore, num_ranks: int) -> None:
+    stream = stream_of(store)
+    shares = [stream.steps(0, 20, Share(8, rank, num_ranks), workers=0) for rank in range(num_ranks)]
+    together = [[each for share in step for each in share] for step in zip(*shares, strict=True)]
+    assert measure_stream(stream, together, store.tokenizer)["stream_hash"] == measure(store)["stream_hash"]
+
+    alone = {each.number: each.batch for each in stream.micro_batches(7, Share(8))}
+    for number, batch, is_stand_in in together[7]:
+        assert is_stand_in == (number not in alone)
+        assert is_stand_in or torch.equal(batch.ids_BT, alone[number].ids_BT)
+
+
 def test_any_step_can_be_asked_for_first(store: OpenStore) -> None:
-    walked = list(stream_of(store).steps(0, 6, workers=0))[5]
-    assert torch.equal(walked.ids_BT, stream_of(store)[5].ids_BT)
-    later = next(stream_of(store).steps(5, 6, workers=0))
-    assert torch.equal(walked.targets_M, later.targets_M)
+    (walked,) = list(stream_of(store).steps(0, 6, Share(32), workers=0))[5]
+    (later,) = next(stream_of(store).steps(5, 6, Share(32), workers=0))
+    assert torch.equal(walked.batch.ids_BT, later.batch.ids_BT)
+    assert torch.equal(walked.batch.targets_M, later.batch.targets_M)
 
 
 def test_the_first_steps_may_read_shorter_rows(store: OpenStore) -> None:
@@ -62,13 +77,6 @@ def test_the_first_steps_may_read_shorter_rows(store: OpenStore) -> None:
     assert torch.equal(stream[4].ids_BT, stream_of(store, short_pair_probability=0.0)[4].ids_BT)
     assert stream.tokens_until(2) == 2 * 32 * 17
     assert stream.tokens_until(5) == 3 * 32 * 17 + 2 * 32 * 61
-
-
-def test_slices_of_a_step_make_up_the_step(store: OpenStore) -> None:
-    stream = stream_of(store)
-    whole, parts = stream[9], [stream.slice(9, 0, 11), stream.slice(9, 11, 32)]
-    assert torch.equal(whole.lengths_B, torch.cat([part.lengths_B for part in parts]))
-    assert torch.equal(whole.targets_M, torch.cat([part.targets_M for part in parts]))
 
 
 @pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
@@ -108,8 +116,8 @@ def test_a_row_reads_as_its_text(store: OpenStore) -> None:
 
 
 def test_micro_batches_hold_the_same_rows_with_less_padding(store: OpenStore) -> None:
-    batch = stream_of(store, short_pair_probability=0.5)[0]
-    parts = batch.split(8)
+    stream = stream_of(store, short_pair_probability=0.5)
+    batch, parts = stream[0], [each.batch for each in stream.micro_batches(0, Share(8))]
     assert [part.num_rows for part in parts] == [8, 8, 8, 8]
     assert sum(part.num_tokens for part in parts) == batch.num_tokens
     assert sum(part.num_masked for part in parts) == batch.num_masked

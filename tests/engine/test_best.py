@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.engine.best import BestModel, goodness, metric_value, metric_values
+from bertcli.engine.best import BestEvaluation, goodness, metric_value, metric_values
 from bertcli.engine.evaluate import Scores
 from bertcli.errors import UserError
 
@@ -17,16 +17,8 @@ def scores(loss: float = 0.5, **metrics: Any) -> Scores:
     return Scores({"": loss}, {}, 10, metrics)
 
 
-def consider(best: BestModel, step: int, **metrics: float) -> None:
-    def save(path: Path) -> None:
-        (path / "step").write_text(str(step))
-
-    best.consider(step, scores(**metrics), save)
-
-
-def kept(best: BestModel) -> int:
-    assert best.step == int((best.folder / "step").read_text())
-    return best.step
+def consider(best: BestEvaluation, step: int, **metrics: float) -> bool:
+    return best.consider(step, scores(**metrics))
 
 
 @pytest.mark.parametrize(
@@ -40,22 +32,22 @@ def kept(best: BestModel) -> int:
     ],
 )
 def test_the_best_is_kept(tmp_path: Path, metric: str, values: list[float], steps: list[int]) -> None:
-    best = BestModel(tmp_path / "best", metric, None, [])
+    best = BestEvaluation(metric, None, [])
     for number, (value, step) in enumerate(zip(values, steps, strict=True), start=1):
-        consider(best, number, **{metric: value})
-        assert kept(best) == step
+        assert consider(best, number, **{metric: value}) == (number == step)
+        assert best.step == step
         assert not best.is_settled
 
 
 def test_patience_counts_evaluations_since_the_best(tmp_path: Path) -> None:
-    best = BestModel(tmp_path / "best", "f1", 2, [])
+    best = BestEvaluation("f1", 2, [])
     assert not best.is_settled
     settled = []
     for step, value in enumerate([0.1, 0.1, 0.2, 0.1, 0.2], start=1):
         consider(best, step, f1=value)
         settled.append(best.is_settled)
     assert settled == [False, False, False, False, True]
-    assert kept(best) == 3
+    assert best.step == 3
 
 
 def test_a_resume_knows_it_from_the_log(tmp_path: Path) -> None:
@@ -63,11 +55,11 @@ def test_a_resume_knows_it_from_the_log(tmp_path: Path) -> None:
     rows = [{"split": "train", "step": 1, "loss": 0.1}] + [
         {"split": "heldout", "step": step, "loss": value} for step, value in enumerate(values, start=1)
     ]
-    best = BestModel(tmp_path / "best", "loss", 2, rows)
+    best = BestEvaluation("loss", 2, rows)
     assert best.step == 2
     assert best.is_settled
     consider(best, 5, loss=0.3)
-    assert kept(best) == 5
+    assert best.step == 5
     assert not best.is_settled
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import bertcli.files
-from bertcli.engine import finetuning
-from bertcli.engine.best import BestModel
+from bertcli.engine.best import BestEvaluation
+from bertcli.engine.checkpoint import RunState
+from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.errors import UserError
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
@@ -81,23 +82,23 @@ def kill_at(patch: pytest.MonkeyPatch, point: str, step: int) -> None:
 
         patch.setattr(MetricsLog, "write", write_and_die)
     elif point == "best":
-        consider = BestModel.consider
+        settled = BestEvaluation.is_settled
 
-        def consider_and_die(self: BestModel, at: int, *arguments: Any) -> None:
-            consider(self, at, *arguments)
-            if at == step:
+        def die_or_say(self: BestEvaluation) -> bool:  # what is asked once the best model is written
+            if self._steps and self._steps[-1] == step:
                 raise Killed
+            return bool(settled.__get__(self))
 
-        patch.setattr(BestModel, "consider", consider_and_die)
+        patch.setattr(BestEvaluation, "is_settled", property(die_or_say))
     elif point == "save":
-        save = finetuning.save_checkpoint
+        save = CheckpointWriter.save
 
-        def die_or_save(folder: Path, state: Any, *arguments: Any) -> Path:
+        def die_or_save(self: CheckpointWriter, state: RunState) -> None:
             if state.step == step:
                 raise Killed
-            return save(folder, state, *arguments)
+            save(self, state)
 
-        patch.setattr(finetuning, "save_checkpoint", die_or_save)
+        patch.setattr(CheckpointWriter, "save", die_or_save)
     else:
         assert point == "rename"
         rename = bertcli.files.os.rename

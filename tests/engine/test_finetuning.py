@@ -12,6 +12,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from bertcli.data.share import Share
 from bertcli.engine.loop import LoopSettings, StepReport, train
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.errors import UserError
@@ -43,7 +44,7 @@ def test_a_run_leaves_what_the_next_one_needs(config: dict[str, Any], tmp_path: 
     folder = tmp_path / "run"
     assert done.model == folder / "model"
     assert {path.name for path in folder.iterdir()} == {
-        *("config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
+        *(".lock", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
     }
     saved = yaml.safe_load((folder / "config.yaml").read_text())
     assert "auto" not in saved["training"].values()
@@ -157,7 +158,7 @@ def test_a_config_that_cannot_run_leaves_the_folder_free(
 ) -> None:
     with pytest.raises(UserError, match=message):
         run(config | {section: config[section] | values})
-    assert list((tmp_path / "run").iterdir()) == []
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
     run(config)
 
 
@@ -188,20 +189,17 @@ def steps_in_micro_batches(kind: str, micro_batch_size: int) -> list[StepReport]
     task = build_task(SETTINGS[kind], labels, weights if kind == "classification" else None)
     torch.manual_seed(0)
     model = build_task_model(SETTINGS[kind].type, NO_DROPOUT, len(labels))
-    batches = [
-        LabelledBatch(tuple(task.encode(draw_examples(kind, 32, seed), tiny_tokenizer())), pad_id=0)
-        for seed in range(5)
-    ]
+    items = [task.encode(draw_examples(kind, 32, seed), tiny_tokenizer()) for seed in range(5)]
+    steps = [LabelledBatch(tuple(each), pad_id=0).micro_batches(Share(micro_batch_size)) for each in items]
     settings = LoopSettings(
         seed=1,
         device=torch.device("cpu"),
         precision="fp32",
-        micro_batch_size=micro_batch_size,
         max_grad_norm=1.0,
         rate=lambda step: 1e-3,
     )
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
-    return list(train(model, Supervised(task), batches, optimizer, settings, 0))
+    return list(train(model, Supervised(task), steps, optimizer, settings, 0))
 
 
 @pytest.mark.parametrize("kind", ["classification", "tokens", "choices"])

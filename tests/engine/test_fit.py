@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from bertcli.engine.checkpoint import RunState
+from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.health import References
@@ -27,16 +30,19 @@ def run(tmp_path: Path, reports: list[StepReport], heldout_mlm: float = 4.0, sta
     saved: list[int] = []
     log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=False)
 
-    def save(state: RunState) -> Path:
-        saved.append(state.step)
-        return tmp_path
+    class Checkpoints(CheckpointWriter):
+        def save(self, state: RunState) -> None:
+            saved.append(state.step)
 
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    checkpoints = Checkpoints(tmp_path, model, optimizer, lambda path, weights: None, 1)
     settings = FitSettings(steps=10, log_every=5, evaluate_every=4, save_every=5, max_bad_steps=3)
     scores = Scores({"mlm": heldout_mlm, "nsp": 0.6}, {"mlm": 0.2, "nsp": 0.6}, 1000)
     progress = Progress("train", 0, 10, 5)
     state = state or RunState()
     try:
-        end, _ = fit(iter(reports), state, settings, REFERENCES, lambda: scores, save, log, progress)
+        end, _ = fit(iter(reports), state, settings, REFERENCES, lambda: scores, checkpoints, log, progress)
     finally:
         progress.close()
         log.close()

@@ -7,6 +7,7 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.data.share import Share
 from bertcli.engine.heldout import HeldoutBatches
 from bertcli.engine.pretraining import pretrain
 from bertcli.errors import UserError
@@ -23,14 +24,11 @@ def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
 
 
 def test_the_masks_are_the_same_for_every_run_and_hold_the_text_once(store: OpenStore) -> None:
-    batches = [
-        list(
-            HeldoutBatches(
-                store.heldout, store.tokenizer, DataConfig(mask_rate=rate, max_length=32), 8
-            ).batches()
-        )
-        for rate in (0.15, 0.4)
-    ]
+    batches = []
+    for rate in (0.15, 0.4):
+        config = DataConfig(mask_rate=rate, max_length=32)
+        heldout = HeldoutBatches(store.heldout, store.tokenizer, config, 8)
+        batches.append([micro_batch.batch for (micro_batch,) in heldout.steps(Share(8))])
     for a, b in zip(*batches, strict=True):
         assert torch.equal(a.ids_BT, b.ids_BT)
         assert torch.equal(a.targets_M, b.targets_M)
@@ -40,14 +38,15 @@ def test_the_masks_are_the_same_for_every_run_and_hold_the_text_once(store: Open
 
 def test_at_most_so_many_batches(store: OpenStore) -> None:
     heldout = HeldoutBatches(store.heldout, store.tokenizer, DataConfig(max_length=32), 8)
-    assert len(list(heldout.batches(2))) == 2
-    assert len(list(heldout.batches(10**6))) == heldout.num_batches
+    assert len(list(heldout.steps(Share(8), 2))) == 2
+    assert len(list(heldout.steps(Share(8), 10**6))) == heldout.num_batches
 
 
 def test_text_without_pairs_measures_mlm_alone(store: OpenStore) -> None:
     posts = HeldoutBatches(make_store([[20], [20], [20]], 400), store.tokenizer, DataConfig(), 2)
     assert not posts.with_nsp
-    assert next(posts.batches()).labels_B is None
+    ((_, batch, _),) = next(posts.steps(Share(2)))
+    assert batch.labels_B is None
 
 
 def test_rows_longer_than_the_given_model_are_an_error(corpus: Path, tmp_path: Path) -> None:

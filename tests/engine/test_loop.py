@@ -9,6 +9,7 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.loop import LoopSettings, StepReport, train
 from bertcli.engine.optimizer import build_optimizer
@@ -35,15 +36,18 @@ def new_model(dropout: float = 0.0) -> BertForPreTraining:
     return BertForPreTraining(sizes)
 
 
-def settings(micro_batch_size: int = 64) -> LoopSettings:
+def settings() -> LoopSettings:
     return LoopSettings(
         seed=1,
         device=CPU,
         precision="fp32",
-        micro_batch_size=micro_batch_size,
         max_grad_norm=1.0,
         rate=lambda step: 1e-3 * min(1, (step + 1) / 5),
     )
+
+
+def cut(stream: BatchStream, steps: int, micro_batch_size: int = 64) -> list[list[MicroBatch]]:
+    return [stream.micro_batches(step, Share(micro_batch_size)) for step in range(steps)]
 
 
 def run(
@@ -51,8 +55,7 @@ def run(
 ) -> tuple[list[StepReport], BertForPreTraining]:
     model = new_model(dropout)
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
-    batches = (stream[step] for step in range(steps))
-    loop = train(model, PretrainingTask(), batches, optimizer, settings(micro_batch_size), 0)
+    loop = train(model, PretrainingTask(), cut(stream, steps, micro_batch_size), optimizer, settings(), 0)
     return list(loop), model
 
 
@@ -101,8 +104,7 @@ def test_a_step_that_is_not_finite_never_reaches_the_weights(stream: BatchStream
     model = new_model()
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     task = SometimesNan({1}, in_gradient)
-    batches = (stream[step] for step in range(3))
-    reports = train(model, task, batches, optimizer, settings(), 0)
+    reports = train(model, task, cut(stream, 3), optimizer, settings(), 0)
 
     assert not next(reports).skipped
     before = [parameter.clone() for parameter in model.parameters()]
@@ -120,8 +122,8 @@ def test_the_gradient_is_clipped_and_its_norm_reported_unclipped(stream: BatchSt
         model.mlm_head.bias.add_(torch.linspace(-30, 30, 400))  # a bad start: large gradients
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    loop = LoopSettings(1, CPU, "fp32", 64, max_grad_norm=0.5, rate=lambda step: 1.0)
-    report = next(train(model, PretrainingTask(), [stream[0]], optimizer, loop, 0))
+    loop = LoopSettings(1, CPU, "fp32", max_grad_norm=0.5, rate=lambda step: 1.0)
+    report = next(train(model, PretrainingTask(), cut(stream, 1), optimizer, loop, 0))
     pairs = zip(before, model.parameters(), strict=True)
     moved = torch.stack([(a - b.detach()).norm() for a, b in pairs]).norm()
     assert report.grad_norm > 0.5

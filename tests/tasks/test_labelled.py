@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.data.rows import Row
+from bertcli.data.share import Share
 from bertcli.tasks.labelled import Item, LabelledBatch
 
 items = st.lists(
@@ -20,7 +21,7 @@ items = st.lists(
 @given(items, st.integers(1, 12))
 def test_a_split_keeps_every_item_whole_and_sorts_by_length(items: list[Item], micro: int) -> None:
     batch = LabelledBatch(tuple(items), pad_id=0)
-    parts = batch.split(micro)
+    parts = [each.batch for each in batch.micro_batches(Share(micro))]
     kept = [item for part in parts for item in part.items]
     assert sorted(map(id, kept)) == sorted(map(id, items))
     assert [item.length for item in kept] == sorted((item.length for item in items), reverse=True)
