@@ -17,7 +17,7 @@ FEWEST_WORDS = 8
 """A shorter line is not judged."""
 _FEWEST_LETTERS = 5
 """Nor one of fewer letters, every fourth character looked at; scripts without blanks have no words."""
-_FEWEST, _SHARE, _TIMES = 2, 0.2, 3
+_FEWEST, _SHARE, _TIMES = 2, 0.2, 2
 """A line is in another language if it has more of that one's function words (each counted once) than this
 number, than this share of its words, and than so many for each one of its own language."""
 _READ = 400

@@ -183,13 +183,14 @@ def _stored_tokens(manifest: Manifest) -> TokenFigures:
 
 def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> TokenFigures:
     """From the tokens of a share of the lines; exact where it is 1."""
-    t, w, tt, tw, ww = counts.moments.tolist()
-    ratio = t / max(1.0, w)
-    sides = counts.progress.sides
+    sides = [counts.progress.sides[side] for side in SIDES]
     if share >= 1.0:
-        tokens, error = [sides[side].tokens for side in SIDES], 0.0
+        tokens, error = [side.tokens for side in sides], 0.0
+        ratio = sum(tokens) / max(1, sum(side.words for side in sides))
     else:
-        tokens = [round(ratio * sides[side].words) for side in SIDES]
+        t, w, tt, tw, ww = counts.moments.tolist()
+        ratio = t / max(1.0, w)
+        tokens = [round(ratio * side.words) for side in sides]
         error = math.sqrt(max(0.0, (1 - share) * (tt - 2 * ratio * tw + ratio * ratio * ww))) / max(1.0, t)
     uses = counts.uses[: len(SIDES)]
     return TokenFigures(

@@ -33,9 +33,13 @@ class WrongBytes:
     """What messages call the config's key of the encoding."""
     encoding: str
     places: Places = field(default_factory=Places)
+    last: int = -1
+    """The offset of the last one."""
 
     def note(self, offset: int, data: bytes, reason: str) -> None:
-        self.places.add(1, [f"byte {offset} (0x{data[:4].hex()}): {reason}"])
+        if offset > self.last:  # some readers look into a file before they read it
+            self.last = offset
+            self.places.add(1, [f"byte {offset} (0x{data[:4].hex()}): {reason}"])
 
     def findings(self, path: Path, share: float) -> list[Finding]:
         """One, or none; `share`: of all that is read."""

@@ -1,0 +1,57 @@
+"""Telling a line in another language, and keeping still where it cannot be told."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from bertcli.checks.language import is_judged, other_language
+from bertcli.samples import SAMPLES
+
+LINES = {
+    "en": "She had not seen the house for years, and all that was left of it was the garden.",
+    "de": "Das Haus war nicht groß, aber es hatte einen Garten, in dem sie mit den Kindern saß.",
+    "fr": "La maison n'était pas grande, mais elle avait un jardin dans lequel les enfants jouaient.",
+    "es": "La casa no era grande, pero tenía un jardín en el que los niños jugaban con el perro.",
+    "it": "La casa non era grande, ma aveva un giardino in cui i bambini giocavano con il cane della nonna.",
+    "pt": "A casa não era grande, mas tinha um jardim em que as crianças brincavam com o cão da avó.",
+    "nl": "Het huis was niet groot, maar het had een tuin waarin de kinderen met de hond speelden.",
+    "sv": "Huset var inte stort, men det hade en trädgård där barnen lekte med hunden och en katt.",
+    "fi": "Talo ei ollut suuri, mutta sen pihalla lapset leikkivät ja hän istui siellä kun oli kesä.",
+    "pl": "Dom nie był duży, ale miał ogród, w którym dzieci bawiły się z psem i jego panem do wieczora.",
+    "tr": "Ev büyük değil ama güzel bir bahçe var ve çocuklar için her zaman çok iyi bir yer.",
+}
+
+
+@pytest.mark.parametrize("written", LINES)
+@pytest.mark.parametrize("expected", LINES)
+def test_each_line_is_told_from_every_other_language(written: str, expected: str) -> None:
+    assert other_language(LINES[written], expected) == ("" if written == expected else written)
+
+
+def test_the_script_tells_what_has_no_list() -> None:
+    assert (
+        other_language("Дом был небольшой, но при нём был сад, где играли дети и собака.", "en") == "Cyrillic"
+    )
+    assert other_language(LINES["en"], "ru") == "Latin"
+    assert other_language("房子不大，但是有一个花园，孩子们和祖母的狗在那里玩到很晚才回家。", "zh") == ""
+    assert other_language("家は大きくなかったが、庭があって、子供たちはそこで犬と遊んでいた。", "ja-JP") == ""
+
+
+@pytest.mark.parametrize(
+    "line", ["Yes.", "1848 1849 1850 1851 1852 1853 1854 1855", "Le chat.", "!!! *** ---"]
+)
+def test_what_is_too_short_is_not_judged(line: str) -> None:
+    assert other_language(line, "en") is None
+
+
+def test_a_language_without_list_or_script_is_not_judged() -> None:
+    assert is_judged("en-GB")
+    assert not is_judged("tlh")
+
+
+def test_english_prose_is_taken_for_english() -> None:
+    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
+        found = [other_language(line, "en") for line in file.read().split("\n")[::5]]
+    assert sum(bool(language) for language in found) < 0.002 * len(found)

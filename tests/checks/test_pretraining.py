@@ -1,0 +1,305 @@
+"""A corpus judged before the run: its counts are the store's, and what it says would fail does fail."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertcli.checks import batches, pretraining
+from bertcli.checks.pretraining import CorpusReport, check_pretraining
+from bertcli.config.load import check_config
+from bertcli.config.schema import DataConfig, PretrainConfig, TokenizerConfig
+from bertcli.data.stream import BatchStream
+from bertcli.engine import resolve
+from bertcli.engine.resolve import num_steps
+from bertcli.errors import UserError
+from bertcli.store.build import prepare_store
+from bertcli.store.token_store import OpenStore
+from bertcli.text.tokenizer import Normalization, Tokenizer
+from tests.finetunes import LETTERS
+from tests.store.builds import make_config, silent, write_corpus_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_corpus_folder(tmp_path)
+
+
+def check(config: PretrainConfig, tokenise_all: bool = False, processes: int = 0) -> CorpusReport:
+    return check_pretraining(config, tokenise_all, silent, processes)
+
+
+def prepared(store: OpenStore) -> dict[str, Any]:
+    """The counts of a store, by the names of the check."""
+    manifest = store.manifest
+    train, heldout = manifest.train, manifest.heldout
+    return {
+        "bytes": train.bytes + heldout.bytes,
+        "words": train.words + heldout.words,
+        "documents": train.documents,
+        "one_sentence_documents": train.one_sentence_documents,
+        "sentences": train.sentences,
+        "tokens": train.tokens,
+        "heldout_documents": heldout.documents,
+        "heldout_sentences": heldout.sentences,
+        "heldout_tokens": heldout.tokens,
+        "dropped_documents": manifest.dropped_documents,
+        "dropped_sentences": manifest.dropped_sentences,
+        "pairs": store.train.num_pairs,
+        "vocab_size": manifest.vocab_size,
+        "unk_rate": manifest.unk_rate,
+        "tokens_per_word": pytest.approx(manifest.tokens_per_word),
+        "unigram_entropy": pytest.approx(manifest.unigram_entropy),
+    }
+
+
+def assert_counts(config: PretrainConfig, processes: int = 0) -> None:
+    """What the check counts is what `prepare` then finds."""
+    figures, findings = check(config, processes=processes)
+    assert not any(finding.fails for finding in findings)
+    expected = prepared(prepare_store(config, silent))
+    assert {name: figures[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_the_counts_are_those_of_the_store(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    monkeypatch.setattr(batches, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr("bertcli.store.chunks.CHUNK_BYTES", 2000)  # documents go on over several batches
+    (folder / "corpus" / "odd.txt").write_text(
+        "\x01\x02\n\n\x03 .\n\nTwo  blanks.\u00a0And one\u2003more.\n\x04\n"
+    )
+    assert_counts(make_config(folder), processes)
+
+
+FORMATS = {
+    "sentences": ("One sentence.\nTwo here. Not cut.\n\nAnother one.\nIts second.\n\nAlone.\n", {}),
+    "jsonl": ("\n".join(json.dumps({"t": f"Text {n}. Of\ntwo lines."}) for n in range(6)), {"text_key": "t"}),
+    "text": ("Hard-wrapped\nlines. A book.\n\nA second\nline.\n", {"document": "file", "join_lines": True}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_in_every_format(folder: Path, name: str) -> None:
+    text, options = FORMATS[name]
+    files = [folder / "one.txt", folder / "two.txt"]
+    for number, file in enumerate(files):
+        file.write_text(text.replace("Its", f"{number} its"))
+    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    options = {"files": [str(file) for file in files], "format": name, "heldout_fraction": 0.0, **options}
+    assert_counts(make_config(folder, tokenizer, store=str(folder / "store"), **options))
+
+
+def vocabulary(folder: Path) -> Path:
+    """A tokenizer trained on the corpus of `folder`."""
+    return prepare_store(make_config(folder, store=str(folder / "first")), silent).folder / "tokenizer"
+
+
+def test_a_store_that_stands_gives_its_tokens(folder: Path) -> None:
+    config = make_config(folder)
+    expected = prepared(prepare_store(config, silent))
+    figures, _ = check(config)
+    assert figures["tokens_from"] == "store"
+    assert {name: figures[name] for name in expected} == expected
+
+
+def test_a_sample_of_the_lines_estimates_the_tokens_of_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(folder, TokenizerConfig(path=str(vocabulary(folder))))
+    monkeypatch.setattr(pretraining, "SMALL_CORPUS", 0)
+    exact, _ = check(config, tokenise_all=True)
+    monkeypatch.setattr(pretraining, "TOKENISED_BYTES", 30_000)
+    sampled, _ = check(config)
+    assert (exact["tokens_from"], sampled["tokens_from"]) == ("all", "sample")
+    assert 0 < sampled["tokens_error"] < 0.05
+    assert abs(sampled["tokens"] / exact["tokens"] - 1) < 4 * sampled["tokens_error"]
+    assert sampled["documents"] == exact["documents"]
+
+
+def test_without_a_vocabulary_tokens_are_counted_when_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretraining, "SMALL_CORPUS", 0)
+    monkeypatch.setattr(pretraining, "SMALLEST_SAFE_VOCABULARY", 0)
+    assert check(make_config(folder)).figures["tokens_from"] is None
+    assert check(make_config(folder), tokenise_all=True).figures["tokens_from"] == "all"
+
+
+@pytest.mark.parametrize("objective", ["mlm", "mlm+nsp"])
+def test_steps_of_an_epoch_are_those_of_the_run(folder: Path, objective: str) -> None:
+    given = {"data": {"objective": objective, "max_length": 64}, "training": {"epochs": 1, "batch_size": 8}}
+    config = check_config(PretrainConfig, make_config(folder).model_dump() | given, "test")
+    figures, _ = check(config)
+    store = prepare_store(config, silent)
+    stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, 8)
+    assert figures["steps_per_epoch"] == num_steps(config, stream)
+    assert figures["pairs_per_epoch"] == 8 * figures["steps_per_epoch"]
+    steps = config.model_copy(
+        update={"training": config.training.model_copy(update={"epochs": None, "steps": 40})}
+    )
+    assert check(steps).figures["epochs"] == pytest.approx(stream.tokens_until(40) / store.train.num_tokens)
+    assert pretraining.DEFAULT_STEPS == resolve.DEFAULT_STEPS
+
+
+def stops(config: PretrainConfig) -> str:
+    """The error that ends a run of `config` before its first step."""
+    with pytest.raises(UserError) as error:
+        start(config)
+    return str(error.value)
+
+
+def start(config: PretrainConfig) -> None:
+    """What a run does with its data before the first step."""
+    store = prepare_store(config, silent)
+    BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
+
+
+FAILING: dict[str, tuple[bytes, dict[str, Any], str]] = {
+    "bytes in another encoding": (b"One. Two.\n\nCaf\xe9. Bar.\n\nMore. A.\n", {}, "bytes that are not utf"),
+    "no text": (b"\n \n", {}, "the file holds no text"),
+    "one document": (b"One. Two.\nThree. Four.\n", {}, "of 1 document holds out"),
+    "one to train on": (b"One. Two.\nThree.\n", {"heldout_fraction": 0.0}, "need two documents to train on"),
+    "only single sentences": (b"One.\n\nTwo.\n\nThree.\n", {"heldout_fraction": 0.0}, "every document to"),
+    "all held out": (b"One. A.\n\nTwo. B.\n\nThree.\n", {"heldout_fraction": 0.999999}, "holds out all of 3"),
+    "no JSON": (b'{"text": "a"}\n{"text"\n', {"format": "jsonl"}, "a.txt:2: not JSON"),
+    "no such key": (b'{"body": "a"}\n', {"format": "jsonl"}, "no key 'text'"),
+    "no Parquet": (b"PAR1", {"format": "parquet"}, "not a readable Parquet file"),
+    "truncated": (gzip.compress(b"One. Two.\n\nThree. Four.\n" * 9)[:-9], {}, "the .gz ends in mid-stream"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_what_would_fail_is_found_and_does_fail(folder: Path, name: str) -> None:
+    data, options, problem = FAILING[name]
+    file = folder / ("a.txt.gz" if name == "truncated" else "a.txt")
+    file.write_bytes(data)
+    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    config = make_config(folder, tokenizer, files=[str(file)], store=str(folder / "store"), **options)
+    fails = [finding for finding in check(config).findings if finding.fails]
+    assert problem in fails[0].problem
+    assert stops(config)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    documents=st.lists(st.sampled_from(["One.", "One. Two.", "Three. Four.\nFive.", "\x01"]), max_size=6),
+    fraction=st.sampled_from([0.0, 0.2, 0.5]),
+    objective=st.sampled_from(["mlm", "mlm+nsp"]),
+)
+def test_a_run_fails_where_it_is_said_to(
+    documents: list[str], fraction: float, objective: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "corpus").mkdir()
+    for number, document in enumerate(documents):
+        (folder / "corpus" / f"{number}.txt").write_text(document)
+    Tokenizer.from_vocabulary(LETTERS, Normalization()).save(folder / "tokenizer")
+    config = make_config(
+        folder, TokenizerConfig(path=str(folder / "tokenizer")), heldout_fraction=fraction, document="file"
+    )
+    config = config.model_copy(update={"data": DataConfig(objective=objective)})
+    if not documents:
+        with pytest.raises(UserError, match="holds no files"):
+            check(config)
+    elif any(finding.fails for finding in check(config).findings):
+        assert stops(config)
+    else:
+        start(config)
+
+
+def test_a_vocabulary_too_small_for_the_text_is_found(folder: Path) -> None:
+    config = make_config(folder, TokenizerConfig(vocab_size=50))
+    (finding,) = check(config).findings
+    assert finding.fails
+    assert finding.problem == stops(config)
+
+
+def test_a_store_of_another_text_is_found(folder: Path) -> None:
+    prepare_store(make_config(folder), silent)
+    config = make_config(folder, language="de")
+    (finding, *_) = check(config).findings
+    assert finding.fails
+    assert finding.problem == stops(config)
+
+
+def test_wrong_bytes_are_named_with_their_places_and_read_over(folder: Path) -> None:
+    right = check(make_config(folder)).figures
+    with open(folder / "corpus" / "a.txt", "rb+") as file:
+        text = file.read()
+        at = text.index(b" the ", 1000) + 1
+        file.seek(at)
+        file.write(b"\xff\xfe")
+    figures, findings = check(make_config(folder))
+    (finding,) = (finding for finding in findings if finding.fails)
+    assert finding.problem == f"{folder}/corpus/a.txt: bytes that are not utf-8, in 2 places"
+    assert finding.places == (
+        f"byte {at} (0xff): invalid start byte",
+        f"byte {at + 1} (0xfe): invalid start byte",
+    )
+    assert (figures["documents"], figures["lines"]) == (right["documents"], right["lines"])
+    assert f"a.txt: byte {at} (0xff) is not utf-8" in stops(make_config(folder))
+
+
+def test_a_file_that_breaks_off_does_not_spoil_the_others(folder: Path) -> None:
+    (folder / "corpus" / "aa.txt.gz").write_bytes(b"no gzip at all")
+    figures, findings = check(make_config(folder))
+    assert [finding.problem for finding in findings if finding.fails] == [stops(make_config(folder))]
+    assert figures["documents"] + figures["heldout_documents"] > 20
+
+
+def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
+    text = "This is the first of the documents. It has what any text of its kind has in it."
+    lines = [
+        f"{text}\nThe same licence stands in each, as it does in many a corpus.\nLine {number} of this."
+        for number in range(30)
+    ]
+    lines += [lines[3], "A CafÃ© stood there. It was closed.", "Old\rMac. Lines.", "x" * 30_000]
+    lines += ["Das ist nicht die Sprache, in der die anderen Texte sind, und es ist auch kein Zitat."]
+    (folder / "spoilt.txt").write_text("\n\n".join(lines), newline="")
+    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    config = make_config(folder, tokenizer, files=[str(folder / "spoilt.txt")])
+    figures, findings = check(config)
+    said = {finding.problem.partition(") ")[2] or finding.problem: finding for finding in findings}
+    assert figures["repeated_documents"] == 1
+    assert (figures["mojibake_lines"], figures["control_character_lines"], figures["long_lines"]) == (1, 1, 1)
+    assert figures["other_language_lines"] == {"de": 1}
+    places = "\n".join(place for finding in said.values() for place in finding.places)
+    assert f"{folder}/spoilt.txt, document 32: 'A CafÃ© stood there." in places
+    assert f"{folder}/spoilt.txt, document 33: 'Old\\rMac. Lines.'" in places
+    assert "30 times more than once: 'The same licence stands" in places
+    assert not any(finding.fails for finding in findings)
+
+
+def test_a_corpus_of_single_sentences_is_said_to_give_few_pairs(folder: Path) -> None:
+    documents = [f"Post number {number} of many others." for number in range(200)]
+    (folder / "posts.txt").write_text("\n\n".join([*documents, "One. Two.", "Three. Four."]))
+    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    config = make_config(folder, tokenizer, files=[str(folder / "posts.txt")], heldout_fraction=0.05)
+    problems = " ".join(finding.problem for finding in check(config).findings)
+    assert "few places give a true pair (2)" in problems
+    assert "every held-out document is one sentence long" in problems
+
+
+def test_a_vocabulary_of_another_language_is_said(folder: Path) -> None:
+    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    (folder / "ru.txt").write_text("\n\n".join(f"Дом {n} был мал. Но сад велик." for n in range(30)))
+    config = make_config(folder, tokenizer, files=[str(folder / "ru.txt")], language="ru")
+    problems = " ".join(finding.problem for finding in check(config).findings)
+    assert "of the tokens are [UNK]" in problems
+
+
+def test_what_is_not_there_is_an_error(folder: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        check(make_config(folder, files=[str(folder / "nowhere")]))
+    with pytest.raises(UserError, match="'klingon' is no encoding"):
+        check(make_config(folder, encoding="klingon"))
+    with pytest.raises(UserError, match="no ISO 639 language code"):
+        check(make_config(folder, language="English"))

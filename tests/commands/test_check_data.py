@@ -1,0 +1,100 @@
+"""`bertcli check-data` through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bertcli.commands.check_data import _token_rows
+from tests.finetunes import spam_config, spam_files
+from tests.runs import run_cli, small_config, write_config, write_corpus
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    corpus = write_corpus(tmp_path / "corpus.txt")
+    return write_config(tmp_path / "config.yaml", small_config(corpus, tmp_path / "run"))
+
+
+def test_a_corpus_is_judged_and_nothing_is_written(run_bertcli, config: Path) -> None:
+    before = sorted(os.listdir(config.parent))
+    code, out, err = run_bertcli("check-data", config, "--json")
+    values = json.loads(out)
+    assert (code, values["kind"], values["would_fail"]) == (0, "pretraining", False)
+    assert values["documents"] + values["heldout_documents"] == 40
+    assert values["tokens_from"] == "all"
+    assert "training a vocabulary of 400 entries" in err
+    code, table, _ = run_bertcli("check-data", config)
+    assert code == 0
+    assert f"{values['tokens']:,} tokens" in table
+    assert f"{values['pairs']:,} places give a true pair" in table
+    assert f"{values['steps_per_epoch']:,} steps, {values['pairs_per_epoch']:,} pairs" in table
+    assert sorted(os.listdir(config.parent)) == before
+
+
+def test_a_corpus_that_would_fail_is_exit_code_1_with_what_to_do(run_bertcli, config: Path) -> None:
+    text = config.parent / "corpus.txt"
+    text.write_bytes(text.read_bytes().replace("“".encode(), b"\x93"))
+    code, out, _ = run_bertcli("check-data", config)
+    assert code == 1
+    first = out.partition("1. the run would fail: ")[2]
+    assert first.startswith(f"{text}: bytes that are not utf-8, in ")
+    assert "(0x93): invalid start byte\n" in first
+    assert "name it in corpus.encoding, for example cp1252" in first
+    assert "tokens       not counted" in out
+
+
+def test_labelled_files_are_judged(run_bertcli, tmp_path: Path) -> None:
+    spam_files(tmp_path)
+    config = write_config(tmp_path / "config.yaml", spam_config(tmp_path))
+    code, out, _ = run_bertcli("check-data", config)
+    assert code == 0
+    assert out.startswith("train: 96 rows; ham ")
+    assert "\nepoch: 6 steps\n" in out
+    code, out, _ = run_bertcli("check-data", config, "--json", "--set", "task.max_length=128")
+    values = json.loads(out)
+    assert (code, values["kind"], values["rows"]) == (1, "fine-tuning", {"train": 96, "dev": 32})
+    assert "64 positions" in values["findings"][0]["problem"]
+    with open(tmp_path / "dev.tsv", "a") as file:
+        file.write("eggs\ta label of its own\n")
+    code, out, _ = run_bertcli("check-data", config)
+    assert code == 1
+    assert "1. the run would fail: labels that the model does not learn" in out
+    (tmp_path / "train.tsv").write_text("label\tmessage\n")
+    code, out, _ = run_bertcli("check-data", config)
+    assert (code, out.partition("\n")[0]) == (1, "the rows could not be counted")
+
+
+def test_bad_usage_is_exit_code_2(run_bertcli, config: Path, tmp_path: Path) -> None:
+    spam_files(tmp_path)
+    labelled = write_config(tmp_path / "labelled.yaml", spam_config(tmp_path))
+    for arguments, problem in [
+        ((tmp_path / "no.yaml",), "no such config file"),
+        ((config, "--set", "task.type=regression"), "this one has both"),
+        ((write_config(tmp_path / "a.yaml", {"output_dir": "x"}),), "this one has neither"),
+        ((config, "--set", "corpus.langauge=de"), "language"),
+        ((config, "--set", "corpus.files=[nowhere]"), "no such file or folder"),
+        ((labelled, "--tokens"), "--tokens: only for a corpus"),
+    ]:
+        code, out, err = run_bertcli("check-data", *arguments)
+        assert (code, out) == (2, "")
+        assert problem in err
+
+
+def test_no_torch_is_imported_for_a_corpus(config: Path) -> None:
+    result = run_cli("check-data", config, env=os.environ | {"PYTHONPROFILEIMPORTTIME": "1"})
+    assert result.returncode == 0
+    assert " torch\n" not in result.stderr
+
+
+def test_a_sample_and_a_store_are_named_as_the_source() -> None:
+    figures = yaml.safe_load(
+        "{tokens_from: sample, tokens_error: 0.002, steps_per_epoch: 5, pairs_per_epoch: 40, epochs: 2.0, "
+        "vocab_size: 400, tokens_per_word: 1.5, unk_rate: 0.0, unigram_entropy: 6.0}"
+    )
+    assert _token_rows(figures)["vocabulary"].endswith(", a sample: ± 0.40%")
+    assert _token_rows(figures | {"tokens_from": "store"})["vocabulary"].endswith(", from the store")
