@@ -18,10 +18,20 @@ class BestEvaluation:
     """
 
     def __init__(self, metric: str, patience: int | None, rows: list[dict[str, Any]]):
-        """`patience`: evaluations in a row without a better score before `is_settled`; None: never."""
+        """`patience`: evaluations in a row without a better score before `is_settled`; None: never.
+
+        Raises `UserError` where an evaluation among `rows` lacks the metric.
+        """
         self._metric, self._patience = metric, patience
         evaluations = [row for row in rows if row["split"] == "heldout"]
         self._steps = [row["step"] for row in evaluations]
+        for row in evaluations:
+            if not isinstance(row.get(metric, ""), int | float | None):
+                raise UserError(
+                    f"metrics.jsonl: the evaluation at step {row['step']} has no number for {metric}, so "
+                    "that the best model cannot be told: the file is damaged; start a new run in another "
+                    "output_dir"
+                )
         self._goodness = [goodness(metric, row[metric]) for row in evaluations]
         self.scores: Scores | None = None
         """Of the best evaluation, tables and all; None where it was made before this process began."""

@@ -95,7 +95,7 @@ def find_damage(checkpoint: Path) -> str | None:
                 return f"the content of {name} has changed"
         if "state.json" not in manifest:
             return f"{MANIFEST} does not list state.json"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read ({error})"
     return None
 

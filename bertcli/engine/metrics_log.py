@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli import ranks
+from bertcli.errors import UserError
 from bertcli.files import disk_errors, write_text
 
 
@@ -39,16 +40,21 @@ class MetricsLog:
 def cut_back(path: Path, step: int) -> list[dict[str, Any]]:
     """Drop the rows after `step`, and a last one that was cut short: each step stands there once.
 
-    Returns the rows that stay.
+    Returns the rows that stay. Raises `UserError` where another line is no row: best models hang on them.
     """
     rows = []
-    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else []:
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
+    for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-        except ValueError:
-            continue  # the run was killed while it wrote this line
-        if row["step"] <= step:
-            rows.append(row)
+            if row["step"] <= step and isinstance(row["split"], str):
+                rows.append(row)
+        except (ValueError, RecursionError, KeyError, TypeError):
+            if number < len(lines):  # the last one: the run was killed while it wrote it
+                raise UserError(
+                    f"{path}, line {number}: damaged: no row of step and split. If you know the row, mend "
+                    "it; else start a new run in another output_dir"
+                ) from None
     if path.exists():
         write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
     return rows
@@ -68,8 +74,6 @@ def _as_json(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open_tensorboard(folder: Path) -> Any:
-    from bertcli.errors import UserError
-
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

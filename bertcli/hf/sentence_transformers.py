@@ -65,7 +65,7 @@ def read_pooling(folder: Path) -> SentencePooling | None:
 
 def _mode(config: Mapping[str, Any], path: Path) -> Literal["mean", "cls", "max"]:
     modes = config.get("pooling_mode", [name for key, name in _OLD_KEYS.items() if config.get(key)])
-    modes = [modes] if isinstance(modes, str) else modes or ["mean"]
+    modes = modes if isinstance(modes, list) and modes else [modes or "mean"]
     if len(modes) != 1 or modes[0] not in _READ:
         raise UserError(
             f"{path}: pools by {' and '.join(map(str, modes))}; bertcli pools by one of {', '.join(_READ)}"

@@ -50,7 +50,7 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
 
 def task_type(config: Mapping[str, Any]) -> TaskType | None:
     """What a model was fine-tuned for; None for a pretrained one."""
-    classes = config.get("architectures") or []
+    classes = _classes(config)
     for task, class_ in _CLASSES.items():
         if class_ in classes:
             regression = config.get("problem_type") == "regression" or (
@@ -78,7 +78,7 @@ def read_task(
     """
     task = task_type(config)
     if task is None:
-        classes = config.get("architectures") or []
+        classes = _classes(config)
         masked = any(class_ in ("BertForPreTraining", "BertForMaskedLM") for class_ in classes)
         what = "a masked language model" if masked else classes[0] if classes else "a BERT of no task"
         raise UserError(
@@ -98,6 +98,11 @@ def read_task(
     if len(set(names)) < len(names):
         raise UserError(f"{where}: id2label gives two outputs the same name; each label stands once")
     return settings, names
+
+
+def _classes(config: Mapping[str, Any]) -> list[Any]:
+    classes = config.get("architectures")
+    return classes if isinstance(classes, list) else []
 
 
 def _usual_settings(task: TaskType, config: Mapping[str, Any], max_positions: int) -> dict[str, Any]:

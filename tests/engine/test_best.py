@@ -75,3 +75,10 @@ def test_errors_and_losses_are_better_when_lower() -> None:
     assert goodness("f1", 0.5) == 0.5
     assert goodness("loss", 0.5) == goodness("mean_squared_error", 0.5) == -0.5
     assert goodness("f1", math.nan) == goodness("loss", math.nan) == goodness("loss", None) == -math.inf
+
+
+def test_an_evaluation_without_its_metric_is_an_error() -> None:
+    with pytest.raises(
+        UserError, match=r"the evaluation at step 4 has no number for f1, .* another output_dir"
+    ):
+        BestEvaluation("f1", None, [{"step": 4, "split": "heldout", "loss": 0.5}])

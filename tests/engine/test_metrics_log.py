@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.engine.metrics_log import MetricsLog, cut_back, read_metrics
+from bertcli.errors import UserError
 
 
 def row(step: int, split: str = "train") -> dict:
@@ -27,6 +28,13 @@ def test_cutting_back_drops_later_rows_and_a_torn_last_one(tmp_path: Path) -> No
     path.write_text("".join(json.dumps(each) + "\n" for each in rows) + '{"step": 4, "sp')
     cut_back(path, 2)
     assert read_metrics(path) == rows[:3]
+
+
+def test_a_damaged_row_before_the_last_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f'{json.dumps(row(1))}\n{{"step": 2, "spl\n{json.dumps(row(3))}\n')
+    with pytest.raises(UserError, match=r"metrics.jsonl, line 2: damaged: no row .* new run"):
+        cut_back(path, 3)
 
 
 def test_cutting_back_nothing_is_no_error(tmp_path: Path) -> None:
