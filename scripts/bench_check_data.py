@@ -2,8 +2,8 @@
 
     python scripts/bench_check_data.py FILES... [--copies 10] [--rounds 3]
 
-Whole runs of the command, start-up included, without a vocabulary: nothing is tokenised. Memory is the peak of
-the resident sizes of the whole process tree (`bench_prepare.py`); `--copies` measures it again on the same
+Whole runs of the command, start-up included, without a vocabulary: nothing is tokenised. Memory is the peak
+of the resident sizes of the whole process tree (`bench_prepare.py`); `--copies` measures it again on the same
 files copied so many times. Linux only (/proc).
 """
 
@@ -58,10 +58,10 @@ class Measured(NamedTuple):
 
 
 def describe(measured: Measured) -> str:
+    size = measured.megabytes
     return (
-        f"{measured.megabytes:.1f} MB in {measured.seconds:.2f} s: {measured.megabytes / measured.seconds:.1f} "
-        f"MB/s; {measured.megabytes / measured.processor_seconds:.1f} MB a second of one core; peak "
-        f"{measured.peak / 1e6:.0f} MB"
+        f"{size:.1f} MB in {measured.seconds:.2f} s: {size / measured.seconds:.1f} MB/s, "
+        f"{size / measured.processor_seconds:.1f} MB a second of one core; peak {measured.peak / 1e6:.0f} MB"
     )
 
 

@@ -114,10 +114,12 @@ def _faults(counts: CorpusCounts) -> Iterator[Finding]:
 def _repeats(
     config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, figures: dict[str, Any]
 ) -> Iterator[Finding]:
+    def name(place: int) -> str:
+        return place_name(place, sources, config.corpus)
+
     def places(counter: RepeatCounter) -> tuple[str, ...]:
         return tuple(
-            f"{each.times:,} times more than once: {each.shown}, first in "
-            f"{place_name(each.first, sources, config.corpus)}"
+            f"{name(each.again)}: {each.shown}, as in {name(each.first)}; {each.times:,} such copies"
             for each in counter.heaviest(PLACES)
         )
 

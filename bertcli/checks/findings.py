@@ -9,6 +9,7 @@ from typing import Any
 PLACES = 3
 """So many places of one fault are named; the others are counted."""
 _EXCERPT = 60
+"""Characters; and half as many again where some of them are spelt out."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ def excerpt(text: str, at: int = 0) -> str:
     """What stands around character `at` of a line, quoted, control characters spelt out."""
     start = max(0, min(at - _EXCERPT // 2, len(text) - _EXCERPT))
     before, after = "..." if start else "", "..." if start + _EXCERPT < len(text) else ""
-    return repr(f"{before}{text[start : start + _EXCERPT]}{after}")
+    shown = repr(f"{before}{text[start : start + _EXCERPT]}{after}")
+    longest = _EXCERPT * 3 // 2
+    return shown if len(shown) <= longest else f"{shown[:longest]}...{shown[0]}"
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.checks.findings import PLACES, excerpt
 from bertcli.checks.language import is_judged, other_language
-from bertcli.checks.text_faults import LONG_LINE, Fault, find_faults, is_plain
+from bertcli.checks.text_faults import LONG_LINE, Fault, find_faults, may_have_faults
 from bertcli.text.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -91,11 +91,10 @@ class Examiner:
         examined = Examined()
         sampled: list[list[str]] = []
         pieces = array("q")
-        # Looked at as a whole first: most batches are plain, and then little is left to do for each line.
+        # Looked at as a whole first: most batches are plain, and then less is left to do for each line.
         whole = " ".join(lines)
-        has_right_characters = is_plain(whole)
-        has_no_faults = has_right_characters and max(map(len, lines)) <= LONG_LINE
-        one_blank_each = has_right_characters and "  " not in whole
+        is_plain = whole.isprintable() and max(map(len, lines)) <= LONG_LINE
+        one_blank_each = is_plain and "  " not in whole
         for piece, (start, end) in enumerate(itertools.pairwise([*starts, len(lines)])):
             num_sentences = num_words = 0
             for number in range(start, end):
@@ -104,7 +103,7 @@ class Examiner:
                 line_hash = hashlib.blake2b(data, digest_size=8).digest()
                 examined.hashes.append(line_hash)
                 examined.sizes.append(len(data))
-                if not has_no_faults:
+                if not is_plain or may_have_faults(data):
                     for fault, at in find_faults(line):
                         examined.faults.setdefault(fault, Seen()).add(number, excerpt(line, at))
                 if line_hash < self._judged_below:

@@ -30,7 +30,7 @@ from bertcli.text.tokenizer import Tokenizer
 
 TOKENISED_BYTES = 4_000_000
 """About so much text is tokenised, for a share of the time that reading it all takes."""
-JUDGED_BYTES = 1_000_000
+JUDGED_BYTES = 500_000
 """About so much has its language judged."""
 DEFAULT_STEPS = 1000
 """`engine.resolve.DEFAULT_STEPS`, which is not imported from there: torch would come with it."""

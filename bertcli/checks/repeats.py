@@ -34,9 +34,10 @@ class Estimate:
 
 @dataclass(slots=True)
 class Repeated:
-    """What stood there before: where first, as what it is shown, how often again, and how much that is."""
+    """What stood there before: where first and next, as what it is shown, how often again, its bytes."""
 
     first: int
+    again: int
     shown: str
     times: int = 0
     num_bytes: int = 0
@@ -62,7 +63,7 @@ class RepeatCounter:
         repeated = self._repeated.get(content_hash)
         if repeated is None:
             shown = excerpt(text) if len(self._repeated) < _SHOWN else ""
-            repeated = self._repeated[content_hash] = Repeated(self._first[content_hash], shown)
+            repeated = self._repeated[content_hash] = Repeated(self._first[content_hash], place, shown)
         repeated.times += 1
         repeated.num_bytes += num_bytes
 

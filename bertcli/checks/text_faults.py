@@ -47,22 +47,21 @@ FAULT_TEXTS: dict[Fault, tuple[str, str]] = {
 """Fault -> what it is, as said of some lines, and what to do."""
 
 
-def is_plain(text: str) -> bool:
-    """Whether a text, of any length, surely holds neither mojibake nor control characters."""
-    return text.isprintable() and (text.isascii() or not _SUSPECT.search(text))
+def may_have_faults(data: bytes) -> bool:
+    """Whether printable text no longer than `LONG_LINE` can have one at all, by its UTF-8: found at once."""
+    return b"\xc3" in data or b"\xef" in data  # the letters where mojibake begins, and U+FFFD
 
 
 def find_faults(line: str) -> Iterator[tuple[Fault, int]]:
     """Each kind of fault that the line has, and the character where the first of it stands.
 
     mojibake: U+FFFD, which stands for a byte that was lost, and the patterns that UTF-8 read as cp1252 or
-    Latin-1 leaves. They are rare in right text, but not impossible.
+    Latin-1 leaves, and cp1252 read as Latin-1. They are rare in right text, but not impossible.
     """
+    is_printable = line.isprintable()
     if len(line) > LONG_LINE:
         yield "long", 0
-    if is_plain(line):
-        return
-    if found := _MOJIBAKE.search(line):
+    if (not is_printable or _SUSPECT.search(line)) and (found := _MOJIBAKE.search(line)):
         yield "mojibake", found.start()
-    if found := _CONTROL.search(line):
+    if not is_printable and (found := _CONTROL.search(line)):
         yield "control", found.start()

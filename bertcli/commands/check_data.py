@@ -43,14 +43,15 @@ def check_data(
     is_corpus = _is_pretraining(config, set_)
     figures, findings = (_check_corpus if is_corpus else _check_labelled)(config, set_, tokens)
     figures["seconds"] = time.monotonic() - start
+    fails = any(finding.fails for finding in findings)
     if json_:
         kind = "pretraining" if is_corpus else "fine-tuning"
         values = {"config": str(config), "kind": kind, **figures, **findings_json(findings)}
         print(json.dumps(values, ensure_ascii=False))
     else:
-        rows = _corpus_rows(figures) if is_corpus else _labelled_rows(figures)
+        rows = _corpus_rows(figures, fails) if is_corpus else _labelled_rows(figures)
         print("\n".join([*rows, "", findings_text(findings)]))
-    if any(finding.fails for finding in findings):
+    if fails:
         raise typer.Exit(1)
 
 
@@ -108,7 +109,7 @@ def _labelled_rows(figures: dict[str, Any]) -> list[str]:
     return [*overview(figures), f"epoch: {figures['steps_per_epoch']:,} steps"]
 
 
-def _corpus_rows(f: dict[str, Any]) -> list[str]:
+def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
     def sized(documents: int, sentences: int, tokens: int | None) -> str:
         about = "about " if f["tokens_from"] == "sample" else ""
         counted = "" if tokens is None else f", {about}{tokens:,} tokens"
@@ -125,7 +126,7 @@ def _corpus_rows(f: dict[str, Any]) -> list[str]:
         "held out": sized(f["heldout_documents"], f["heldout_sentences"], f.get("heldout_tokens")),
         "one sentence": f"{f['one_sentence_documents']:,} documents: they give no true pair",
         "pairs": f"{f['pairs']:,} places give a true pair",
-        **_token_rows(f),
+        **_token_rows(f, fails),
         "repeated": f"{estimated('repeated_documents')} documents, {estimated('repeated_lines')} lines "
         f"({f['repeated_lines_share']:.1%} of the text)",
         "damaged": f"{f['mojibake_lines']:,} lines with mojibake, {f['control_character_lines']:,} with "
@@ -137,11 +138,10 @@ def _corpus_rows(f: dict[str, Any]) -> list[str]:
     return [f"{name:<13}{value}" for name, value in rows.items()]
 
 
-def _token_rows(f: dict[str, Any]) -> dict[str, str]:
+def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
     if f["tokens_from"] is None:
-        return {
-            "tokens": "not counted: there is no vocabulary yet; --tokens trains it first, as prepare does"
-        }
+        trains = "there is no vocabulary yet; --tokens trains it first, as prepare does"
+        return {"tokens": f"not counted: {'mend first what fails' if fails else trains}"}
     source = {"all": "", "store": ", from the store", "sample": f", a sample: ± {2 * f['tokens_error']:.2%}"}
     return {
         "epoch": f"{f['steps_per_epoch']:,} steps, {f['pairs_per_epoch']:,} pairs; the run reads the text "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -195,7 +195,10 @@ def test_what_would_fail_is_found_and_does_fail(folder: Path, name: str) -> None
     objective=st.sampled_from(["mlm", "mlm+nsp"]),
 )
 def test_a_run_fails_where_it_is_said_to(
-    documents: list[str], fraction: float, objective: str, tmp_path_factory: pytest.TempPathFactory
+    documents: list[str],
+    fraction: float,
+    objective: Literal["mlm", "mlm+nsp"],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
     (folder / "corpus").mkdir()
@@ -274,7 +277,8 @@ def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
     places = "\n".join(place for finding in said.values() for place in finding.places)
     assert f"{folder}/spoilt.txt, document 32: 'A CafÃ© stood there." in places
     assert f"{folder}/spoilt.txt, document 33: 'Old\\rMac. Lines.'" in places
-    assert "30 times more than once: 'The same licence stands" in places
+    assert f"{folder}/spoilt.txt, document 2: 'The same licence stands" in places
+    assert f", as in {folder}/spoilt.txt, document 1; 30 such copies" in places
     assert not any(finding.fails for finding in findings)
 
 

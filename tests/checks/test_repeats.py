@@ -27,9 +27,9 @@ def test_all_that_stood_before_is_counted(texts: list[str]) -> None:
 
 def test_the_heaviest_come_first_with_the_place_where_they_stood_first() -> None:
     counter = add(RepeatCounter(), "once", "a", "long line", "a", "a", "long line")
-    assert [(each.first, each.shown, each.times) for each in counter.heaviest(5)] == [
-        (2, "'long line'", 1),
-        (1, "'a'", 2),
+    assert [(each.first, each.again, each.shown, each.times) for each in counter.heaviest(5)] == [
+        (2, 5, "'long line'", 1),
+        (1, 3, "'a'", 2),
     ]
 
 

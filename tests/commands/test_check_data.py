@@ -45,7 +45,7 @@ def test_a_corpus_that_would_fail_is_exit_code_1_with_what_to_do(run_bertcli, co
     assert first.startswith(f"{text}: bytes that are not utf-8, in ")
     assert "(0x93): invalid start byte\n" in first
     assert "name it in corpus.encoding, for example cp1252" in first
-    assert "tokens       not counted" in out
+    assert "tokens       not counted: mend first what fails" in out
 
 
 def test_labelled_files_are_judged(run_bertcli, tmp_path: Path) -> None:
@@ -91,10 +91,14 @@ def test_no_torch_is_imported_for_a_corpus(config: Path) -> None:
     assert " torch\n" not in result.stderr
 
 
+def test_what_is_not_counted_is_said_with_how_to() -> None:
+    assert "--tokens trains it first" in _token_rows({"tokens_from": None}, False)["tokens"]
+
+
 def test_a_sample_and_a_store_are_named_as_the_source() -> None:
     figures = yaml.safe_load(
         "{tokens_from: sample, tokens_error: 0.002, steps_per_epoch: 5, pairs_per_epoch: 40, epochs: 2.0, "
         "vocab_size: 400, tokens_per_word: 1.5, unk_rate: 0.0, unigram_entropy: 6.0}"
     )
-    assert _token_rows(figures)["vocabulary"].endswith(", a sample: ± 0.40%")
-    assert _token_rows(figures | {"tokens_from": "store"})["vocabulary"].endswith(", from the store")
+    assert _token_rows(figures, False)["vocabulary"].endswith(", a sample: ± 0.40%")
+    assert _token_rows(figures | {"tokens_from": "store"}, False)["vocabulary"].endswith(", from the store")
