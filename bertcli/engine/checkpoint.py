@@ -4,7 +4,7 @@ checkpoints/step-00000500/
     model/                  a model folder like the final one
     optimizer.safetensors   the moments of AdamW by parameter name
     state.json              the counters of the run
-    manifest.json           SHA-256 and size of each file above, written last
+    manifest.json           what the files above were, written last (`engine.sealed`)
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from bertcli.engine.optimizer import load_optimizer_tensors
-from bertcli.files import disk_errors, file_hash, remove_folder, write_folder
+from bertcli.engine.sealed import find_damage, seal
+from bertcli.files import disk_errors, remove_folder, write_folder
 
-MANIFEST = "manifest.json"
 SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
 """Writes a model folder with these weights."""
 
@@ -61,12 +61,7 @@ def save_checkpoint(folder: Path, snapshot: Snapshot, save_model: SaveModel, kee
         save_model(partial / "model", snapshot.weights)
         save_file(snapshot.moments, partial / "optimizer.safetensors")
         (partial / "state.json").write_text(json.dumps(asdict(snapshot.state), indent=1) + "\n")
-        files = sorted(path for path in partial.rglob("*") if path.is_file())
-        manifest = {
-            str(path.relative_to(partial)): {"sha256": file_hash(path), "bytes": path.stat().st_size}
-            for path in files
-        }
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+        seal(partial)
 
     path = checkpoint_path(folder, snapshot.state.step)
     with disk_errors(f"{path}: the checkpoint could not be written"):
@@ -81,32 +76,16 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*"), reverse=True)
 
 
-def find_damage(checkpoint: Path) -> str | None:
-    """What is wrong with a checkpoint, against its manifest; None where nothing is."""
-    try:
-        manifest = json.loads((checkpoint / MANIFEST).read_text())
-        for name, expected in manifest.items():
-            path = checkpoint / name
-            if not path.is_file():
-                return f"{name} is missing"
-            if path.stat().st_size != expected["bytes"]:
-                return f"{name} has {path.stat().st_size} bytes, not {expected['bytes']}"
-            if file_hash(path) != expected["sha256"]:
-                return f"the content of {name} has changed"
-        if "state.json" not in manifest:
-            return f"{MANIFEST} does not list state.json"
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        return f"{MANIFEST} cannot be read ({error})"
-    return None
-
-
-def newest_checkpoint(folder: Path, report: Callable[[str], None]) -> Path | None:
+def newest_checkpoint(
+    folder: Path, report: Callable[[str], None], before_step: int | None = None
+) -> Path | None:
     """The newest undamaged checkpoint; damaged ones are named to `report` and passed over."""
     for checkpoint in list_checkpoints(folder):
         damage = find_damage(checkpoint)
-        if damage is None:
+        if damage is not None:
+            report(f"warning: {checkpoint} is damaged ({damage}); going back to the one before")
+        elif before_step is None or load_state(checkpoint).step < before_step:
             return checkpoint
-        report(f"warning: {checkpoint} is damaged ({damage}); going back to the one before")
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,13 @@ from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.judge import judge
 from bertcli.engine.labelled_data import LabelledData, check_same_data, load_labelled_data, note_data
 from bertcli.engine.loop import train
-from bertcli.engine.metrics_log import MetricsLog, cut_back
+from bertcli.engine.metrics_log import MetricsLog, cut_back, read_metrics
 from bertcli.engine.new_task_model import new_task_model
 from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
 from bertcli.engine.progress import Progress, say
 from bertcli.engine.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.engine.run_folder import RunFolder, check_resumable
+from bertcli.engine.sealed import find_damage, seal
 from bertcli.engine.task_card import task_card
 from bertcli.files import disk_errors, write_folder
 from bertcli.hf.lengths import check_length
@@ -128,7 +129,7 @@ class _Run:
     def to_the_end(self, resume: bool) -> Finetuned:
         """From the first step, or the newest checkpoint's, to `model/`."""
         training, folder, model = self.config.training, self.folder, self.model
-        checkpoint = ranks.on_first(lambda: newest_checkpoint(folder.checkpoints, say)) if resume else None
+        checkpoint = ranks.on_first(self._last_good) if resume else None
         if checkpoint is not None:
             model.load_state_dict(load_task_folder(checkpoint / "model").model.state_dict())
         trained = ranks.spread(model, training.parallel)
@@ -144,7 +145,7 @@ class _Run:
             state = load_state(checkpoint)
             say(f"going on from {checkpoint}, step {state.step}")
         elif resume:
-            say(f"{folder.checkpoints} holds no checkpoint: starting from the first step")
+            say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
         rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step))
         best = BestEvaluation(self.metric, training.early_stopping, rows)
         if state.step >= self.steps:
@@ -155,6 +156,24 @@ class _Run:
             self._describe()
             self._train(trained, optimizer, state, best)
         return self._finish(best)
+
+    def _last_good(self) -> Path | None:
+        """The newest checkpoint, or the newest from before the best model where that was lost or damaged."""
+        checkpoints, best = self.folder.checkpoints, self.best_folder
+        newest = newest_checkpoint(checkpoints, say)
+        if newest is None or self.data.dev is None:
+            return newest
+        rows = [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
+        if best.exists() and not rows:
+            say(f"warning: {self.folder.metrics} has lost its evaluations, and {best} its rank among them")
+            return None
+        rows = [row for row in rows if row["step"] <= load_state(newest).step]
+        damage = find_damage(best) if rows else None
+        if damage is None:
+            return newest
+        step = BestEvaluation(self.metric, None, rows).step
+        say(f"warning: {best} is damaged ({damage}); going back to before step {step}, which brings it again")
+        return newest_checkpoint(checkpoints, say, before_step=step)
 
     def _describe(self) -> None:
         training = self.config.training
@@ -189,7 +208,7 @@ class _Run:
 
         def is_enough(scores: Scores, state: RunState) -> bool:
             if best.consider(state.step, scores):
-                self._write(self.best_folder, ranks.whole_weights(self.model))
+                self._write(self.best_folder, ranks.whole_weights(self.model), finish=seal)
             if best.is_settled and state.step < self.steps:
                 progress.line(
                     f"stopping early at step {state.step}: no better {self.metric} in "
@@ -238,9 +257,19 @@ class _Run:
         settings, labels = self.config.task.settings, self.data.task.labels
         save_task_folder(path, self.model, self.tokenizer, settings, labels, card, weights)
 
-    def _write(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+    def _write(
+        self,
+        folder: Path,
+        weights: Mapping[str, Tensor],
+        card: str | None = None,
+        finish: Callable[[Path], None] = lambda path: None,
+    ) -> None:
+        def fill(path: Path) -> None:
+            self._save_model(path, weights, card)
+            finish(path)
+
         with disk_errors(f"{folder}: the model could not be written"):
-            ranks.on_first(lambda: write_folder(folder, lambda path: self._save_model(path, weights, card)))
+            ranks.on_first(lambda: write_folder(folder, fill))
 
     def _finish(self, best: BestEvaluation) -> Finetuned:
         """The best model, or without dev data the last one, as `model/` with its card."""

@@ -40,29 +40,35 @@ class MetricsLog:
 def cut_back(path: Path, step: int) -> list[dict[str, Any]]:
     """Drop the rows after `step`, and a last one that was cut short: each step stands there once.
 
-    Returns the rows that stay. Raises `UserError` where another line is no row: best models hang on them.
+    Returns the rows that stay. Raises `UserError`: as `read_metrics`; a full disk.
+    """
+    rows = [row for row in read_metrics(path) if row["step"] <= step]
+    if path.exists():
+        with disk_errors(f"{path}: the metrics could not be written"):
+            write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    return rows
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a finished, running or killed run, but for a last one that was cut short; none: no file.
+
+    Raises `UserError` where another line is no row: best models hang on them.
     """
     rows = []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            if row["step"] <= step and isinstance(row["split"], str):
-                rows.append(row)
+            if not (isinstance(row["step"], int) and isinstance(row["split"], str)):
+                raise ValueError
+            rows.append(row)
         except (ValueError, RecursionError, KeyError, TypeError):
             if number < len(lines):  # the last one: the run was killed while it wrote it
                 raise UserError(
                     f"{path}, line {number}: damaged: no row of step and split. If you know the row, mend "
                     "it; else start a new run in another output_dir"
                 ) from None
-    if path.exists():
-        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
     return rows
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a finished or running run."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def _as_json(row: dict[str, Any]) -> dict[str, Any]:

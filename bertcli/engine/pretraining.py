@@ -76,7 +76,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
         state = load_state(checkpoint)
         say(f"going on from {checkpoint}, step {state.step}")
     elif resume:
-        say(f"{folder.checkpoints} holds no checkpoint: starting from the first step")
+        say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
     ranks.on_first(lambda: cut_back(folder.metrics, state.step))
     if state.step >= training.steps:
         say(f"{folder.root} is finished: {state.step} of {training.steps} steps; more with training.steps")

@@ -1,0 +1,59 @@
+"""A folder and the manifest that seals it: whether it still holds what was written, to the last byte.
+
+manifest.json   {"files": {name: {"sha256": ..., "bytes": ...}}, "sha256": of that list}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from bertcli.files import file_hash
+
+MANIFEST = "manifest.json"
+
+
+def seal(folder: Path) -> None:
+    """Write the manifest of all that `folder` holds. Raises `OSError` where the disk refuses."""
+    files = {
+        str(path.relative_to(folder)): {"sha256": file_hash(path), "bytes": path.stat().st_size}
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    (folder / MANIFEST).write_text(_manifest(files), encoding="utf-8")
+
+
+def find_damage(folder: Path) -> str | None:
+    """What is wrong with a sealed folder: with its manifest or with a file of it; None where nothing is.
+
+    A file that the manifest does not name is no damage.
+    """
+    try:
+        text = (folder / MANIFEST).read_bytes().decode("utf-8")
+        files = json.loads(text)["files"]
+        if text != _manifest(files):
+            return f"{MANIFEST} has changed"
+        entries = [(name, entry["bytes"], entry["sha256"]) for name, entry in files.items()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return f"{MANIFEST} cannot be read ({error})"
+    for name, size, sha256 in entries:
+        path = folder / name
+        try:
+            if not path.is_file():
+                return f"{name} is missing"
+            if path.stat().st_size != size:
+                return f"{name} has {path.stat().st_size} bytes, not {size}"
+            if file_hash(path) != sha256:
+                return f"the content of {name} has changed"
+        except OSError as error:
+            return f"{name} cannot be read ({error.strerror})"
+    return None
+
+
+def _manifest(files: Any) -> str:
+    """The one way to write this list down: no byte of the text can change unnoticed."""
+    listed = json.dumps(files, indent=1)
+    value = {"files": files, "sha256": hashlib.sha256(listed.encode()).hexdigest()}
+    return json.dumps(value, indent=1) + "\n"
