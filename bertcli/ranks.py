@@ -30,7 +30,7 @@ from torch.distributed.rendezvous import rendezvous
 from bertcli.errors import UserError
 
 TIMEOUT = timedelta(minutes=5)
-"""A rank that says nothing for so long is taken for dead. One that dies is noticed at once."""
+"""A rank that says nothing for so long is taken for dead. A process that dies is noticed at once."""
 
 Parallel = Literal["ddp", "fsdp"]
 T = TypeVar("T")
@@ -112,29 +112,31 @@ def own_device(device: torch.device) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-def on_first(work: Callable[[], T]) -> T:
-    """What `work` gives on the first rank, which alone does it; the others wait, however long it takes.
+def on_each(work: Callable[[], T]) -> T:
+    """What `work` gives on this rank; all ranks go on together, however long one of them works.
 
     Raises:
-        UserError: the first rank's, there.
-        SystemExit: with code 2, on the others then.
+        UserError: this rank's.
+        SystemExit: with code 2, where another rank's work raised one: it says why.
     """
     if num_ranks() == 1:
         return work()
-    name = f"on_first/{next(_turns)}"
-    if not is_first():
-        _wait(name)
-        result, failed = from_first((None, False))
-        if failed:
-            raise SystemExit(2)  # the first rank says why
-        return cast(T, result)
-    try:
-        with _heard(name):
+    name = f"on_each/{next(_turns)}"
+    result, failure = cast(T, None), None
+    with _heard(name):
+        try:
             result = work()
-    except UserError:
-        from_first((None, True))
-        raise
-    return from_first((result, False))[0]
+        except UserError as error:
+            failure = error
+    _wait_for_all(name)
+    if any(gather([failure is not None])):
+        raise failure or SystemExit(2)
+    return result
+
+
+def on_first(work: Callable[[], T]) -> T:
+    """What `work` gives on the first rank, which alone does it; raises as `on_each`."""
+    return from_first(on_each(cast(Callable[[], T], work if is_first() else lambda: None)))
 
 
 @contextmanager
@@ -159,6 +161,15 @@ def from_first(value: T) -> T:
     values = [value]
     dist.broadcast_object_list(values, src=0)
     return values[0]
+
+
+def gather(values: list[T]) -> list[T]:
+    """The values of all ranks, those of the first one first."""
+    if num_ranks() == 1:
+        return values
+    parts: list[Any] = [None] * num_ranks()
+    dist.all_gather_object(parts, values)
+    return list(itertools.chain.from_iterable(parts))
 
 
 def add_up(values: Sequence[float]) -> list[float]:
@@ -209,6 +220,11 @@ def exchange(model: nn.Module, now: bool) -> AbstractContextManager[object]:
     return nullcontext()
 
 
+def is_spread(model: nn.Module) -> bool:
+    """Whether each rank keeps a part of the model only, so that all must make the same forward passes."""
+    return any(_is_spread(parameter) for parameter in model.parameters())
+
+
 def whole(tensor: Tensor) -> Tensor:
     """All of a parameter, moment or norm of which FSDP keeps a part on each rank."""
     return cast(Any, tensor).full_tensor() if _is_spread(tensor) else tensor
@@ -248,8 +264,7 @@ def _is_spread(tensor: Tensor) -> bool:
 
 @contextmanager
 def _heard(name: str) -> Iterator[None]:
-    """Let the others see that this rank is alive, for as long as it works alone."""
-    assert _store is not None
+    """Let the others hear, while this rank works alone, that it is alive; and then that it is done."""
     store, done = _store, threading.Event()
 
     def beat() -> None:
@@ -263,15 +278,17 @@ def _heard(name: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        store.set(f"{name}/done", "")
+    store.add(f"{name}/done", 1)
 
 
-def _wait(name: str) -> None:
-    assert _store is not None
-    beats, heard = -1, time.monotonic()
-    while not _store.check([f"{name}/done"]):
+def _wait_for_all(name: str) -> None:
+    beats, heard, pause = -1, time.monotonic(), 0.01
+    while _store.add(f"{name}/done", 0) < num_ranks():
         if (now := _store.add(f"{name}/beats", 0)) != beats:
             beats, heard = now, time.monotonic()
         elif time.monotonic() - heard > TIMEOUT.total_seconds():
-            raise UserError(f"the first rank has said nothing for {TIMEOUT}: it is taken for dead")
-        time.sleep(0.05)
+            raise UserError(
+                f"a rank has said nothing for {TIMEOUT}: it is taken for dead; see its own messages"
+            )
+        time.sleep(pause)
+        pause = min(1.0, 1.5 * pause)

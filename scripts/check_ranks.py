@@ -80,9 +80,9 @@ def train(
     config = folder / f"{name}.yaml"
     config.write_text(yaml.safe_dump(config_of(folder, run, steps, parallel, dropout)))
     ranks = ["--standalone", "--nproc-per-node", str(num_ranks), "--max-restarts", "1" if kill_at else "0"]
-    command = [sys.executable, "-m", "torch.distributed.run", *ranks, "-m", "bertcli", "pretrain", str(config)]
+    command = [sys.executable, "-m", "torch.distributed.run", *ranks, "-m", "bertcli", "pretrain"]
     with open(folder / f"{name}.log", "a") as log:
-        process = subprocess.Popen([*command, *["--resume"] * resume], stdout=log, stderr=log)
+        process = subprocess.Popen([*command, str(config), *["--resume"] * resume], stdout=log, stderr=log)
         if kill_at is not None:
             kill_last_rank(run, kill_at, process)
         if process.wait():

@@ -64,6 +64,7 @@ def evaluate(
 
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """
+    from bertcli import ranks
     from bertcli.errors import UserError
 
     of_corpus = {
@@ -88,20 +89,21 @@ def evaluate(
         )
     if stray := [name for name, value in (of_corpus if data else of_data).items() if value]:
         raise UserError(f"{', '.join(stray)}: only with {'--corpus' if data else '--data'}; leave it out")
-    if corpus is not None:
-        given = {
-            "files": corpus,
-            "format": format_,
-            "encoding": encoding,
-            "document": document,
-            "join_lines": join_lines,
-            "language": language,
-        }
-        _evaluate_corpus(model, given, max_length or 128, batch_size or 32, batches, device, json_)
-    elif data is not None:
-        given = {"text": text, "label": label, "columns": columns, "format": format_}
-        given |= {"quoting": quoting, "encoding": encoding}
-        _evaluate_data(model, data, given, wrong, skip_bad, batch_size, device, json_)
+    with ranks.joined():
+        if corpus is not None:
+            given = {
+                "files": corpus,
+                "format": format_,
+                "encoding": encoding,
+                "document": document,
+                "join_lines": join_lines,
+                "language": language,
+            }
+            _evaluate_corpus(model, given, max_length or 128, batch_size or 32, batches, device, json_)
+        elif data is not None:
+            given = {"text": text, "label": label, "columns": columns, "format": format_}
+            given |= {"quoting": quoting, "encoding": encoding}
+            _evaluate_data(model, data, given, wrong, skip_bad, batch_size, device, json_)
 
 
 def _evaluate_corpus(
@@ -113,13 +115,14 @@ def _evaluate_corpus(
     device: str,
     json_: bool,
 ) -> None:
+    from bertcli import ranks
     from bertcli.engine.corpus_scores import measure_corpus
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
 
     given = {key: value for key, value in corpus.items() if value is not None}
-    folder = resolve_model(model)
-    measured = measure_corpus(folder, given, max_length, batch_size, batches, resolve_device(device))
+    folder, own = resolve_model(model), ranks.own_device(resolve_device(device))
+    measured = measure_corpus(folder, given, max_length, batch_size, batches, own)
     if json_:
         print(json.dumps(measured))
         return
@@ -137,6 +140,7 @@ def _evaluate_data(
     device: str,
     json_: bool,
 ) -> None:
+    from bertcli import ranks
     from bertcli.engine.labelled_scores import judge_file
     from bertcli.engine.tables import scores_json, scores_table
     from bertcli.errors import UserError
@@ -161,7 +165,7 @@ def _evaluate_data(
         )
     loaded = load_task_folder(folder)
     settings = adapt_settings(loaded.settings, **reading)
-    where = resolve_device(device)
+    where = ranks.own_device(resolve_device(device))
     judged = judge_file(
         loaded,
         settings,
@@ -176,7 +180,7 @@ def _evaluate_data(
         print(json.dumps({"task": settings.type, "rows": count, **scores_json(judged.scores)}))
     else:
         print(f"{'task':<22}{settings.type}\n{'rows':<22}{count:,}\n{scores_table(judged.scores)}")
-    if wrong is not None:
+    if wrong is not None and ranks.is_first():
         failed = disk_errors(f"{wrong}: could not be written", "and try again", "write elsewhere")
         with failed, opened(wrong) as lines:
             for case in judged.wrong_cases():

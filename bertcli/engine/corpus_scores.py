@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from bertcli import ranks
 from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig
 from bertcli.data.share import Share
@@ -63,15 +64,18 @@ def measure_corpus(
             },
             "the options",
         )
-        text = prepare_store(config, lambda line: print(line, file=sys.stderr)).train
+        # Ranks may share no disk: each builds its own store, in its own process.
+        processes = None if ranks.num_ranks() == 1 else 0
+        text = prepare_store(config, lambda line: print(line, file=sys.stderr), processes=processes).train
         data = DataConfig(objective="mlm+nsp" if with_nsp else "mlm", max_length=max_length)
         stream = HeldoutBatches(text, loaded.tokenizer, data, batch_size)
         if with_nsp and not stream.with_nsp:
             print("the text gives no sentence pairs: MLM alone", file=sys.stderr)
+        rows_a_rank = math.ceil(batch_size / ranks.num_ranks())
         scores = evaluate(
             loaded.model.to(device),
             PretrainingTask(),
-            stream.steps(Share(batch_size), batches),
+            stream.steps(Share(rows_a_rank, ranks.rank(), ranks.num_ranks()), batches),
             device,
             resolve_precision("auto", device),
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from bertcli import ranks
 from bertcli.engine.evaluate import Scores
 from bertcli.hardware import Precision
 from bertcli.inference.labelled import Runner
@@ -24,10 +26,15 @@ def judge(
     precision: Precision,
     batch_size: int,
 ) -> tuple[Scores, list[Prediction]]:
-    """Answer all examples without dropout; the model's training mode is put back afterwards.
+    """Answer all examples without dropout, each rank a part; the model's training mode is put back.
 
     `items` are those that `LabelledTask.encode` made of `examples`, with targets.
     """
+    number, parts = (0, 1) if ranks.is_spread(model) else (ranks.rank(), ranks.num_ranks())
+    first, last = (len(examples) * part // parts for part in (number, number + 1))
+    own_items = [
+        replace(item, example=item.example - first) for item in items if first <= item.example < last
+    ]
     loss = torch.zeros((), dtype=torch.float64)
 
     def add_loss(logits: Tensor, batch: LabelledBatch) -> None:
@@ -35,13 +42,14 @@ def judge(
 
     was_training = model.training
     model.eval()
-    predictions = Runner(model, task, pad_id, device, precision, batch_size, add_loss).predict(
-        examples, items
-    )
+    runner = Runner(model, task, pad_id, device, precision, batch_size, add_loss)
+    predictions, total = runner.predict(examples[first:last], own_items), float(loss)
     model.train(was_training)
+    if parts > 1:
+        predictions, total = ranks.gather(predictions), ranks.add_up([total])[0]
     everything = LabelledBatch(tuple(items), pad_id)
     scores = Scores(
-        losses={"": float(loss) / task.count(everything)},
+        losses={"": total / task.count(everything)},
         accuracies={},
         tokens=everything.num_tokens,
         metrics=task.score(examples, predictions),

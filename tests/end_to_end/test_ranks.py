@@ -1,0 +1,155 @@
+"""Real runs under torchrun: several ranks compute what one does, and what dies is begun again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.finetunes import spam_config, spam_files
+from tests.runs import losses, read_rows, run_cli, small_config, write_config, write_corpus
+
+
+def torchrun(*arguments: object, ranks: int = 2, restarts: int = 0) -> subprocess.Popen[str]:
+    launcher = ["torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    command = [sys.executable, "-m", *launcher, f"--max-restarts={restarts}", "-m", "bertcli"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*command, *map(str, arguments)], env=environment, **pipes)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def at_step(run: Path, step: int, process: subprocess.Popen[str], act: Callable[[], None]) -> None:
+    metrics, deadline = run / "metrics.jsonl", time.monotonic() + 120
+    while not (metrics.exists() and f'"step": {step},' in metrics.read_text()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    act()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+
+
+def config(text: Path, folder: Path, **training: Any) -> Path:
+    """With dropout, in two micro-batches a step, of rows that are short at first."""
+    training = {"steps": 30, "warmup_steps": 5} | training
+    value = small_config(
+        text,
+        folder / "run",
+        model={"dropout": 0.1},
+        data={"short_steps": 10, "short_length": 16},
+        training=training,
+        checkpoint={"every_steps": 5, "keep_last": 9},
+    )
+    return write_config(folder / "config.yaml", value)
+
+
+@pytest.fixture(scope="module")
+def alone(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    done = run_cli("pretrain", config(text, folder))
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+def same_bits(run: Path, other: Path) -> bool:
+    weights = "model/model.safetensors"
+    return (
+        losses(run / "metrics.jsonl") == losses(other / "metrics.jsonl")
+        and (run / weights).read_bytes() == (other / weights).read_bytes()
+    )
+
+
+def test_two_ranks_give_the_bits_of_one_though_one_is_killed(text: Path, alone: Path, tmp_path: Path) -> None:
+    process = torchrun("pretrain", config(text, tmp_path), restarts=1)
+
+    def kill_last_rank() -> None:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+
+    at_step(tmp_path / "run", 12, process, kill_last_rank)
+    out, err = finish(process)
+    assert out.split() == [str(tmp_path / "run" / "model")]
+    assert "2 ranks (ddp)" in err
+    assert "going on from" in err
+    assert same_bits(tmp_path / "run", alone)
+
+
+def test_stopped_on_two_it_goes_on_in_parts_and_ends_alone(text: Path, alone: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = torchrun("pretrain", config(text, tmp_path))
+    at_step(run, 6, process, process.terminate)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    steps = [row["step"] for row in read_rows(run / "metrics.jsonl", "train")]
+    assert (run / "checkpoints" / f"step-{steps[-1]:08d}").exists()  # saved, whatever step it was
+
+    finish(torchrun("pretrain", config(text, tmp_path, parallel="fsdp"), "--resume"))
+    newest = sorted((run / "checkpoints").iterdir())
+    for checkpoint in newest[newest.index(run / "checkpoints" / "step-00000020") :]:
+        shutil.rmtree(checkpoint)
+    done = run_cli("pretrain", config(text, tmp_path), "--resume")
+    assert done.returncode == 0, done.stderr
+    assert f"going on from {run / 'checkpoints' / 'step-00000015'}" in done.stderr
+    for (step, *_, loss, _), (other, *_, expected, _) in zip(
+        losses(run / "metrics.jsonl"), losses(alone / "metrics.jsonl"), strict=True
+    ):
+        assert step == other
+        assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_fine_tuning_and_judging_on_three_ranks(tmp_path: Path) -> None:
+    """Of 16 rows a step, cut in two, the third rank has none; the dev rows are shared out."""
+    files = spam_files(tmp_path / "files")
+    runs = []
+    for name in ("alone", "shared"):
+        value = spam_config(files, output_dir=str(tmp_path / name), seeds=[1, 2])
+        value["training"] |= {"epochs": 1, "micro_batch_size": 6}
+        path = write_config(tmp_path / f"{name}.yaml", value)
+        if name == "alone":
+            assert run_cli("finetune", path).returncode == 0
+        else:
+            finish(torchrun("finetune", path, ranks=3))
+        runs.append(tmp_path / name)
+    for alone, shared in zip(*(read_rows(run / "seed-1" / "metrics.jsonl") for run in runs), strict=True):
+        assert shared["loss"] == pytest.approx(alone["loss"], rel=1e-5)
+
+    data = ["--data", files / "dev.tsv", "--json"]
+    one = json.loads(run_cli("evaluate", runs[0], *data).stdout)
+    three = json.loads(finish(torchrun("evaluate", runs[0], *data, ranks=3))[0])
+    assert three.pop("loss") == pytest.approx(one.pop("loss"), rel=1e-6)
+    assert three == one
+
+
+def test_text_is_judged_together(text: Path, alone: Path) -> None:
+    arguments = ["evaluate", alone, "--corpus", text, "--max-length", 32, "--batches", 3, "--json"]
+    one = json.loads(run_cli(*arguments).stdout)
+    two = json.loads(finish(torchrun(*arguments))[0])
+    assert two == pytest.approx(one, rel=1e-6)
+
+
+def test_an_error_is_said_once_and_ends_all_ranks(text: Path, alone: Path) -> None:
+    process = torchrun("pretrain", alone / "config.yaml")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert out == ""
+    assert err.count("holds a run already: --resume goes on with it") == 1
+    assert "/bertcli/" not in err.replace(str(alone), "")  # torchrun's own report of a failed rank is no trace of ours
