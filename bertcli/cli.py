@@ -24,8 +24,10 @@ COMMANDS = (
     "prepare",
     "check-data",
     "verify-resume",
+    "estimate",
     "show-batch",
     "tokenizer",
+    "bench",
 )
 """In the order of `--help`. Each stands in `bertcli/commands/`, as a function or a Typer `app`."""
 

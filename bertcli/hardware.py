@@ -18,7 +18,7 @@ Precision = Literal["bf16", "fp32"]
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens at once beyond which neither kind of device gains speed, only memory use."""
-_USABLE = 0.75
+USABLE = 0.75
 """Of the free memory: others take some of it later, and what a step needs is known to a tenth or so."""
 
 
@@ -65,18 +65,23 @@ def auto_micro_batch_size(
     batch_size: int,
     length: int,
     device: torch.device,
-    precision: Precision = "fp32",
-    predicted: float = 1 / 6,
-    checkpointing: bool = False,
+    precision: Precision,
+    predicted: float,
+    checkpointing: bool,
+    free: float | None = None,
 ) -> int:
-    """Rows at once: as many as fit into the memory that is free now, and no more than gains speed.
+    """Rows at once: as many as fit into the memory that is free, and no more than gains speed.
 
-    The arguments are those of `memory.need.StepSizes`. Beside the step, on a CPU, stands the copy of weights
-    and moments from which checkpoints are written.
+    Beside the step, on a CPU, stands the copy of weights and moments from which checkpoints are written.
+
+    Args:
+        predicted, checkpointing: as in `memory.need.StepSizes`.
+        free: bytes; None: what the device has free now.
     """
     parameters = sum(pretraining_parameters(architecture, nsp=True).values())
     on_cpu = device.type == "cpu"
     sizes = StepSizes(1, length, predicted, precision != "fp32", checkpointing, on_cpu)
-    available = _USABLE * free_memory(device) - (CHECKPOINT_BYTES * parameters if on_cpu else 0)
+    available = USABLE * (free_memory(device) if free is None else free)
+    available -= CHECKPOINT_BYTES * parameters if on_cpu else 0
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // length)
     return rows_that_fit(architecture, parameters, sizes, available, at_most=min(batch_size, by_speed))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -44,27 +46,38 @@ def test_a_cpu_gets_no_loader_processes_unless_asked() -> None:
     assert resolve_workers(2, CPU) == 2
 
 
+def rows(
+    architecture: Architecture, batch_size: int, length: int, device: torch.device, **others: Any
+) -> int:
+    """An automatic micro-batch; in fp32, of pretraining, unless `others` say otherwise."""
+    plain = {"precision": "fp32", "predicted": 0.15, "checkpointing": False}
+    return auto_micro_batch_size(architecture, batch_size, length, device, **plain | others)
+
+
 def test_an_automatic_micro_batch_is_no_larger_than_the_batch_or_than_gains_speed() -> None:
     small = Architecture(1000, 64, 2, 1, 256, 128)
-    assert auto_micro_batch_size(small, 8, 128, CPU) == 8
-    assert auto_micro_batch_size(small, 10_000, 128, CPU) == 128
+    assert rows(small, 8, 128, CPU) == 8
+    assert rows(small, 10_000, 128, CPU) == 128
 
 
-@pytest.mark.parametrize(("free", "rows"), [(0, 1), (16, 1), (24, 3), (48, 11)])
+@pytest.mark.parametrize(("free", "fit"), [(0, 1), (16, 1), (24, 3), (48, 11)])
 def test_an_automatic_micro_batch_fits_into_the_free_memory(
-    monkeypatch: pytest.MonkeyPatch, free: int, rows: int
+    monkeypatch: pytest.MonkeyPatch, free: int, fit: int
 ) -> None:
     """BERT-large on rows of 512, with the copy for checkpoints; `free` in GiB."""
     monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: free << 30)
-    assert auto_micro_batch_size(LARGE, 256, 512, CPU) == rows
+    assert rows(LARGE, 256, 512, CPU) == fit
 
 
-def test_an_automatic_micro_batch_is_larger_where_rows_take_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 48 << 30)
-    plain = auto_micro_batch_size(LARGE, 256, 512, CPU)
-    assert auto_micro_batch_size(LARGE, 256, 512, CPU, precision="bf16") > plain
-    assert auto_micro_batch_size(LARGE, 256, 512, CPU, predicted=0.0) > plain
-    assert auto_micro_batch_size(LARGE, 256, 512, CPU, checkpointing=True) > plain
+@pytest.mark.parametrize(
+    "less", [{"precision": "bf16"}, {"predicted": 0.0}, {"checkpointing": True}], ids=str
+)
+def test_an_automatic_micro_batch_is_larger_where_rows_take_less(
+    monkeypatch: pytest.MonkeyPatch, less: dict
+) -> None:
+    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 1 << 30)
+    wide = Architecture(100_000, 64, 12, 1, 256, 512)
+    assert rows(wide, 256, 512, CPU, **less) > rows(wide, 256, 512, CPU)
 
 
 @pytest.mark.cuda
@@ -72,4 +85,4 @@ def test_an_automatic_micro_batch_is_larger_where_rows_take_less(monkeypatch: py
 def test_auto_takes_the_gpu() -> None:
     device = resolve_device("auto")
     assert device.type == "cuda"
-    assert auto_micro_batch_size(LARGE, 4096, 512, device) > 8
+    assert rows(LARGE, 4096, 512, device) > 8

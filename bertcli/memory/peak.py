@@ -1,9 +1,11 @@
-"""The most memory that this process has held so far."""
+"""How much memory this process holds, and the most that it has held."""
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
+from pathlib import Path
 
 import torch
 
@@ -15,7 +17,11 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def forget_peak(device: torch.device) -> None:
-    """Begin anew on a GPU; a process's high-water mark stays."""
+def resident_memory(device: torch.device) -> int:
+    """Bytes held now: of a GPU what torch reserved; else the process's resident memory."""
     if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+        return torch.cuda.memory_reserved(device)
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux
+        return peak_memory(device)

@@ -1,0 +1,203 @@
+"""`bertcli bench step|stream|tokenize|predict`: the speed of this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from bertcli.commands.options import Device
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Measure the speed of this machine.\n\nExample: bertcli bench step --preset tiny --vocab-size 2048",
+)
+
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A pretraining config (YAML).")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+Preset = Annotated[
+    Literal["tiny", "mini", "small", "medium", "base", "large"], typer.Option(help="Layers and hidden size.")
+]
+VocabSize = Annotated[int, typer.Option(min=6, help="Entries of the vocabulary.")]
+PrecisionName = Annotated[Literal["auto", "bf16", "fp32"], typer.Option(help="As training.precision.")]
+
+
+@app.command()
+def step(
+    preset: Preset = "mini",
+    vocab_size: VocabSize = 30522,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows a step.")] = 32,
+    micro_batch_size: Annotated[int | None, typer.Option(min=1, help="Rows at once.")] = None,
+    length: Annotated[int, typer.Option(min=16, help="Tokens a row.")] = 128,
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="Hidden and attention.")] = 0.1,
+    precision: PrecisionName = "auto",
+    device: Device = "auto",
+    compile_: Annotated[bool, typer.Option("--compile", help="With torch.compile.")] = False,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after some to warm up.")] = 20,
+    config: Annotated[
+        Path | None, typer.Option(help="Measure a pretraining config on its own text; its keys count alone.")
+    ] = None,
+    set_: Set = None,
+    json_: Json = False,
+) -> None:
+    """Time the pretraining step: the loop of `bertcli pretrain` on full rows, or with --config on real ones.
+
+    tflops counts the matrix products of the model (the MLM head at the masked tokens alone), matmul_tflops
+    what this machine reaches in large products alone, in the same precision.
+
+    Example: bertcli bench step --preset tiny --vocab-size 2048 --steps 5
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import ModelConfig, PretrainConfig, TrainingConfig
+    from bertcli.errors import UserError
+    from bertcli.measure.bench_step import bench_config, bench_synthetic
+
+    if config is not None:
+        _show(bench_config(load_config(PretrainConfig, config, set_), steps), json_)
+        return
+    if set_:
+        raise UserError("--set: only with --config; without one, give the sizes as options")
+    training = TrainingConfig(
+        batch_size=batch_size,
+        micro_batch_size=micro_batch_size or "auto",
+        precision=precision,
+        device=device,
+        compile=compile_,
+    )
+    model = ModelConfig(preset=preset, dropout=dropout, max_positions=max(512, length))
+    _show(bench_synthetic(model, vocab_size, length, training, steps), json_)
+
+
+@app.command()
+def stream(
+    config: Config,
+    batches: Annotated[int, typer.Option(min=1, help="Batches to measure.")] = 200,
+    set_: Set = None,
+    json_: Json = False,
+) -> None:
+    """Time the batches as they come from a config's store, without a model.
+
+    Example: bertcli bench stream configs/quickstart.yaml
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.measure.bench_data import bench_stream
+
+    _show(bench_stream(load_config(PretrainConfig, config, set_), batches), json_)
+
+
+@app.command()
+def tokenize(
+    config: Annotated[
+        Path | None, typer.Argument(metavar="[CONFIG]", help="Its text; without it the bundled classics.")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="A vocab.txt, tokenizer.json or model folder; default: one is trained."),
+    ] = None,
+    vocab_size: VocabSize = 8192,
+    megabytes: Annotated[float, typer.Option(min=0.01, help="Of text to read.")] = 20.0,
+    set_: Set = None,
+    json_: Json = False,
+) -> None:
+    """Time the way from text to token ids, in one process: sentences split and tokenised as `prepare` does.
+
+    Example: bertcli bench tokenize --megabytes 1
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import CorpusConfig, PretrainConfig
+    from bertcli.errors import UserError
+    from bertcli.measure.bench_data import bench_tokenize
+    from bertcli.store.vocabulary import train_on_corpus
+    from bertcli.text.sources import find_sources
+    from bertcli.text.tokenizer import Tokenizer
+
+    if config is None and set_:
+        raise UserError("--set: only with a config")
+    corpus = CorpusConfig(files=["classics"])
+    if config is not None:
+        corpus = load_config(PretrainConfig, config, set_).corpus
+    if tokenizer is not None:
+        loaded = Tokenizer.load(tokenizer)
+    else:
+        loaded = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, None, _say)
+    _show(bench_tokenize(corpus, loaded, megabytes), json_)
+
+
+@app.command()
+def predict(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="A fine-tuned model; without it a fresh one.")
+    ] = None,
+    input_: Annotated[
+        str | None,
+        typer.Option("--input", metavar="FILE", help="As for predict; default: the bundled text messages."),
+    ] = None,
+    preset: Preset = "mini",
+    vocab_size: VocabSize = 8192,
+    max_length: Annotated[int, typer.Option(min=16, help="Of the fresh model.")] = 128,
+    texts: Annotated[int, typer.Option(min=1, help="At most so many.")] = 2000,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Rows at once.")] = None,
+    precision: PrecisionName = "fp32",
+    device: Device = "auto",
+    json_: Json = False,
+) -> None:
+    """Time predictions on texts of mixed length, beside the same with every row padded to max_length.
+
+    Example: bertcli bench predict --preset tiny --texts 200
+    """
+    from itertools import islice
+
+    from bertcli.hardware import resolve_device, resolve_precision
+    from bertcli.inference.inputs import read_inputs
+    from bertcli.measure.bench_predict import bench_predict
+    from bertcli.measure.ragged import fresh_model, given_model, sample_messages
+
+    where = resolve_device(device)
+    used = given_model(model) if model is not None else fresh_model(preset, vocab_size, max_length, _say)
+    examples = (
+        sample_messages(used.settings)
+        if input_ is None
+        else read_inputs([], input_, used.settings, report=_say)
+    )
+    measured = bench_predict(
+        used.model,
+        used.tokenizer,
+        used.settings,
+        used.labels,
+        list(islice(examples, texts)),
+        where,
+        resolve_precision(precision, where),
+        batch_size,
+    )
+    _show(measured, json_)
+
+
+def _show(measured: dict[str, Any], json_: bool) -> None:
+    if json_:
+        print(json.dumps(measured))
+        return
+    for name, value in measured.items():
+        print(f"{name:<20}{_number(value)}")
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join(map(_number, value))
+    return (
+        f"{value:,.4g}"
+        if isinstance(value, float) and value < 1000
+        else (f"{value:,.0f}" if isinstance(value, float) else str(value))
+    )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

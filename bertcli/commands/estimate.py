@@ -1,0 +1,65 @@
+"""`bertcli estimate CONFIG`: time, memory and disk of a run, before it begins."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def estimate(
+    config: Annotated[Path, typer.Argument(help="A pretraining or fine-tuning config (YAML).")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: training.micro_batch_size=8."),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A GPU that is elsewhere (h200, a100-80gb, ...): calculate only."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say what a run will take, after a probe of some seconds on this machine.
+
+    The probe takes steps of the run itself, and writes nothing. With --device all is calculated, from what
+    the maker of the device states.
+
+    Example: bertcli estimate configs/quickstart.yaml
+    """
+    from bertcli.config.either import load_either_config
+    from bertcli.measure.estimate import estimate as run
+
+    measured = run(load_either_config(config, set_), device)
+    if json_:
+        print(json.dumps(measured))
+    else:
+        print(_table(measured))
+    for warning in measured["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def _table(m: dict[str, Any]) -> str:
+    hours = m["hours"]
+    time = f"{hours:,.1f} hours" if hours >= 1 else f"{60 * hours:,.1f} minutes"
+    kind = "calculated, not measured" if m["calculated"] else "measured"
+    rows = {
+        "run": f"{m['kind']}, {m['steps']:,} steps, {m['tokens']:,} tokens",
+        "on": f"{m['device']}, {m['precision']}, {m['micro_batch_size']} rows at once",
+        "parameters": _parts(m["parameters"], ""),
+        "operations": f"{m['flops_per_token'] / 1e6:,.1f} million a token, forward and backward",
+        "memory": _parts(m["memory_mb"], " MB"),
+        "disk": _parts(m["disk_mb"], " MB"),
+        "speed": f"{m['tokens_per_s']:,.0f} tokens/s ({kind})",
+        "time": f"{time}, evaluations included",
+    }
+    lines = [f"{name:<12}{value}" for name, value in rows.items()]
+    return "\n".join([*lines, *(f"{'given':<12}{line}" for line in m["given"])])
+
+
+def _parts(parts: dict[str, float], unit: str) -> str:
+    """The total, then its parts."""
+    shown = [f"{name} {value:,.0f}" for name, value in parts.items() if name != "total"]
+    return f"{parts['total']:,.0f}{unit}: {', '.join(shown)}"

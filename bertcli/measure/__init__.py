@@ -1,0 +1,1 @@
+"""Speed and size: of this machine, measured; of a run, before it begins."""

@@ -1,0 +1,98 @@
+"""Speed of what feeds the model, on this machine: ready batches from a store, and tokens from text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.data.stream import BatchStream
+from bertcli.engine.progress import say
+from bertcli.engine.resolve import own_share, resolve_config
+from bertcli.hf.locate import locate_init_from
+from bertcli.measure.sizes import pretraining_sizes
+from bertcli.store.build import prepare_store
+from bertcli.store.encode import encode_chunk
+from bertcli.store.token_store import ids_dtype
+from bertcli.text.corpus import read_paragraphs
+from bertcli.text.sources import find_sources
+from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.word_cache import WordCache
+
+_PARAGRAPHS = 200
+"""To a call, about as many as a chunk of a store's build holds."""
+
+
+def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
+    """Batches of the config's own text, cut as a run cuts them, by as many loader processes.
+
+    Returns:
+        what, device, workers, batch_size, length; batches_per_s, tokens_per_s (real ones).
+
+    Raises:
+        UserError: as `store.build.prepare_store` and `engine.resolve.resolve_config`.
+    """
+    config = locate_init_from(config)
+    store = prepare_store(config, say)
+    stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
+    config = resolve_config(config, pretraining_sizes(config, store.tokenizer.vocab_size), stream)
+    assert config.data.workers != "auto"
+    first = config.data.short_steps
+    steps = stream.steps(first, first + batches + 1, own_share(config.training), config.data.workers)
+    next(steps)  # the pages of the store come in, and the loader processes start
+    begun = time.perf_counter()
+    tokens = sum(micro_batch.batch.num_tokens for step in steps for micro_batch in step)
+    seconds = time.perf_counter() - begun
+    return {
+        "what": "stream",
+        "device": config.training.device,
+        "workers": config.data.workers,
+        "batch_size": config.training.batch_size,
+        "length": config.data.max_length,
+        "batches_per_s": batches / seconds,
+        "tokens_per_s": tokens / seconds,
+    }
+
+
+def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float) -> dict[str, Any]:
+    """Sentences and token ids of the first `megabytes` of a corpus, in one process, as `prepare` makes them.
+
+    Returns:
+        what, vocab_size, megabytes (of text), sentences; mb_per_s, tokens_per_s.
+
+    Raises:
+        UserError: a corpus that cannot be read.
+    """
+    language = None if corpus.format == "sentences" else corpus.language
+    paragraphs = list(_first(corpus, megabytes))
+    cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
+    tokens = sentences = 0
+    begun = time.perf_counter()
+    for start in range(0, len(paragraphs), _PARAGRAPHS):
+        encoded = encode_chunk(cache, language, paragraphs[start : start + _PARAGRAPHS], [0], dtype)
+        tokens, sentences = tokens + len(encoded.ids), sentences + len(encoded.lengths)
+    seconds = time.perf_counter() - begun
+    size = sum(len(paragraph.encode()) for paragraph in paragraphs) / 1e6
+    return {
+        "what": "tokenize",
+        "device": "cpu",
+        "vocab_size": tokenizer.vocab_size,
+        "megabytes": size,
+        "sentences": sentences,
+        "mb_per_s": size / seconds,
+        "tokens_per_s": tokens / seconds,
+    }
+
+
+def _first(corpus: CorpusConfig, megabytes: float) -> Iterator[str]:
+    """The paragraphs of the corpus until they hold so many megabytes."""
+    size = 0
+    for source in find_sources(corpus.files):
+        for paragraph in read_paragraphs(source.path, corpus):
+            if paragraph is None:
+                continue
+            yield paragraph
+            size += len(paragraph.encode())
+            if size >= 1e6 * megabytes:
+                return

@@ -1,0 +1,84 @@
+"""Speed of prediction on texts of mixed length, beside the same with every row filled up to `max_length`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.hardware import Precision
+from bertcli.inference.buffers import default_batch_size
+from bertcli.inference.labelled import Runner
+from bertcli.inference.predict import predict_stream
+from bertcli.labelled.examples import Example
+from bertcli.measure.clock import device_name, now
+from bertcli.memory.peak import peak_memory
+from bertcli.tasks.registry import build_task
+from bertcli.text.tokenizer import Tokenizer
+
+
+class Padded(nn.Module):
+    """A model that reads rows of one length alone, as if all texts were as long as the longest may be."""
+
+    def __init__(self, model: nn.Module, length: int):
+        super().__init__()
+        self.model, self.length = model, length
+
+    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None) -> Tensor:
+        missing = (0, self.length - ids_BT.shape[1])
+        mask_BT = torch.ones_like(ids_BT, dtype=torch.bool) if mask_BT is None else mask_BT
+        return self.model(F.pad(ids_BT, missing), F.pad(segments_BT, missing), F.pad(mask_BT, missing))
+
+
+def bench_predict(
+    model: nn.Module,
+    tokenizer: Tokenizer,
+    settings: TaskSettings,
+    labels: Sequence[str],
+    examples: Sequence[Example],
+    device: torch.device,
+    precision: Precision,
+    batch_size: int | None = None,
+) -> dict[str, Any]:
+    """Predictions from text to answer, once as `bertcli predict` makes them and once padded to `max_length`.
+
+    Returns:
+        what, device, precision, batch_size, max_length, texts, tokens_per_text; texts_per_s, tokens_per_s
+        (real ones); padded_texts_per_s, and how many times as fast as that (speedup); peak_memory_mb.
+
+    Raises:
+        UserError: an example that the task cannot use.
+    """
+    task, size = build_task(settings, tuple(labels)), batch_size or default_batch_size(device)
+    model = model.to(device).eval()
+    items = task.encode(examples, tokenizer)
+    tokens = sum(row.length for item in items for row in item.rows)
+
+    def texts_per_second(model: nn.Module) -> float:
+        runner = Runner(model, task, tokenizer.pad_id, device, precision, size)
+        for _ in predict_stream(runner, tokenizer, examples[:size]):  # the first pass chooses kernels
+            pass
+        begun = now(device)
+        for _ in predict_stream(runner, tokenizer, examples):
+            pass
+        return len(examples) / (now(device) - begun)
+
+    speed, padded = texts_per_second(model), texts_per_second(Padded(model, settings.max_length))
+    return {
+        "what": "predict",
+        "device": device_name(device),
+        "precision": precision,
+        "batch_size": size,
+        "max_length": settings.max_length,
+        "texts": len(examples),
+        "tokens_per_text": tokens / len(examples),
+        "texts_per_s": speed,
+        "tokens_per_s": speed * tokens / len(examples),
+        "padded_texts_per_s": padded,
+        "speedup": speed / padded,
+        "peak_memory_mb": peak_memory(device) / 1e6,
+    }

@@ -1,0 +1,75 @@
+"""GPUs by name, with the rates and the memory that their makers state, for estimates without the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bertcli.errors import UserError
+from bertcli.hardware import Precision
+
+SHARE_OF_PEAK = 0.35
+"""Of a GPU's stated rate that training a BERT reaches, counted as in `measure.flops`: taken as given.
+NVIDIA's own BERT-large reaches 45 % in fp16 on an A100 (580 sequences of 128 tokens a second;
+DeepLearningExamples, PyTorch/LanguageModeling/BERT) with kernels made for it; plain code reaches less."""
+_LAUNCH_SECONDS = 10e-6
+"""To start a kernel from Python; taken as given. A layer takes about 100 of them, forward and backward, and
+what is not in a layer 150."""
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """A GPU as its data sheet has it.
+
+    Attributes:
+        half: dense 16-bit matrix products with fp32 sums, operations a second.
+        has_bf16: those in bf16; else in fp16 alone.
+        fp32: fp32 products outside the tensor cores, as torch computes them by default.
+        memory: bytes.
+    """
+
+    half: float
+    has_bf16: bool
+    fp32: float
+    memory: float
+
+    @property
+    def precision(self) -> Precision:
+        """What `precision: auto` is there."""
+        return "bf16" if self.has_bf16 else "fp32"
+
+    def rate(self, precision: Precision) -> float:
+        """Operations a second. In bf16 that it does not have in hardware it is no faster than in fp32."""
+        return self.fp32 if precision == "fp32" or not self.has_bf16 else self.half
+
+
+KNOWN_DEVICES = {
+    "b200": KnownDevice(2250e12, True, 80e12, 180e9),
+    "h200": KnownDevice(989e12, True, 67e12, 141e9),
+    "h100": KnownDevice(989e12, True, 67e12, 80e9),
+    "a100-80gb": KnownDevice(312e12, True, 19.5e12, 80e9),
+    "a100-40gb": KnownDevice(312e12, True, 19.5e12, 40e9),
+    "l40s": KnownDevice(362e12, True, 91.6e12, 48e9),
+    "l4": KnownDevice(121e12, True, 30.3e12, 24e9),
+    "rtx4090": KnownDevice(165e12, True, 82.6e12, 24e9),
+    "rtx3090": KnownDevice(71e12, True, 35.6e12, 24e9),
+    "v100-16gb": KnownDevice(125e12, False, 15.7e12, 16e9),
+    "t4": KnownDevice(65e12, False, 8.1e12, 16e9),
+}
+"""From NVIDIA's data sheets (for the RTX cards the Ada and Ampere GA102 architecture papers): SXM variants,
+rates without sparsity."""
+
+
+def known_device(name: str) -> KnownDevice:
+    """Raises `UserError` for one that is not in the table."""
+    try:
+        return KNOWN_DEVICES[name.lower()]
+    except KeyError:
+        raise UserError(
+            f"--device {name}: not known here; give one of {', '.join(KNOWN_DEVICES)}, or leave "
+            "it out to measure this machine"
+        ) from None
+
+
+def launch_seconds(layers: int) -> float:
+    """What a micro-batch takes at least on any GPU, however small the model."""
+    return _LAUNCH_SECONDS * (100 * layers + 150)

@@ -1,0 +1,28 @@
+"""The sizes of a step -> its floating-point operations, by which machines and programs compare."""
+
+from __future__ import annotations
+
+from bertcli.model.architecture import Architecture
+
+
+def forward_flops(architecture: Architecture, length: float, predicted: float) -> float:
+    """Operations a token in the model's matrix products, a multiplication with its addition as two.
+
+    2 L (4 D^2 + 2 D F) + 4 L T D + p 2 (D^2 + D V): projections, attention over rows of T tokens, and the MLM
+    head at the share p of the tokens whose word is predicted (0: a labelled task). Without what is no product
+    (dropout, LayerNorm, softmax, the optimiser), as in Chowdhery et al. 2022, appendix B.
+
+    Args:
+        length: real tokens of a row.
+    """
+    hidden = architecture.hidden
+    projections = 2 * (4 * hidden**2 + 2 * hidden * architecture.feed_forward)
+    attention = 4 * length * hidden
+    head = 2 * (hidden**2 + hidden * architecture.vocab_size)
+    return architecture.layers * (projections + attention) + predicted * head
+
+
+def training_flops(architecture: Architecture, length: float, predicted: float) -> float:
+    """As `forward_flops`, with the backward pass, which takes twice as many. What activation checkpointing
+    computes again is not counted: it brings the training no further."""
+    return 3 * forward_flops(architecture, length, predicted)

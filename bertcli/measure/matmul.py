@@ -1,0 +1,27 @@
+"""How fast a device multiplies matrices: the ceiling of every model on it."""
+
+from __future__ import annotations
+
+import torch
+
+from bertcli.hardware import Precision
+from bertcli.measure.clock import now
+
+SIZES = {"cpu": (1024, 2048), "cuda": (4096, 8192)}
+"""Square; large enough for a device's best, small enough to be soon done."""
+
+
+def matmul_rate(device: torch.device, precision: Precision, seconds: float = 0.5) -> float:
+    """Operations a second of the fastest product of `SIZES`, each tried again and again for `seconds`."""
+    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    return max(_rate(size, device, dtype, seconds) for size in SIZES[device.type])
+
+
+def _rate(size: int, device: torch.device, dtype: torch.dtype, seconds: float) -> float:
+    a, b, product = (torch.randn(size, size, device=device).to(dtype) for _ in range(3))
+    torch.mm(a, b, out=product)
+    fastest, begun = float("inf"), now(device)
+    while (started := now(device)) - begun < seconds:
+        torch.mm(a, b, out=product)
+        fastest = min(fastest, now(device) - started)
+    return 2 * size**3 / fastest

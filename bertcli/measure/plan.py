@@ -1,0 +1,73 @@
+"""What is known of a run before any of it is measured; all that an estimate needs of a config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from bertcli.config.schema import LoopConfig
+from bertcli.hardware import auto_micro_batch_size
+from bertcli.measure.devices import KnownDevice
+from bertcli.measure.probe import MakeSteps
+from bertcli.model.architecture import Architecture
+from bertcli.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run.
+
+    Attributes:
+        training: as the config has it, `auto` and all.
+        parameters: by part; `trained` of them have gradients and moments.
+        length: most tokens of a row; `predicted`: share of the tokens whose word is predicted.
+        steps, tokens: of the whole run; real tokens.
+        heldout_tokens: read by all evaluations together.
+        store_bytes: of the token store; 0 without one.
+        kept: checkpoints that stay; `models`: folders of weights alone beside them.
+        build: the model, on the CPU.
+        make_steps: steps of the run, or ones like them.
+        given: what was taken as given, in words.
+    """
+
+    kind: str
+    output_dir: str
+    training: LoopConfig
+    architecture: Architecture
+    parameters: dict[str, int]
+    trained: int
+    length: int
+    predicted: float
+    steps: int
+    tokens: float
+    heldout_tokens: float
+    store_bytes: float
+    kept: int
+    models: int
+    task: Task
+    build: Callable[[], nn.Module]
+    make_steps: MakeSteps
+    given: list[str]
+
+
+def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
+    """The training section as `engine.resolve.resolve_loop` would decide it on a device that is elsewhere."""
+    training = plan.training
+    precision = known.precision if training.precision == "auto" else training.precision
+    rows = training.micro_batch_size
+    if rows == "auto":
+        rows = auto_micro_batch_size(
+            plan.architecture,
+            training.batch_size,
+            plan.length,
+            torch.device("cuda"),
+            precision,
+            plan.predicted,
+            training.activation_checkpointing,
+            free=known.memory,
+        )
+    decided = {"precision": precision, "micro_batch_size": min(rows, training.batch_size)}
+    return training.model_copy(update=decided | {"compile": training.compile is True})

@@ -1,0 +1,72 @@
+"""A fine-tuning config -> what its run will do; its labelled files are read, its model is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.data.like_lengths import LikeLengthOrder
+from bertcli.data.share import MicroBatch, Share
+from bertcli.engine.labelled_data import load_labelled_data
+from bertcli.engine.new_task_model import new_task_model
+from bertcli.engine.progress import say
+from bertcli.hf.lengths import check_length
+from bertcli.hf.locate import resolve_model
+from bertcli.measure.plan import Plan
+from bertcli.memory.parameters import task_parameters
+from bertcli.tasks.labelled import LabelledBatch, Supervised
+from bertcli.text.tokenizer import Tokenizer
+
+
+def plan_finetuning(config: FinetuneConfig) -> Plan:
+    """
+    Raises:
+        UserError: a model or labelled files that cannot be used.
+    """
+    source = Path(resolve_model(config.model))
+    check_length(source, config.task.max_length, "task.max_length")
+    tokenizer = Tokenizer.load(source)
+    data = load_labelled_data(config, tokenizer, say)
+    model = new_task_model(config, source, data.task.labels)
+    items, training = data.train.items, config.training
+    lengths_N = np.array([item.length for item in items])
+
+    def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
+        """The longest rows first: their batch decides about the memory."""
+        order = LikeLengthOrder(lengths_N, batch_size, config.training_seed)
+        longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
+        for numbers in chain([longest], (order[step] for step in range(10**9))):
+            batch = LabelledBatch(tuple(items[i] for i in numbers), tokenizer.pad_id)
+            yield batch.micro_batches(Share(rows))
+
+    per_epoch = math.ceil(len(items) / training.batch_size)
+    steps = max(1, round(training.epochs * per_epoch))
+    evaluations = math.ceil(steps / (config.evaluation.every_steps or per_epoch))
+    dev_tokens = sum(item.length for item in data.dev.items) if data.dev else 0
+    seeds = len(config.seeds or [config.seed])
+    saves = math.ceil(steps / (config.checkpoint.every_steps or per_epoch))
+    return Plan(
+        kind="fine-tuning",
+        output_dir=config.output_dir,
+        training=training,
+        architecture=model.architecture,
+        parameters=task_parameters(model.architecture, config.task.type, len(data.task.labels)),
+        trained=sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+        length=int(lengths_N.max()),
+        predicted=0.0,
+        steps=seeds * steps,
+        tokens=seeds * training.epochs * sum(row.length for item in items for row in item.rows),
+        heldout_tokens=seeds * evaluations * dev_tokens,
+        store_bytes=0.0,
+        kept=seeds * min(config.checkpoint.keep_last, saves),
+        models=seeds * (2 if data.dev else 1),
+        task=Supervised(data.task),
+        build=lambda: model,
+        make_steps=make_steps,
+        given=[],
+    )

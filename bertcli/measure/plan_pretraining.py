@@ -1,0 +1,125 @@
+"""A pretraining config -> what its run will do; its store is used where it is built, and else not needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from bertcli.config.schema import PretrainConfig
+from bertcli.data.share import MicroBatch, Share
+from bertcli.data.stream import BatchStream
+from bertcli.engine.progress import say
+from bertcli.engine.resolve import DEFAULT_STEPS, num_steps
+from bertcli.hf.locate import locate_init_from
+from bertcli.measure.plan import Plan
+from bertcli.measure.sizes import pretraining_sizes
+from bertcli.measure.synthetic import synthetic_steps
+from bertcli.memory.parameters import pretraining_parameters
+from bertcli.model.pretraining import BertForPreTraining
+from bertcli.store.build import prepare_store
+from bertcli.store.manifest import MANIFEST
+from bertcli.store.matching import store_folder
+from bertcli.store.token_store import OpenStore, ids_dtype
+from bertcli.store.vocabulary import load_given_tokenizer
+from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.text.sample import COMPRESSION
+from bertcli.text.sources import find_sources
+
+BYTES_PER_TOKEN = 4.3
+"""Of English text; taken as given where no store tells."""
+TOKENS_PER_SENTENCE = 22
+"""Likewise."""
+_ENDLESS = 1 << 40
+
+
+def plan_pretraining(config: PretrainConfig) -> Plan:
+    """
+    Raises:
+        UserError: text or a model that is not there; a store of something else.
+    """
+    config = locate_init_from(config)
+    store = prepare_store(config, say) if (store_folder(config) / MANIFEST).is_file() else None
+    data, nsp = config.data, config.data.objective == "mlm+nsp"
+    vocab_size = _vocab_size(config) if store is None else store.tokenizer.vocab_size
+    sizes = pretraining_sizes(config, vocab_size)
+    parameters = pretraining_parameters(sizes, nsp)
+    text_tokens = _tokens_by_size(config) if store is None else store.manifest.train.tokens
+    given = []
+    if store is None:
+        given.append(
+            f"the store is not built yet: {vocab_size:,} entries in the vocabulary, {BYTES_PER_TOKEN} bytes "
+            f"of text a token ({text_tokens:,.0f} tokens), full rows"
+        )
+
+    def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
+        share = Share(rows)
+        if store is None:
+            return synthetic_steps(vocab_size, batch_size, data.max_length, share, nsp, data.mask_rate)
+        stream = BatchStream(store.train, store.tokenizer, data, config.seed, batch_size)
+        return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
+
+    steps = _steps(config, store, text_tokens)
+    short = min(steps, data.short_steps)
+    tokens = config.training.batch_size * (short * data.short_length + (steps - short) * data.max_length)
+    saves = math.ceil(steps / config.checkpoint.every_steps)
+    return Plan(
+        kind="pretraining",
+        output_dir=config.output_dir,
+        training=config.training,
+        architecture=sizes,
+        parameters=parameters,
+        trained=sum(parameters.values()),
+        length=data.max_length,
+        predicted=data.mask_rate * (data.max_length - (3 if nsp else 2)) / data.max_length,
+        steps=steps,
+        tokens=tokens,
+        heldout_tokens=_heldout_tokens(config, store, text_tokens) * (steps // config.evaluation.every_steps),
+        store_bytes=_store_bytes(vocab_size, text_tokens) if store is None else _size(store),
+        kept=min(config.checkpoint.keep_last, saves),
+        models=1,
+        task=PretrainingTask(),
+        build=lambda: BertForPreTraining(sizes, nsp),
+        make_steps=make_steps,
+        given=given,
+    )
+
+
+def _vocab_size(config: PretrainConfig) -> int:
+    tokenizer = load_given_tokenizer(config)
+    return config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
+
+
+def _tokens_by_size(config: PretrainConfig) -> float:
+    """What the files on the disk may hold, held-out text not counted."""
+    packed = (".gz", ".zst", ".parquet")
+    paths = [source.path for source in find_sources(config.corpus.files)]
+    size = sum(path.stat().st_size * (COMPRESSION if path.suffix in packed else 1) for path in paths)
+    return size / BYTES_PER_TOKEN * (1 - config.corpus.heldout_fraction)
+
+
+def _store_bytes(vocab_size: int, text_tokens: float) -> float:
+    return text_tokens * (ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
+
+
+def _size(store: OpenStore) -> float:
+    return float(sum(store.manifest.arrays.values()))
+
+
+def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> int:
+    if store is not None:
+        batch_size = config.training.batch_size
+        stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, batch_size)
+        return num_steps(config, stream)
+    if config.training.epochs is None:
+        return config.training.steps or DEFAULT_STEPS
+    per_step = config.training.batch_size * config.data.max_length
+    return math.ceil(config.training.epochs * text_tokens / per_step)
+
+
+def _heldout_tokens(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> float:
+    """Of one evaluation."""
+    fraction = config.corpus.heldout_fraction
+    at_most = config.evaluation.batches * config.training.batch_size * config.data.max_length
+    if store is None:
+        return min(at_most, text_tokens * fraction / (1 - fraction))
+    return min(at_most, store.heldout.num_tokens)

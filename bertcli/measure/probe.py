@@ -1,0 +1,79 @@
+"""A few real steps before the run -> how long one of its steps takes, and how much memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from bertcli.config.schema import LoopConfig
+from bertcli.data.share import MicroBatch
+from bertcli.measure.matmul import matmul_rate
+from bertcli.measure.step import take_steps, time_steps
+from bertcli.memory.peak import peak_memory
+from bertcli.tasks.base import Task
+
+SECONDS = 15.0
+"""Of steps, so that the whole stays below 20 s."""
+_SHARE_OF_MATMUL = 0.3
+"""Of a device's matmul rate that a step reaches, roughly: to choose how many rows to try."""
+
+MakeSteps = Callable[[int, int], Iterator[Sequence[MicroBatch]]]
+"""(rows a step, rows at once) -> steps of the run, more than can be taken in the time."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What was seen.
+
+    Attributes:
+        step_seconds: of a whole step of the run.
+        tokens: real ones of a whole step.
+        peak: bytes that this process (a GPU: torch) has held; None where the run's own micro-batches took too
+            long to be tried.
+    """
+
+    step_seconds: float
+    tokens: float
+    peak: int | None
+
+
+def probe(
+    model: nn.Module,
+    task: Task,
+    make_steps: MakeSteps,
+    training: LoopConfig,
+    row_flops: float,
+    seconds: float = SECONDS,
+) -> Probe:
+    """Take steps of the run, or of fewer micro-batches where a step takes long.
+
+    A step is a + n b seconds, b for each of its n micro-batches: steps of one and of two give both.
+
+    Args:
+        model: on its device.
+        training: resolved.
+        row_flops: of a row of full length, forward and backward.
+    """
+    assert training.micro_batch_size != "auto"
+    assert training.precision != "auto"
+    device = torch.device(training.device)
+    rate = _SHARE_OF_MATMUL * matmul_rate(device, training.precision, seconds=0.2)
+    affordable = max(1, int(seconds / 10 * rate / row_flops))
+    rows = min(training.micro_batch_size, affordable)
+    batches = [training.batch_size] if training.batch_size <= affordable else [rows, 2 * rows]
+    times = []
+    for batch_size in batches:
+        reports = take_steps(model, task, make_steps(batch_size, rows), training)
+        times.append(time_steps(reports, device, steps=50, seconds=seconds / len(batches)))
+    tokens = times[-1].tokens_per_step * training.batch_size / batches[-1]
+    if len(times) == 1:
+        step_seconds = times[0].median
+    else:
+        each = max(0.0, times[1].median - times[0].median)
+        number = training.batch_size / rows
+        step_seconds = max(times[0].median - each, 0.0) + number * each
+    is_whole = rows == training.micro_batch_size
+    return Probe(step_seconds, tokens, peak_memory(device) if is_whole else None)

@@ -1,0 +1,95 @@
+"""Optimiser steps of the training loop, timed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from bertcli.config.schema import LoopConfig
+from bertcli.data.share import MicroBatch
+from bertcli.engine.loop import StepReport, train
+from bertcli.engine.optimizer import build_optimizer
+from bertcli.engine.resolve import loop_settings
+from bertcli.measure.clock import now
+from bertcli.tasks.base import Task
+
+WARMUP_STEPS = 3
+"""Not counted: memory is taken, kernels are chosen, AdamW's moments are made."""
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Steps one after the other, drawing of the batches included.
+
+    Attributes:
+        seconds, tokens: of each step, in order; real tokens.
+    """
+
+    seconds: Sequence[float]
+    tokens: Sequence[int]
+
+    @property
+    def median(self) -> float:
+        """Seconds."""
+        return statistics.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Seconds: half of the steps took between the two."""
+        if len(self.seconds) < 2:
+            return self.median, self.median
+        first, _, third = statistics.quantiles(self.seconds, n=4, method="inclusive")
+        return first, third
+
+    @property
+    def tokens_per_step(self) -> float:
+        return sum(self.tokens) / len(self.tokens)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the median step."""
+        return self.tokens_per_step / self.median
+
+
+def take_steps(
+    model: nn.Module,
+    task: Task,
+    steps: Iterator[Sequence[MicroBatch]],
+    training: LoopConfig,
+) -> Iterator[StepReport]:
+    """The reports of steps with a new optimizer, at a rate that stays; `model` is on its device.
+
+    Args:
+        training: resolved (`engine.resolve.resolve_loop`).
+    """
+    optimizer = build_optimizer(model, training.betas, training.weight_decay)
+    constant = training.model_copy(update={"schedule": "constant"})
+    settings = loop_settings(constant, seed=0, steps=1, warmup_steps=0)
+    stepped = torch.compile(model) if training.compile else model
+    return train(stepped, task, steps, optimizer, settings, 0)  # pyright: ignore[reportArgumentType]
+
+
+def time_steps(
+    reports: Iterator[StepReport],
+    device: torch.device,
+    steps: int,
+    seconds: float = float("inf"),
+    warmup: int = WARMUP_STEPS,
+) -> StepTimes:
+    """Take `warmup` steps, then up to `steps` more that are timed: at least one, and no new one begins when
+    more than `seconds` have gone, warm-up included. `reports` must not end before."""
+    begun = now(device)
+    for _ in range(warmup):
+        next(reports)
+        if now(device) - begun > seconds / 2:
+            break
+    times, tokens = [], []
+    while len(times) < steps and (not times or now(device) - begun < seconds):
+        started = now(device)
+        tokens.append(next(reports).tokens)
+        times.append(now(device) - started)
+    return StepTimes(times, tokens)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from bertcli.errors import UserError
+from bertcli.measure.devices import KNOWN_DEVICES, known_device, launch_seconds
+
+
+def test_a_device_without_bf16_trains_in_fp32() -> None:
+    assert known_device("T4").precision == "fp32"
+    assert known_device("t4").rate("bf16") == known_device("t4").fp32
+    assert known_device("h200").rate("bf16") > known_device("h200").rate("fp32")
+
+
+@pytest.mark.parametrize("name", KNOWN_DEVICES)
+def test_rates_and_memory_are_in_operations_and_bytes(name: str) -> None:
+    device = KNOWN_DEVICES[name]
+    assert 1e12 < device.fp32 < device.half < 1e16
+    assert 8e9 < device.memory < 1e12
+
+
+def test_an_unknown_device_names_those_that_are_known() -> None:
+    with pytest.raises(UserError, match=r"--device abacus: not known here; give one of b200, h200"):
+        known_device("abacus")
+
+
+def test_more_layers_start_more_kernels() -> None:
+    assert launch_seconds(12) > 2 * launch_seconds(4)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from bertcli.config.presets import HEAD_SIZE, PRESETS
+from bertcli.measure.flops import forward_flops, training_flops
+from bertcli.model.architecture import Architecture
+
+
+def sizes(preset: str) -> Architecture:
+    layers, hidden = PRESETS[preset]
+    return Architecture(30522, hidden, layers, hidden // HEAD_SIZE, 4 * hidden, 512)
+
+
+@pytest.mark.parametrize(
+    ("preset", "length", "predicted", "millions"),
+    [
+        ("base", 128, 0.15, 545.4),
+        ("base", 512, 1.0, 710.4),
+        ("large", 512, 0.15, 1992.0),
+        ("tiny", 128, 0.15, 6.3),
+        ("mini", 128, 0.3, 34.6),
+    ],
+)
+def test_operations_a_token_of_the_published_sizes(
+    preset: str, length: int, predicted: float, millions: float
+) -> None:
+    assert training_flops(sizes(preset), length, predicted) / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+def test_a_labelled_task_has_no_vocabulary_head() -> None:
+    base = sizes("base")
+    assert forward_flops(base, 128, 0.0) == 12 * (2 * (4 * 768**2 + 2 * 768 * 3072) + 4 * 128 * 768)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bertcli.config.schema import LoopConfig
+from bertcli.data.share import Share
+from bertcli.measure.step import take_steps
+from bertcli.measure.synthetic import synthetic_steps
+from bertcli.memory.need import FP32, HEAP_WASTE, StepSizes, rows_that_fit, step_memory
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import BertForPreTraining
+from bertcli.tasks.pretraining import PretrainingTask
+from tests.memory.live_bytes import LiveBytes
+
+ARCHITECTURE = Architecture(2000, 128, layers=4, heads=2, feed_forward=512, max_positions=128)
+SIZES = StepSizes(rows=8, length=64, predicted=0.125, half=False, checkpointing=False, on_cpu=True)
+
+
+@pytest.fixture
+def no_waste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensors alone, without what a heap makes of them."""
+    monkeypatch.setattr("bertcli.memory.need.HEAP_WASTE", 1.0)
+
+
+@pytest.mark.usefixtures("no_waste")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"half": True},
+        {"checkpointing": True},
+        {"dropout": 0.0},
+        {"dropout": 0.0, "half": True},
+        {"vocab_size": 30_000},
+        {"vocab_size": 30_000, "half": True},
+        {"length": 128, "rows": 4, "layers": 6},
+    ],
+    ids=str,
+)
+def test_a_step_holds_what_is_calculated(change: dict) -> None:
+    of_sizes = {key: value for key, value in change.items() if key in StepSizes.__dataclass_fields__}
+    of_model = {key: value for key, value in change.items() if key not in of_sizes}
+    if "dropout" in of_model:
+        of_model["attention_dropout"] = of_model["dropout"]
+    architecture, sizes = replace(ARCHITECTURE, **of_model), replace(SIZES, **of_sizes)
+    model = BertForPreTraining(architecture)
+    model.bert.encoder.activation_checkpointing = sizes.checkpointing
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+
+    batches = synthetic_steps(
+        architecture.vocab_size,
+        2 * sizes.rows,
+        sizes.length,
+        Share(sizes.rows),
+        mask_rate=sizes.predicted,
+    )
+    training = LoopConfig(device="cpu", precision="bf16" if sizes.half else "fp32", compile=False)
+    reports = take_steps(model, PretrainingTask(), batches, training)
+    next(reports)  # which makes the moments
+    with LiveBytes(model.parameters()) as live:
+        next(reports)
+    need = step_memory(architecture, parameters, parameters, sizes)
+    calculated = need.total - need.moments - FP32 * parameters
+    assert calculated == pytest.approx(live.peak, rel=0.1)
+
+
+def test_weights_gradients_and_moments_are_those_of_adamw() -> None:
+    need = step_memory(ARCHITECTURE, 1000, 600, SIZES)
+    assert (need.weights, need.gradients, need.moments) == (1000 * FP32, 600 * FP32, 2 * 600 * FP32)
+    assert need.total == need.weights + need.gradients + need.moments + need.activations + need.logits
+
+
+def test_a_labelled_task_has_no_logits_over_the_vocabulary() -> None:
+    assert step_memory(ARCHITECTURE, 1000, 1000, replace(SIZES, predicted=0.0)).logits == 0
+
+
+def test_large_tensors_cost_a_cpu_what_they_are_and_small_ones_more() -> None:
+    on_gpu = replace(SIZES, on_cpu=False, predicted=1.0)
+    many = replace(ARCHITECTURE, vocab_size=1 << 15)
+    logits = 3 * FP32 * SIZES.tokens * (1 << 15)
+    assert step_memory(many, 1, 1, on_gpu).logits == logits
+    assert step_memory(many, 1, 1, replace(on_gpu, on_cpu=True)).logits == logits  # 64 MiB each
+    half = replace(on_gpu, on_cpu=True, predicted=0.25)
+    assert step_memory(many, 1, 1, half).logits == pytest.approx(HEAP_WASTE * logits / 4)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 50, 64])
+def test_as_many_rows_as_fit(rows: int) -> None:
+    need = step_memory(ARCHITECTURE, 1000, 1000, replace(SIZES, rows=rows)).total
+    assert rows_that_fit(ARCHITECTURE, 1000, SIZES, need, at_most=64) == rows
+    assert rows_that_fit(ARCHITECTURE, 1000, SIZES, need - 1, at_most=64) == max(1, rows - 1)
