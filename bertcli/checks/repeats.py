@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from bertcli.checks.findings import excerpt
 
-BOUND = 1_000_000
-"""Different hashes remembered: about 100 bytes each, and as much again where they repeat."""
+BOUND = 300_000
+"""Different hashes remembered: about 135 bytes each, and 255 more where they repeat."""
 _SHOWN = 1_000
 """So many that repeat keep what is shown of them."""
 
