@@ -17,12 +17,13 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig, TokenizerConfig
 from bertcli.data.stream import BatchStream
 from bertcli.engine import resolve
+from bertcli.engine.pretraining import pretrain
 from bertcli.engine.resolve import num_steps
 from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.tokenizer import Normalization, Tokenizer
-from tests.finetunes import LETTERS
+from tests.finetunes import LETTERS, write_model
 from tests.store.builds import make_config, silent, write_corpus_folder
 
 
@@ -231,6 +232,17 @@ def test_a_store_of_another_text_is_found(folder: Path) -> None:
     (finding, *_) = check(config).findings
     assert finding.fails
     assert finding.problem == stops(config)
+
+
+def test_rows_longer_than_the_initial_model_reads_are_found(folder: Path) -> None:
+    model = write_model(folder / "bert")
+    config = make_config(folder, heldout_fraction=0.2)
+    config = config.model_copy(update={"model": config.model.model_copy(update={"init_from": str(model)})})
+    (finding, *_) = check(config).findings
+    assert finding.fails
+    assert "data.max_length: 128 tokens" in finding.problem
+    with pytest.raises(UserError, match=r"data.max_length \(128\) is longer than the positions"):
+        pretrain(config, resume=False, overwrite=False)
 
 
 def test_wrong_bytes_are_named_with_their_places_and_read_over(folder: Path) -> None:
