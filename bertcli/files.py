@@ -6,6 +6,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import socket
 import time
@@ -25,18 +26,32 @@ def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator
     """
     try:
         yield
-    except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else ""
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    except UserError:
+        raise
+    except Exception as error:
+        number = _error_number(error)
+        reason = os.strerror(number).lower()
+        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            mend = (
+                "Raise the limit of a file's size (ulimit -f)" if number == errno.EFBIG else "Free some space"
+            )
             raise UserError(
-                f"{doing}: {reason}; what was saved before is whole. Free some space "
-                + (if_full or "(checkpoint.keep_last keeps fewer checkpoints) and go on with --resume")
+                f"{doing}: {reason}; what was saved before is whole. {mend} "
+                + (if_full or "and go on with --resume")
             ) from None
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+        if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EIO):
             raise UserError(
                 f"{doing}: {reason}; " + (if_refused or "choose an output_dir that can be written")
             ) from None
         raise
+
+
+def _error_number(error: Exception) -> int:
+    """The system's number of an error, which libraries in Rust give in the text of one of their own; or 0."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else 0
 
 
 _held: set[TextIO] = set()

@@ -18,14 +18,16 @@ class MetricsLog:
 
     def __init__(self, path: Path, tensorboard: bool):
         self._path = path if ranks.is_first() else Path(os.devnull)
-        self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115  (closed by `close`)
+        # Unbuffered: a row that a full disk refused is not tried again when the file is closed.
+        self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
         with_board = tensorboard and ranks.is_first()
         self._board = _open_tensorboard(path.parent / "tensorboard") if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
         with disk_errors(f"{self._path}: the metrics could not be written"):
-            self._file.write(json.dumps(_as_json(row)) + "\n")
-            self._file.flush()
+            left = memoryview(f"{json.dumps(_as_json(row))}\n".encode())
+            while left:
+                left = left[self._file.write(left) :]
         if self._board:
             for name, value in row.items():
                 if isinstance(value, int | float) and name != "step":

@@ -12,6 +12,7 @@ seed-N/, seeds.json   where `seeds` asks for several runs (`bertcli.engine.seeds
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -74,6 +75,8 @@ class RunFolder(Generic[Config]):
                         f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite "
                         "deletes it (its token store stays), or choose another output_dir"
                     )
+                for path in self._unfinished():
+                    shutil.rmtree(path)
                 if overwrite:
                     for path in self._own():
                         remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -90,6 +93,10 @@ class RunFolder(Generic[Config]):
     def _own(self) -> list[Path]:
         files = [self.config, self.data, self.metrics, self.seeds]
         return [*files, self.checkpoints, self.model, self.root / "tensorboard", *self._runs_of_seeds()]
+
+    def _unfinished(self) -> list[Path]:
+        """Folders that a killed process was writing or removing."""
+        return [*self.root.glob(".model.*"), *self.checkpoints.glob(".*")]
 
     def _runs_of_seeds(self) -> list[Path]:
         return [
