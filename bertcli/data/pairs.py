@@ -12,7 +12,7 @@ Devlin et al. 2019, section 3.1 and appendix A.2, with two deviations: the label
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -44,8 +44,12 @@ class Spans:
 
 @dataclass(frozen=True)
 class _Room:
-    """What may be read: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each."""
+    """What may be read: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each.
 
+    `boundary` is the sentence that begins at `a_end`; all else counts tokens.
+    """
+
+    boundary: I64
     a_first: I64
     a_end: I64
     b_start: I64
@@ -87,16 +91,18 @@ def draw_spans(
     sentence = walk(slots.numbers, store.num_sentences, seed, "mlm")
     first, last = _document_of(store, sentence)
     middle = _token_at(store, sentence)
+    room = _Room(sentence, _token_at(store, first), middle, middle, _token_at(store, last))
     size = _draw_sizes(slots.numbers, seed, max_tokens, short_probability, mask_rate)
     share = to_below(_draw(seed, "share", slots.numbers), size.astype(np.uint64))
-    return _fit(store, _Room(_token_at(store, first), middle, middle, _token_at(store, last)), size, share)
+    return _fit(store, room, size, share)
 
 
 def _true_pair_rooms(store: TokenStore, place: I64) -> _Room:
     document = np.searchsorted(store.pairs, place.astype(np.uint64), side="right") - 1
     first, last = store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
-    boundary = _token_at(store, first + 1 + place - store.pairs[document].astype(np.int64))
-    return _Room(_token_at(store, first), boundary, boundary, _token_at(store, last))
+    boundary = first + 1 + place - store.pairs[document].astype(np.int64)
+    middle = _token_at(store, boundary)
+    return _Room(boundary, _token_at(store, first), middle, middle, _token_at(store, last))
 
 
 def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) -> _Room:
@@ -107,7 +113,8 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     beginning earlier in its document where that ends too soon.
     """
     first, last = _document_of(store, sentence)
-    a_end = _token_at(store, np.minimum(sentence + 1, np.maximum(last - 1, first + 1)))
+    boundary = np.minimum(sentence + 1, np.maximum(last - 1, first + 1))
+    a_end = _token_at(store, boundary)
     continuation = _token_at(store, last) - a_end
     room = np.where(continuation > 0, np.minimum(continuation, size), size)
 
@@ -116,10 +123,9 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     other_first, other_last = _document_of(store, other)
     earliest = np.minimum(other_first + 1, other_last - 1)
     b_last = _token_at(store, other_last)
-    with_room = np.maximum(b_last - room, 0).astype(np.uint64)
-    latest = np.searchsorted(store.sentences, with_room, side="right") - 1
+    latest = _sentence_from(store, b_last - room + 1, other_last, room) - 1
     b_start = _token_at(store, np.maximum(np.minimum(other, latest), earliest))
-    return _Room(_token_at(store, first), a_end, b_start, np.minimum(b_last, b_start + room))
+    return _Room(boundary, _token_at(store, first), a_end, b_start, np.minimum(b_last, b_start + room))
 
 
 def _draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: float, mask_rate: float) -> I64:
@@ -138,8 +144,7 @@ def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
     b_tokens = np.minimum(size - a_tokens, b_room)
     a_tokens = np.minimum(size - b_tokens, a_room)
     a_start = room.a_end - a_tokens
-    whole = np.searchsorted(store.sentences, a_start.astype(np.uint64), side="left")
-    whole_start = _token_at(store, whole)
+    whole_start = _token_at(store, _sentence_from(store, a_start, room.boundary, a_tokens))
     a_start = np.where(whole_start < room.a_end, whole_start, a_start)
     b_tokens = np.minimum(size - (room.a_end - a_start), b_room)
     return Spans(a_start, room.a_end, room.b_start, room.b_start + b_tokens)
@@ -149,6 +154,20 @@ def _document_of(store: TokenStore, sentence: I64) -> tuple[I64, I64]:
     """First sentence of the document that holds each sentence, and the first of the next document."""
     document = np.searchsorted(store.documents, sentence.astype(np.uint64), side="right") - 1
     return store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
+
+
+def _sentence_from(store: TokenStore, token: I64, last: I64, at_most: I64) -> I64:
+    """The first sentence that begins at `token` or after it; `last`, or one of the `at_most` before it, does.
+
+    Every sentence has a token, so one that begins n tokens before another is at most n sentences before it.
+    `np.searchsorted` would look all over the array: in a store larger than memory, at the speed of the disk.
+    """
+    low, high = np.maximum(last - at_most, 0), last
+    for _ in range(int(at_most.max(initial=0)).bit_length()):
+        middle = (low + high) >> 1
+        is_before = _token_at(store, middle) < token
+        low, high = np.where(is_before, middle + 1, low), np.where(is_before, high, middle)
+    return low
 
 
 def _token_at(store: TokenStore, sentence: I64) -> I64:
@@ -165,4 +184,4 @@ def _join(is_next: np.ndarray, true_rooms: _Room, false_rooms: _Room) -> _Room:
         joined[is_next], joined[~is_next] = getattr(true_rooms, name), getattr(false_rooms, name)
         return joined
 
-    return _Room(scatter("a_first"), scatter("a_end"), scatter("b_start"), scatter("b_last"))
+    return _Room(**{field.name: scatter(field.name) for field in fields(_Room)})

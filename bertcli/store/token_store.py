@@ -9,6 +9,8 @@ Offsets nest: a document is a run of sentences, a sentence is a run of ids.
 
 from __future__ import annotations
 
+import mmap
+import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from bertcli.text.tokenizer import Tokenizer
 
 SIDES = ("train", "heldout")
 OFFSET_DTYPE = np.dtype("<u8")
+_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+"""Bytes of this machine's memory."""
 
 
 @dataclass(frozen=True)
@@ -148,4 +152,8 @@ def _reopen(*arrays: tuple[str, str] | NDArray[Any]) -> TokenStore:
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if path.stat().st_size == 0:  # which cannot be mapped
         return np.zeros(0, dtype)
-    return np.memmap(path, dtype, mode="r")
+    array = np.memmap(path, dtype, mode="r")
+    if array.nbytes > _MEMORY and isinstance(array.base, mmap.mmap):
+        # A row is a few hundred bytes somewhere: what the system reads ahead of it would be gone before use.
+        array.base.madvise(mmap.MADV_RANDOM)
+    return array
