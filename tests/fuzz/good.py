@@ -1,0 +1,70 @@
+"""Good files of every kind, made once a process: what the strategies damage."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.hf.folder import load_model_folder
+from bertcli.store.build import prepare_store
+from tests.hf.folders import saved_model, saved_task, tiny_tokenizer
+from tests.hf.tf_values import TF_CHECKPOINT
+
+TEXT = "The cat sat on the mat. It ran.\nA dog was of night.\n\nThe house ran. Dark!\n\nIt is. It was.\n\n"
+
+
+@functools.cache
+def _root() -> Path:
+    root = Path(tempfile.mkdtemp(prefix="bertcli-good-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    return root
+
+
+@functools.cache
+def good_tokenizer() -> Path:
+    folder = _root() / "tokenizer"
+    tiny_tokenizer().save(folder)
+    return folder
+
+
+@functools.cache
+def good_model() -> Path:
+    saved_model(_root() / "model")
+    load_model_folder(_root() / "model")  # torch makes a folder of its own the first time
+    return _root() / "model"
+
+
+@functools.cache
+def good_task(kind: str) -> Path:
+    saved_task(_root() / kind, kind)
+    return _root() / kind
+
+
+@functools.cache
+def good_tensorflow() -> Path:
+    return Path(shutil.copytree(TF_CHECKPOINT, _root() / "tensorflow"))
+
+
+@functools.cache
+def good_store() -> Path:
+    text = _root() / "corpus.txt"
+    text.write_text(TEXT * 20, encoding="utf-8")
+    return prepare_store(store_config(text, _root() / "run"), lambda line: None).folder
+
+
+def store_config(text: Path, run: Path, **corpus: Any) -> PretrainConfig:
+    return PretrainConfig(
+        output_dir=str(run),
+        corpus=CorpusConfig(**{"files": [str(text)], "heldout_fraction": 0.0} | corpus),
+        tokenizer=TokenizerConfig(path=str(good_tokenizer())),
+    )
+
+
+def copy_of(good: Path, folder: Path) -> Path:
+    """A copy of a good folder, to be damaged."""
+    return Path(shutil.copytree(good, folder / good.name))

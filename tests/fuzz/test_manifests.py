@@ -1,0 +1,125 @@
+"""What a store, a run and a checkpoint say of themselves, with junk in it: used rightly, or one message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bertcli.config.schema import DataConfig
+from bertcli.data.stream import BatchStream
+from bertcli.engine.best import BestEvaluation
+from bertcli.engine.checkpoint import newest_checkpoint
+from bertcli.engine.metrics_log import cut_back, read_metrics
+from bertcli.files import file_hash
+from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
+from bertcli.store.token_store import open_store
+from tests.fuzz.good import copy_of, good_store
+from tests.fuzz.guard import endure, scratch
+from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put
+
+MANIFEST = json.loads((good_store() / "manifest.json").read_text())
+ARRAYS = sorted(MANIFEST["arrays"])
+
+
+def draw_batches(folder: Path) -> None:
+    store = open_store(folder)
+    for objective in ("mlm", "mlm+nsp"):
+        BatchStream(store.train, store.tokenizer, DataConfig(objective=objective, max_length=16), 0, 4)[3]
+    assert f"{store.manifest.unk_rate:.3f} {store.manifest.tokens_per_word:.3f}"
+
+
+@fuzzed
+@example(content=json.dumps(MANIFEST | {"arrays": {}}).encode())
+@example(content=json.dumps(MANIFEST | {"arrays": {"../../outside": 10**12}}).encode())
+@given(place(json_files(MANIFEST)))
+def test_the_manifest_of_a_store(content: bytes | None) -> None:
+    with scratch() as folder:
+        copy = copy_of(good_store(), folder)
+        put(copy / "manifest.json", content) if content is not None else (copy / "manifest.json").unlink()
+        endure("manifest of a store", folder, lambda: draw_batches(copy))
+
+
+@fuzzed
+@given(st.sampled_from(ARRAYS), st.data())
+def test_the_arrays_of_a_store(name: str, data: st.DataObject) -> None:
+    with scratch() as folder:
+        copy = copy_of(good_store(), folder)
+        (copy / name).write_bytes(data.draw(damaged((copy / name).read_bytes())))
+        endure("arrays of a store", folder, lambda: draw_batches(copy))
+
+
+@fuzzed
+@given(st.data())
+def test_the_journal_of_a_build(data: st.DataObject) -> None:
+    """A damaged journal begins the build anew: the store is the same, whatever it says."""
+    with scratch() as folder:
+        copy = copy_of(good_store(), folder)
+        key = {"options": {"corpus.files": ["a"]}}
+        write_journal(copy, Journal(key))
+        good = (copy / JOURNAL).read_bytes()
+        (copy / JOURNAL).write_bytes(data.draw(damaged(good) | json_files(json.loads(good))))
+        journal = endure("journal of a build", folder, lambda: read_journal(copy, key))
+        assert journal is None or journal == Journal(key)
+
+
+def write_checkpoint(folder: Path, step: int) -> Path:
+    """Files of any content, and the manifest that names them."""
+    checkpoint = folder / f"step-{step:08d}"
+    checkpoint.mkdir(parents=True)
+    for name in ("state.json", "optimizer.safetensors"):
+        (checkpoint / name).write_text(json.dumps({"step": step, "name": name}))
+    write_checkpoint_manifest(checkpoint)
+    return checkpoint
+
+
+def write_checkpoint_manifest(checkpoint: Path) -> None:
+    files = [path for path in sorted(checkpoint.iterdir()) if path.name != "manifest.json"]
+    manifest = {p.name: {"sha256": file_hash(p), "bytes": p.stat().st_size} for p in files}
+    (checkpoint / "manifest.json").write_text(json.dumps(manifest))
+
+
+@fuzzed
+@example(name="manifest.json", content=b"[" * 100_000)
+@given(
+    st.sampled_from(["manifest.json", "state.json", "optimizer.safetensors"]),
+    st.binary(max_size=50)
+    | json_files(
+        {"state.json": {"sha256": "0" * 64, "bytes": 30}, "../../outside": {"sha256": "", "bytes": 1}}
+    ),
+)
+def test_a_checkpoint(name: str, content: bytes) -> None:
+    """Whatever stands in one file of the newest one, the one before is found."""
+    with scratch() as folder:
+        good, bad = write_checkpoint(folder / "checkpoints", 5), write_checkpoint(folder / "checkpoints", 10)
+        (bad / name).write_bytes(content)
+        said: list[str] = []
+        found = endure("checkpoint", folder, lambda: newest_checkpoint(folder / "checkpoints", said.append))
+        assert found == good
+        assert len(said) == 1
+
+
+ROWS = [
+    {"step": step, "split": split, "loss": 0.5, "accuracy": None}
+    for step in (1, 2)
+    for split in ("train", "heldout")
+]
+
+
+@fuzzed
+@given(
+    damaged("".join(json.dumps(row) + "\n" for row in ROWS).encode())
+    | st.lists(json_files(ROWS[0]), max_size=3).map(b"\n".join)
+)
+def test_the_metrics_of_a_run(content: bytes) -> None:
+    with scratch() as folder:
+        (folder / "metrics.jsonl").write_bytes(content)
+
+        def go_on() -> None:
+            rows = cut_back(folder / "metrics.jsonl", 1)
+            BestEvaluation("loss", 2, rows)
+            assert all(row["step"] <= 1 for row in read_metrics(folder / "metrics.jsonl"))
+
+        endure("metrics of a run", folder, go_on)
