@@ -87,6 +87,11 @@ def num_ranks() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
+def num_local_ranks() -> int:
+    """On this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if num_ranks() > 1 else 1
+
+
 def is_first() -> bool:
     return rank() == 0
 

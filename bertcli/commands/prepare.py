@@ -32,16 +32,18 @@ def prepare(
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """
+    from bertcli import ranks
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
     from bertcli.hf.locate import locate_init_from
     from bertcli.store.build import prepare_store
 
-    checked = locate_init_from(load_config(PretrainConfig, config, set_))
-    start = time.monotonic()
-    store = prepare_store(checked, lambda line: print(line, file=sys.stderr), overwrite)
-    summary = summarise(store, time.monotonic() - start)
-    print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
+    with ranks.joined():
+        checked = ranks.on_first(lambda: locate_init_from(load_config(PretrainConfig, config, set_)))
+        start = time.monotonic()
+        store = prepare_store(checked, lambda line: print(line, file=sys.stderr), overwrite, team=ranks)
+        summary = summarise(store, time.monotonic() - start)
+        print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
 
 
 def summarise(store: OpenStore, seconds: float) -> dict[str, Any]:

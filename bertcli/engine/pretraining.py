@@ -57,7 +57,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
     if saved is not None:
         config = adopt_decisions(config, saved)
 
-    store = ranks.first_then_all(lambda: prepare_store(config, say))
+    store = prepare_store(config, say, team=ranks)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
     model = _new_model(config, store, stream.with_nsp)
     config = ranks.on_first(lambda: _settle(config, saved, folder, store, model, stream))

@@ -6,13 +6,15 @@ Everything is written in `STORE.partial`, which gets its name, `STORE`, once it 
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.store.chunks import read_chunks, stat_source
@@ -27,8 +29,9 @@ from bertcli.store.journal import (
     read_journal,
     write_journal,
 )
-from bertcli.store.manifest import FORMAT_VERSION, MANIFEST, write_manifest
+from bertcli.store.manifest import FORMAT_VERSION, MANIFEST, SourceRecord, write_manifest
 from bertcli.store.matching import check_matches, store_folder, store_options
+from bertcli.store.parts import Alone, Team, join_parts, part_folder, part_folders, share_out
 from bertcli.store.progress import ProgressDisplay, Report
 from bertcli.store.publish import publish
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
@@ -38,6 +41,7 @@ from bertcli.text.sentences import check_language
 from bertcli.text.sources import Source, find_sources
 from bertcli.text.tokenizer import Tokenizer
 
+ALONE = Alone()
 JOURNAL_SECONDS = 5.0
 """An interrupted build does the work of so many seconds again, at most, besides reading its last file."""
 SMALL_CORPUS = 4_000_000
@@ -50,6 +54,7 @@ def prepare_store(
     overwrite: bool = False,
     processes: int | None = None,
     journal_seconds: float = JOURNAL_SECONDS,
+    team: Team = ALONE,
 ) -> OpenStore:
     """The store of `config`, complete.
 
@@ -59,25 +64,45 @@ def prepare_store(
         processes: how many tokenise; None: one for each core, or none beside this one for a small
             corpus (0). The store never depends on it.
         journal_seconds: how often the build's progress is put on the disk.
+        team: the processes that call this together and share the files out; the store never depends on it.
 
     Raises:
         UserError: a corpus that cannot be read or holds no text; a store of something else in that place;
             fewer than two held-out documents; a folder that cannot be written; a full disk.
     """
     folder = store_folder(config)
-    if (folder / MANIFEST).is_file():
-        if not overwrite:
-            store = open_store(folder)
-            check_matches(folder, store.manifest, config)
-            return store
-    elif folder.is_dir() and any(folder.iterdir()):
-        raise UserError(f"{folder}: a folder with something else in it; name another in corpus.store")
     partial = folder.with_name(f"{folder.name}.partial")
-    with _disk_errors(folder), lock_folder(partial):
-        _build(config, partial, report, processes, journal_seconds)
-        publish(partial, folder)
-        (folder / JOURNAL).unlink()
-        (folder / LOCK).unlink()
+
+    def stands() -> bool:
+        if (folder / MANIFEST).is_file():
+            if not overwrite:
+                check_matches(folder, open_store(folder).manifest, config)
+                return True
+        elif folder.is_dir() and any(folder.iterdir()):
+            raise UserError(f"{folder}: a folder with something else in it; name another in corpus.store")
+        return False
+
+    def begin() -> _Plan:
+        with _disk_errors(folder):
+            held.enter_context(lock_folder(partial))
+            return _begin(config, partial, report)
+
+    def tokenise() -> None:
+        with _disk_errors(folder):
+            _tokenise(plan, team, report, processes, journal_seconds)
+
+    def finish() -> None:
+        with _disk_errors(folder):
+            _finish(plan, team.num_ranks())
+            publish(partial, folder)
+            (folder / JOURNAL).unlink()
+            (folder / LOCK).unlink()
+
+    if not team.on_first(stands):
+        with ExitStack() as held:
+            plan = team.on_first(begin)
+            team.on_each(tokenise)
+            team.on_first(finish)
     return open_store(folder)
 
 
@@ -89,9 +114,30 @@ def _disk_errors(folder: Path) -> AbstractContextManager[None]:
     )
 
 
-def _build(
-    config: PretrainConfig, partial: Path, report: Report, processes: int | None, journal_seconds: float
-) -> None:
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be built; the tokenizer stands in `partial` already."""
+
+    config: PretrainConfig
+    partial: Path
+    sources: Sequence[Source]
+    records: Sequence[SourceRecord]
+    key: dict[str, Any]
+    tokenizer_hash: str
+
+    def parts(self, number: int) -> list[tuple[Path, range]]:
+        """Folder and files of each part."""
+        files = share_out([record.size for record in self.records], number)
+        return [(part_folder(self.partial, part, number), own) for part, own in enumerate(files)]
+
+    def journal(self, folder: Path, files: range) -> Journal:
+        """How far the part of these files came in `folder`; a fresh one where it did not begin."""
+        key = self.key if folder == self.partial else self.key | {"part": [files.start, files.stop]}
+        return read_journal(folder, key) or Journal(key, self.tokenizer_hash)
+
+
+def _begin(config: PretrainConfig, partial: Path, report: Report) -> _Plan:
+    """What to build; the vocabulary is trained, an interrupted build of something else cleared away."""
     corpus = config.corpus
     check_language(corpus.language)
     sources = find_sources(corpus.files)
@@ -108,70 +154,79 @@ def _build(
         clear_folder(partial)
         journal = Journal(key)
         write_journal(partial, journal)
-    elif journal.progress.documents:
+    elif journal.tokenizer_hash:
         report(f"going on with the interrupted build in {partial}")
 
-    folder = partial / "tokenizer"
     if not journal.tokenizer_hash:
         options = config.tokenizer
         tokenizer = given or train_on_corpus(
             sources, corpus, options.vocab_size, options.lowercase, options.strip_accents, report, partial
         )
-        tokenizer.save(folder)
+        tokenizer.save(partial / "tokenizer")
         journal.tokenizer_hash = tokenizer.hash
         write_journal(partial, journal)
-    tokenizer = Tokenizer.load(folder)
-
-    writer = StoreWriter(partial, ids_dtype(tokenizer.vocab_size), corpus.heldout_fraction, journal.progress)
-    try:
-        processes = _num_processes(sources) if processes is None else processes
-        _write_arrays(
-            sources, corpus, tokenizer, partial, writer, journal, report, processes, journal_seconds
-        )
-    finally:
-        writer.close()
-    check_heldout(journal.progress, corpus.heldout_fraction)
-    hashed = tuple(replace(r, sha256=sha256) for r, sha256 in zip(records, journal.hashes, strict=True))
-    write_manifest(partial, count_store(partial, tokenizer, journal.progress, store_options(config), hashed))
+    return _Plan(config, partial, sources, records, key, journal.tokenizer_hash)
 
 
-def _write_arrays(
-    sources: Sequence[Source],
-    corpus: CorpusConfig,
-    tokenizer: Tokenizer,
-    partial: Path,
-    writer: StoreWriter,
-    journal: Journal,
-    report: Report,
-    processes: int,
-    journal_seconds: float,
-) -> None:
-    """Tokenise what `journal` has not seen yet, saving it now and then and at the end."""
+def _tokenise(plan: _Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
+    """This rank's part: what its journal has not seen yet, saved now and then and at the end."""
+    corpus = plan.config.corpus
+    folder, files = plan.parts(team.num_ranks())[team.rank()]
+    folder.mkdir(exist_ok=True)
+    sources = plan.sources[files.start : files.stop]
+    journal, tokenizer = plan.journal(folder, files), Tokenizer.load(plan.partial / "tokenizer")
+    if processes is None:
+        processes = _num_processes(sources, team.num_local_ranks())
+    dtype, language = (
+        ids_dtype(tokenizer.vocab_size),
+        None if corpus.format == "sentences" else corpus.language,
+    )
+    writer = StoreWriter(folder, dtype, corpus.heldout_fraction, journal.progress)
 
     def save() -> None:
         writer.sync()
-        write_journal(partial, journal)
+        write_journal(folder, journal)
 
     start = writer.place
     del journal.hashes[start.file :]
-    language = None if corpus.format == "sentences" else corpus.language
-    with ProgressDisplay("tokenising", sources, report, start=start.file) as display:
-        chunks = read_chunks(sources, corpus, start, journal.hashes, display.advance)
-        encoded = (
-            encode_in_processes(chunks, partial / "tokenizer", language, processes)
-            if processes
-            else encode_here(chunks, tokenizer, language)
-        )
-        saved = time.monotonic()
-        for chunk, arrays in encoded:
-            writer.add(chunk, arrays)
-            if time.monotonic() - saved >= journal_seconds:
-                save()
-                saved = time.monotonic()
-    save()
+    try:
+        with ProgressDisplay("tokenising", sources, report, start=start.file) as display:
+            chunks = read_chunks(sources, corpus, start, journal.hashes, display.advance)
+            encoded = (
+                encode_in_processes(chunks, plan.partial / "tokenizer", language, processes)
+                if processes
+                else encode_here(chunks, tokenizer, language)
+            )
+            saved = time.monotonic()
+            for chunk, arrays in encoded:
+                writer.add(chunk, arrays)
+                if time.monotonic() - saved >= journal_seconds:
+                    save()
+                    saved = time.monotonic()
+        save()
+    finally:
+        writer.close()
 
 
-def _num_processes(sources: Sequence[Source]) -> int:
+def _num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
-    return 0 if small or cores == 1 else cores
+    own = cores // num_local_ranks
+    return 0 if small or own <= 1 else own
+
+
+def _finish(plan: _Plan, num_parts: int) -> None:
+    """Make one store of the parts, and say in its manifest what it holds."""
+    config, tokenizer = plan.config, Tokenizer.load(plan.partial / "tokenizer")
+    parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
+    progress = parts[0][1].progress
+    if num_parts > 1:
+        progresses = [(folder, journal.progress) for folder, journal in parts]
+        progress = join_parts(plan.partial, progresses, ids_dtype(tokenizer.vocab_size))
+    check_heldout(progress, config.corpus.heldout_fraction)
+    hashes = [sha256 for _, journal in parts for sha256 in journal.hashes]
+    sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
+    options = store_options(config)
+    write_manifest(plan.partial, count_store(plan.partial, tokenizer, progress, options, sources))
+    for folder in part_folders(plan.partial):
+        shutil.rmtree(folder)

@@ -15,6 +15,8 @@ from bertcli.store.token_store import OFFSET_DTYPE
 
 OFFSETS = ("sentences", "documents", "pairs")
 NAMES = ("ids", *OFFSETS)
+BLOCK = 1 << 22
+"""Numbers copied at once."""
 
 
 class SideFiles:
@@ -54,6 +56,16 @@ class SideFiles:
         self._write("pairs", (ends - numbers).astype(OFFSET_DTYPE))
         self.documents += len(counts)
 
+    def append_side(self, folder: Path, documents: int, sentences: int, tokens: int) -> None:
+        """All that stands in the files of another folder, which hold so many, after what stands here."""
+        self._append_file(folder, "ids", tokens, self._dtype, 0)
+        self._append_file(folder, "sentences", sentences, OFFSET_DTYPE, self.tokens)
+        self._append_file(folder, "documents", documents, OFFSET_DTYPE, self.sentences)
+        self._append_file(folder, "pairs", documents, OFFSET_DTYPE, self.sentences - self.documents)
+        self.documents += documents
+        self.sentences += sentences
+        self.tokens += tokens
+
     def sync(self) -> None:
         """Have all that was appended on the disk."""
         for file in self._files.values():
@@ -61,6 +73,13 @@ class SideFiles:
 
     def close(self) -> None:
         self._open.close()
+
+    def _append_file(self, folder: Path, name: str, count: int, dtype: np.dtype[Any], shift: int) -> None:
+        with open(folder / f"{name}.bin", "rb") as file:
+            file.seek(0 if name == "ids" else 8)  # past the 0 that offsets start with
+            for done in range(0, count, BLOCK):
+                block = np.fromfile(file, dtype, min(BLOCK, count - done))
+                self._write(name, block + dtype.type(shift) if shift else block)
 
     def _write(self, name: str, array: NDArray[Any]) -> None:
         left = memoryview(array.tobytes())
