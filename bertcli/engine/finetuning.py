@@ -165,7 +165,7 @@ class _Run:
             return newest
         rows = [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
         if best.exists() and not rows:
-            say(f"warning: {self.folder.metrics} has lost its evaluations, and {best} its rank among them")
+            say(f"warning: {self.folder.metrics} has lost its evaluations; they are made again")
             return None
         rows = [row for row in rows if row["step"] <= load_state(newest).step]
         damage = find_damage(best) if rows else None
