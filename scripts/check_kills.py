@@ -50,7 +50,7 @@ def main() -> None:
         print(f"undisturbed: {STEPS} steps in {times[-1]:.2f} s, the first row after {times[1]:.2f} s")
         while len(kills) < options.kills:
             run = run_in(Path(scratch) / f"run-{len(kills) + 1}", corpus)
-            (moment,) = draw_moments(times, 1, by_time=True, random=drawn)
+            (moment,) = draw_moments(times, 1, by_time=True, drawn=drawn)
             kill = run.kill(moment)
             if kill is None:  # it ended before the kill came
                 continue

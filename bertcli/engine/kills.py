@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bertcli.engine.checkpoint import list_checkpoints
+from bertcli.engine.metrics_log import read_metrics
 from bertcli.errors import UserError
 from bertcli.files import file_hash
 
@@ -156,14 +156,14 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def draw_moments(times: Sequence[float], number: int, by_time: bool, random: random.Random) -> list[Moment]:
+def draw_moments(times: Sequence[float], number: int, by_time: bool, drawn: random.Random) -> list[Moment]:
     """Moments between the rows that came at `times` (of `WatchedRun.undisturbed`), the first one first.
 
     `by_time`: evenly over all the time; else evenly over the rows, where little of the time is training.
     """
     gaps = [later - sooner for sooner, later in pairwise(times)]
-    rows = random.choices(range(len(gaps)), gaps if by_time else None, k=number)
-    return sorted(Moment(row, round(random.uniform(0.0, gaps[row]), 4)) for row in rows)
+    rows = drawn.choices(range(len(gaps)), gaps if by_time else None, k=number)
+    return sorted(Moment(row, round(drawn.uniform(0.0, gaps[row]), 4)) for row in rows)
 
 
 def differences(one: Path, other: Path) -> list[str]:
@@ -187,10 +187,9 @@ def _unlike(one: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """The whole lines of metrics.jsonl, without the times."""
-    path = folder / "metrics.jsonl"
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMES} for line in lines]
+    """The rows of metrics.jsonl, without the times."""
+    rows = read_metrics(folder / "metrics.jsonl")
+    return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
 
 
 def _weights(folder: Path) -> dict[str, str]:

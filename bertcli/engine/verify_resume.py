@@ -78,7 +78,7 @@ def verify_resume(
         while len(struck) < kills and not found:
             shutil.rmtree(folder / "killed", ignore_errors=True)
             second = _watched(settled, folder / "killed", steps)
-            for moment in draw_moments(times, kills - len(struck), by_time=False, random=drawn):
+            for moment in draw_moments(times, kills - len(struck), by_time=False, drawn=drawn):
                 kill = second.kill(moment)
                 if kill is None:  # quicker than the undisturbed run, it is at its end: another takes the rest
                     break
