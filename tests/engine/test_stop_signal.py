@@ -9,7 +9,6 @@ import pytest
 
 from bertcli.engine.stop_signal import stop_signal
 
-
 reached: list[list[int]] = []
 """What was noted after each signal, where the context came to its end."""
 
