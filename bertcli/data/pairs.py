@@ -12,13 +12,19 @@ Devlin et al. 2019, section 3.1 and appendix A.2, with two deviations: the label
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from bertcli.data.random import U64, draw_bits, make_key, to_below, to_unit
 from bertcli.data.slots import I64, IS_NEXT, Slots, walk
+from bertcli.errors import UserError
+from bertcli.store.manifest import REBUILD
 from bertcli.store.token_store import TokenStore
+
+_DAMAGED = f"the token store is damaged: its offsets contradict each other. {REBUILD}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,16 @@ class _Room:
     b_last: I64
 
 
+@contextmanager
+def _damage_named() -> Iterator[None]:
+    """Offsets that point nowhere are the store's fault: `open_store` does not read them all."""
+    try:
+        yield
+    except IndexError:
+        raise UserError(_DAMAGED) from None
+
+
+@_damage_named()
 def draw_pairs(
     store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
 ) -> Spans:
@@ -69,6 +85,9 @@ def draw_pairs(
 
     Returns:
         spans of at least one token each, together at most `max_tokens`.
+
+    Raises:
+        UserError: the store's offsets contradict each other here.
     """
     is_next = slots.labels == IS_NEXT
     size = _draw_sizes(slots.numbers, seed, max_tokens, short_probability, mask_rate)
@@ -84,10 +103,14 @@ def draw_pairs(
     return _fit(store, room, size, share)
 
 
+@_damage_named()
 def draw_spans(
     store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
 ) -> Spans:
-    """One span of running text for each slot (no NSP): a walk over all sentences, each somewhere in it."""
+    """One span of running text for each slot (no NSP): a walk over all sentences, each somewhere in it.
+
+    Raises `UserError` as `draw_pairs` does.
+    """
     sentence = walk(slots.numbers, store.num_sentences, seed, "mlm")
     first, last = _document_of(store, sentence)
     middle = _token_at(store, sentence)
@@ -147,7 +170,11 @@ def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
     whole_start = _token_at(store, _sentence_from(store, a_start, room.boundary, a_tokens))
     a_start = np.where(whole_start < room.a_end, whole_start, a_start)
     b_tokens = np.minimum(size - (room.a_end - a_start), b_room)
-    return Spans(a_start, room.a_end, room.b_start, room.b_start + b_tokens)
+    spans = Spans(a_start, room.a_end, room.b_start, room.b_start + b_tokens)
+    ends = np.minimum(spans.a_end - a_start, b_tokens), np.minimum(a_start, spans.b_start)
+    if min(end.min() for end in ends) < 0 or (spans.num_tokens < 1).any() or (spans.num_tokens > size).any():
+        raise UserError(_DAMAGED)
+    return spans
 
 
 def _document_of(store: TokenStore, sentence: I64) -> tuple[I64, I64]:

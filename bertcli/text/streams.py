@@ -74,7 +74,7 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
         decoder = codecs.getincrementaldecoder(encoding)()
     except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that only refuses
         raise UserError(
-            f"{key}: {encoding!r} is no encoding of text files that Python knows; common ones: utf-8, latin-1, "
+            f"{key}: {encoding!r} is no encoding of text files that Python knows; common: utf-8, latin-1, "
             "cp1252, utf-16, gb18030, shift_jis"
         ) from None
     offset, is_start = 0, True

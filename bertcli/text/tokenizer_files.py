@@ -80,10 +80,19 @@ def _folder_normalization(folder: Path, given: Normalization) -> Normalization:
         return given
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-        lowercase = config.get("do_lower_case", given.lowercase)
-        strip_accents = config.get("strip_accents")
-        return Normalization(lowercase, strip_accents, config.get("tokenize_chinese_chars", True))
+        found = {key: config.get(key) for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")}
     except (ValueError, RecursionError, AttributeError) as error:
         raise UserError(
             f"{path}: not a JSON object: {error}; expected transformers' tokenizer_config.json"
         ) from None
+    for key, value in found.items():
+        if not isinstance(value, bool | None):
+            raise UserError(
+                f"{path}: {key}: {value!r} is neither true, false nor null; set it to one of them"
+            )
+    lowercase, strip_accents, split_chinese = found.values()
+    return Normalization(
+        lowercase=given.lowercase if lowercase is None else lowercase,
+        strip_accents=strip_accents,
+        split_chinese=split_chinese is not False,
+    )

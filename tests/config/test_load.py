@@ -55,6 +55,11 @@ def test_a_key_unlike_any_other_lists_the_known_ones(tmp_path: Path) -> None:
         ("", r"config.yaml: expected `key: value` lines, got nothing"),
         ("corpus: *nowhere\n", r"not valid YAML: found undefined alias"),
         ("seed: 1\n? [a]\n: 2\n", r"line 2, column 3: not valid YAML: a key must be a word, got a list or a"),
+        ("seed: !!int x\n", r"config.yaml: not valid YAML: a value that cannot be read: invalid literal"),
+        ("seed: 2024-13-45\n", r"config.yaml: not valid YAML: a value that cannot be read: month must be"),
+        ("[" * 2000, r"config.yaml: not a config: lists or mappings within each other without end"),
+        ('output_dir: "a\\0"\n', r"line 1, column 13: .* has a character that no text holds"),
+        ("a: &a [1, 1, 1, 1, 1, 1, 1, 1]\noutput_dir: [*a, *a]\n", r"got \[\[1, 1, 1, 1, 1, 1, \.\.\.\]"),
         ("1: a\n1: b\n", r"line 2, column 1: not valid YAML: key '1' is given twice"),
     ],
 )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from bertcli.data.pairs import Spans, draw_pairs, draw_spans
 from bertcli.data.slots import IS_NEXT, draw_slots
+from bertcli.errors import UserError
 from bertcli.store.token_store import TokenStore
 from tests.data.stores import document_of, make_store
 
@@ -114,3 +115,13 @@ def test_single_spans_stay_in_one_document(documents: list[list[int]], step: int
     assert (spans.b_end > spans.a_start).all()
     assert (spans.b_end - spans.a_start <= 20).all()
     assert (document_of(store, spans.a_start) == document_of(store, spans.b_end - 1)).all()
+
+
+@pytest.mark.parametrize("far", [10**6, 2**63])
+def test_offsets_that_contradict_each_other_are_an_error(far: int) -> None:
+    store = make_store([[5, 5, 5]] * 40)
+    store.documents[5:20] += np.uint64(far)
+    with pytest.raises(
+        UserError, match=r"the token store is damaged: its offsets .* prepare CONFIG --overwrite"
+    ):
+        draw(store)

@@ -61,7 +61,9 @@ def test_predict_mask_and_tokenizer(config: bytes | None, text: bytes | None) ->
 
 def test_a_process_of_its_own_shows_no_traceback() -> None:
     with scratch() as folder:
-        (folder / "config.yaml").write_text(yaml.safe_dump(PRETRAIN | {"corpus": {"files": ["a" * 300]}}))
+        (folder / "config.yaml").write_text(
+            yaml.safe_dump(PRETRAIN | {"output_dir": str(folder / "run"), "corpus": {"files": ["a" * 300]}})
+        )
         (folder / "laughs.yaml").write_text("a: &a [" + "[" * 900 + "]" * 900 + "]\nb: *a\n")
         for name in ("config.yaml", "laughs.yaml"):
             result = run_cli("prepare", folder / name)

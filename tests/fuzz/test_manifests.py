@@ -13,7 +13,7 @@ from bertcli.data.stream import BatchStream
 from bertcli.engine.best import BestEvaluation
 from bertcli.engine.checkpoint import newest_checkpoint
 from bertcli.engine.metrics_log import cut_back, read_metrics
-from bertcli.files import file_hash
+from bertcli.engine.sealed import seal
 from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
 from bertcli.store.token_store import open_store
 from tests.fuzz.good import copy_of, good_store
@@ -71,14 +71,8 @@ def write_checkpoint(folder: Path, step: int) -> Path:
     checkpoint.mkdir(parents=True)
     for name in ("state.json", "optimizer.safetensors"):
         (checkpoint / name).write_text(json.dumps({"step": step, "name": name}))
-    write_checkpoint_manifest(checkpoint)
+    seal(checkpoint)
     return checkpoint
-
-
-def write_checkpoint_manifest(checkpoint: Path) -> None:
-    files = [path for path in sorted(checkpoint.iterdir()) if path.name != "manifest.json"]
-    manifest = {p.name: {"sha256": file_hash(p), "bytes": p.stat().st_size} for p in files}
-    (checkpoint / "manifest.json").write_text(json.dumps(manifest))
 
 
 @fuzzed

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from bertcli.errors import UserError
 from bertcli.hf.folder import load_model_folder
-from tests.hf.folders import rewrite, saved_model, without
+from tests.hf.folders import change_config, rewrite, saved_model, without
 
 
 @pytest.fixture
@@ -115,3 +116,20 @@ def test_a_folder_without_its_vocabulary_is_refused(folder):
     (folder / "tokenizer.json").unlink()
     with pytest.raises(UserError, match=r"missing: a vocabulary \(one of vocab.txt, tokenizer.json\)"):
         load_model_folder(folder)
+
+
+def test_tensors_that_are_not_plain_numbers_are_named(folder):
+    odd = {"a": torch.zeros(1).expand(10**12), "b": torch.zeros(2, dtype=torch.complex64)}
+    weights = load_file(folder / "model.safetensors") | odd
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"no plain tensors of numbers .*: a, b\. Save the model in float32"):
+        load_model_folder(folder)
+
+
+def test_nothing_is_made_of_sizes_that_the_weights_do_not_have(folder):
+    """A new pooler of this size would be 1 TB."""
+    change_config(folder, hidden_size=5 * 10**5)
+    rewrite(folder, without("bert.pooler", "cls.seq_relationship"))
+    with pytest.raises(UserError, match=r"weights do not fit this BERT"):
+        load_model_folder(folder, nsp=True)

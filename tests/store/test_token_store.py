@@ -102,6 +102,8 @@ def test_what_is_no_store_is_an_error(tmp_path: Path):
     [
         ({"version": 99}, "a token store of format 99; this program reads format 1"),
         ({"surprise": 1}, "manifest.json: damaged: .*surprise"),
+        ({"vocab_size": "many"}, "manifest.json: damaged: vocab_size: Input should be a valid integer"),
+        ({"arrays": {}}, "manifest.json: damaged: its counts and sizes contradict each other"),
         ({"tokenizer_hash": "0" * 64}, "not the tokenizer that made this store"),
     ],
 )
@@ -126,3 +128,21 @@ def test_a_damaged_store_is_an_error(tmp_path: Path):
     (folder / "manifest.json").write_text("{")
     with pytest.raises(UserError, match=r"manifest.json: damaged"):
         open_store(folder)
+
+
+def test_offsets_that_do_not_end_where_the_next_array_does_are_an_error(tmp_path: Path):
+    folder = build(tmp_path).folder
+    sentences = np.fromfile(folder / "train" / "sentences.bin", "<u8")
+    end = sentences[-1]
+    sentences[-1] += 1
+    sentences.tofile(folder / "train" / "sentences.bin")
+    with pytest.raises(UserError, match=f"sentences.bin: damaged: its offsets do not end at {end}"):
+        open_store(folder)
+
+
+def test_an_array_larger_than_memory_is_not_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing but the speed changes."""
+    folder = build(tmp_path).folder
+    as_usual = open_store(folder).train
+    monkeypatch.setattr("bertcli.store.token_store._MEMORY", 1)
+    assert np.array_equal(open_store(folder).train.ids, as_usual.ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 from pathlib import Path
 
@@ -78,9 +79,10 @@ def test_a_character_cut_by_the_end_is_wrong_where_it_starts(tmp_path: Path):
         list(read_lines(path, "utf-8"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13"])
+@pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13", "idna", "utf-7", "a\0"])
 def test_an_unknown_encoding_is_an_error(tmp_path: Path, encoding: str):
-    with pytest.raises(UserError, match=f"corpus.encoding: '{encoding}' is no encoding .* cp1252"):
+    message = rf"corpus.encoding: {re.escape(repr(encoding))} is no encoding of text files .* cp1252"
+    with pytest.raises(UserError, match=message):
         list(read_lines(write(tmp_path / "text.txt", b"a"), encoding))
 
 

@@ -208,3 +208,23 @@ def test_a_damaged_vocabulary_is_an_error(tmp_path: Path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps([1]))
     with pytest.raises(UserError, match=r"tokenizer_config.json: not a JSON object"):
         Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": "yes"}))
+    with pytest.raises(UserError, match=r"do_lower_case: 'yes' is neither true, false nor null"):
+        Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": None}))
+    assert Tokenizer.load(tmp_path).lowercase
+
+
+def test_a_tokenizer_json_of_impossible_ids_is_an_error(tmp_path: Path):
+    path = tmp_path / "tokenizer.json"
+    small().save(tmp_path)
+    saved = json.loads(path.read_text())
+    vocabulary = saved["model"]["vocab"]
+    saved["model"]["vocab"] = vocabulary | {"far": 2**31}
+    path.write_text(json.dumps(saved))
+    with pytest.raises(UserError, match=r"has the id 2,147,483,648; ids up to 16,777,215 are read"):
+        Tokenizer.load(path)
+    saved["model"] |= {"vocab": vocabulary, "unk_token": "[NONE]"}
+    path.write_text(json.dumps(saved))
+    with pytest.raises(UserError, match=r"is to be '\[NONE\]', which the vocabulary lacks; BERT has \[UNK\]"):
+        Tokenizer.load(path)
