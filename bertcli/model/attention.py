@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
+from bertcli.model.packing import Packing
 
 
 def attend_reference(
@@ -46,31 +47,31 @@ class Attention(nn.Module):
         self.value = nn.Linear(architecture.hidden, architecture.hidden)
         self.output = nn.Linear(architecture.hidden, architecture.hidden)
 
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
-        """`mask_B11T` (bool): True at real tokens; None: no padding. Returns [B, T, D]."""
-        context_BNTH = attend(*self._project(hidden_BTD), mask_B11T, self._dropout_now())
-        return self._merge(context_BNTH)
+    def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
+        """[R, D] -> [R, D]."""
+        context_BNTH = attend(*self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now())
+        return self._merge(context_BNTH, packing)
 
-    def trace(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> tuple[Tensor, Tensor]:
+    def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, by the reference, with the probabilities_BNTT beside the result."""
         context_BNTH, probabilities_BNTT = attend_reference(
-            *self._project(hidden_BTD), mask_B11T, self._dropout_now()
+            *self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now()
         )
-        return self._merge(context_BNTH), probabilities_BNTT
+        return self._merge(context_BNTH, packing), probabilities_BNTT
 
-    def _project(self, hidden_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
         return (
-            self._split(self.query(hidden_BTD)),
-            self._split(self.key(hidden_BTD)),
-            self._split(self.value(hidden_BTD)),
+            self._split(packing.unpack(self.query(hidden_RD))),
+            self._split(packing.unpack(self.key(hidden_RD))),
+            self._split(packing.unpack(self.value(hidden_RD))),
         )
 
     def _split(self, hidden_BTD: Tensor) -> Tensor:
         hidden_BTNH = hidden_BTD.unflatten(-1, (-1, self.head_size))
         return hidden_BTNH.transpose(1, 2)
 
-    def _merge(self, context_BNTH: Tensor) -> Tensor:
-        return self.output(context_BNTH.transpose(1, 2).flatten(-2))
+    def _merge(self, context_BNTH: Tensor, packing: Packing) -> Tensor:
+        return self.output(packing.pack(context_BNTH.transpose(1, 2).flatten(-2)))
 
     def _dropout_now(self) -> float:
         return self.dropout if self.training else 0.0

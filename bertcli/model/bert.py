@@ -31,13 +31,8 @@ class Bert(nn.Module):
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
         None: no padding) -> hidden_BTD. What stands at padding is without meaning."""
-        return self.encoder(self.embeddings(ids_BT, segments_BT), _for_attention(mask_BT))
+        return self.encoder(self.embeddings(ids_BT, segments_BT), mask_BT)
 
     def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
         """As `forward`, keeping every layer's hidden states and attention probabilities."""
-        embedded_BTD = self.embeddings(ids_BT, segments_BT)
-        return Trace(*self.encoder.trace(embedded_BTD, _for_attention(mask_BT)))
-
-
-def _for_attention(mask_BT: Tensor | None) -> Tensor | None:
-    return None if mask_BT is None else mask_BT[:, None, None, :]
+        return Trace(*self.encoder.trace(self.embeddings(ids_BT, segments_BT), mask_BT))

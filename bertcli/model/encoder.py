@@ -8,6 +8,7 @@ from torch.utils.checkpoint import checkpoint
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
 from bertcli.model.feed_forward import FeedForward
+from bertcli.model.packing import Packing
 
 
 class EncoderLayer(nn.Module):
@@ -24,22 +25,22 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.dropout = nn.Dropout(architecture.dropout)
 
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
-        """`mask_B11T` (bool): True at real tokens; None: no padding. Returns [B, T, D]."""
-        return self._combine(hidden_BTD, self.attention(hidden_BTD, mask_B11T))
+    def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
+        """[R, D] -> [R, D]; `packing` says which rows the tokens belong to."""
+        return self._combine(hidden_RD, self.attention(hidden_RD, packing))
 
-    def trace(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> tuple[Tensor, Tensor]:
+    def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, with the attention probabilities_BNTT beside the result."""
-        attended_BTD, probabilities_BNTT = self.attention.trace(hidden_BTD, mask_B11T)
-        return self._combine(hidden_BTD, attended_BTD), probabilities_BNTT
+        attended_RD, probabilities_BNTT = self.attention.trace(hidden_RD, packing)
+        return self._combine(hidden_RD, attended_RD), probabilities_BNTT
 
-    def _combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
-        hidden_BTD = self.attention_norm(hidden_BTD + self.dropout(attended_BTD))
-        return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD)))
+    def _combine(self, hidden_RD: Tensor, attended_RD: Tensor) -> Tensor:
+        hidden_RD = self.attention_norm(hidden_RD + self.dropout(attended_RD))
+        return self.feed_forward_norm(hidden_RD + self.dropout(self.feed_forward(hidden_RD)))
 
 
 class Encoder(nn.Module):
-    """`architecture.layers` layers, one after the other.
+    """`architecture.layers` layers, one after the other, over the real tokens alone.
 
     With `activation_checkpointing` set, a layer's activations are not kept for the backward pass but
     computed again (Chen et al. 2016): less memory, about a third more time, the same gradients to the bit.
@@ -50,26 +51,30 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.layers))
         self.activation_checkpointing = False
 
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
-        """`mask_B11T` (bool): True at real tokens; None: no padding. Returns the last [B, T, D]."""
+    def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
+        """`mask_BT` (bool): True at real tokens; None: no padding. Returns the last [B, T, D]."""
+        packing = Packing.of(mask_BT, (hidden_BTD.shape[0], hidden_BTD.shape[1]))
+        hidden_RD = packing.pack(hidden_BTD)
         for layer in self.layers:
             if self.activation_checkpointing and self.training:
-                hidden_BTD = checkpoint(
-                    layer, hidden_BTD, mask_B11T, use_reentrant=False, preserve_rng_state=True
+                hidden_RD = checkpoint(
+                    layer, hidden_RD, packing, use_reentrant=False, preserve_rng_state=True
                 )
             else:
-                hidden_BTD = layer(hidden_BTD, mask_B11T)
-        return hidden_BTD
+                hidden_RD = layer(hidden_RD, packing)
+        return packing.unpack(hidden_RD)
 
     def trace(
-        self, hidden_BTD: Tensor, mask_B11T: Tensor | None
+        self, hidden_BTD: Tensor, mask_BT: Tensor | None
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Every hidden state, the input first (layers + 1 of [B, T, D]), and every layer's attention
         probabilities (layers of [B, N, T, T])."""
+        packing = Packing.of(mask_BT, (hidden_BTD.shape[0], hidden_BTD.shape[1]))
+        hidden_RD = packing.pack(hidden_BTD)
         hidden_states, probabilities = [hidden_BTD], []
         for layer in self.layers:
             assert isinstance(layer, EncoderLayer)
-            hidden_BTD, probabilities_BNTT = layer.trace(hidden_BTD, mask_B11T)
-            hidden_states.append(hidden_BTD)
+            hidden_RD, probabilities_BNTT = layer.trace(hidden_RD, packing)
+            hidden_states.append(packing.unpack(hidden_RD))
             probabilities.append(probabilities_BNTT)
         return tuple(hidden_states), tuple(probabilities)

@@ -17,6 +17,6 @@ class FeedForward(nn.Module):
         self.expand = nn.Linear(architecture.hidden, architecture.feed_forward)
         self.contract = nn.Linear(architecture.feed_forward, architecture.hidden)
 
-    def forward(self, hidden_BTD: Tensor) -> Tensor:
-        """[B, T, D] -> [B, T, D]."""
-        return self.contract(F.gelu(self.expand(hidden_BTD)))
+    def forward(self, hidden_RD: Tensor) -> Tensor:
+        """[R, D] -> [R, D]."""
+        return self.contract(F.gelu(self.expand(hidden_RD)))

@@ -13,6 +13,7 @@ from torch import Tensor
 transformers = pytest.importorskip("transformers")
 
 from bertcli.data.like_lengths import LikeLengthOrder  # noqa: E402
+from bertcli.data.share import Share  # noqa: E402
 from bertcli.engine.loop import LoopSettings, StepReport, train  # noqa: E402
 from bertcli.engine.optimizer import build_optimizer  # noqa: E402
 from bertcli.engine.schedule import learning_rate  # noqa: E402
@@ -37,12 +38,12 @@ def our_steps(task: LabelledTask, model: TaskModel, batches: list[LabelledBatch]
         seed=1,
         device=torch.device("cpu"),
         precision="fp32",
-        micro_batch_size=MICRO_BATCH,
         max_grad_norm=CLIP,
         rate=lambda step: learning_rate(step, PEAK, WARMUP, STEPS, "linear"),
     )
     optimizer = build_optimizer(model, BETAS, DECAY)
-    return list(train(model, Supervised(task), batches, optimizer, settings, 0))
+    steps = [batch.micro_batches(Share(MICRO_BATCH)) for batch in batches]
+    return list(train(model, Supervised(task), steps, optimizer, settings, 0))
 
 
 def plain_steps(model: Any, batches: list[dict[str, Tensor]]) -> list[tuple[float, float]]:
