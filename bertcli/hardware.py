@@ -68,6 +68,7 @@ def auto_micro_batch_size(
     precision: Precision,
     predicted: float,
     checkpointing: bool,
+    num_local_ranks: int = 1,
     free: float | None = None,
 ) -> int:
     """Rows at once: as many as fit into the memory that is free, and no more than gains speed.
@@ -76,12 +77,14 @@ def auto_micro_batch_size(
 
     Args:
         predicted, checkpointing: as in `memory.need.StepSizes`.
+        num_local_ranks: processes on this machine, among which a CPU's memory is shared.
         free: bytes; None: what the device has free now.
     """
     parameters = sum(pretraining_parameters(architecture, nsp=True).values())
     on_cpu = device.type == "cpu"
     sizes = StepSizes(1, length, predicted, precision != "fp32", checkpointing, on_cpu)
     available = USABLE * (free_memory(device) if free is None else free)
-    available -= CHECKPOINT_BYTES * parameters if on_cpu else 0
+    if on_cpu:
+        available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // length)
     return rows_that_fit(architecture, parameters, sizes, available, at_most=min(batch_size, by_speed))

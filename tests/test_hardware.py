@@ -69,6 +69,11 @@ def test_an_automatic_micro_batch_fits_into_the_free_memory(
     assert rows(LARGE, 256, 512, CPU) == fit
 
 
+def test_ranks_share_the_memory_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 48 << 30)
+    assert 1 <= rows(LARGE, 256, 512, CPU, num_local_ranks=2) < rows(LARGE, 256, 512, CPU) / 2
+
+
 @pytest.mark.parametrize(
     "less", [{"precision": "bf16"}, {"predicted": 0.0}, {"checkpointing": True}], ids=str
 )

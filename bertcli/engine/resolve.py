@@ -85,6 +85,7 @@ def resolve_loop(training: Loop, architecture: Architecture, length: int, predic
             precision,
             predicted,
             training.activation_checkpointing,
+            ranks.num_local_ranks(),
         )
     return training.model_copy(
         update={
