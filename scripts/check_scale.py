@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import shutil
 import statistics
@@ -165,6 +166,8 @@ def measure(folder: Path) -> dict[str, Any]:
             times.append(time.process_time() - begun)
         figures[f"ms_per_batch {objective}"] = 1000 * statistics.median(times)
     figures["memory_mb"] = (_memory() - before) / 1e6
+    for name, advice in (("read ahead", mmap.MADV_NORMAL), ("as is", mmap.MADV_RANDOM)):
+        figures[f"ms_per_batch ids {name}"] = _ids_ms(store.train.ids, advice)
     for rows in (1 << 13, 1 << 15, 1 << 17):
         stream = BatchStream(train, store.tokenizer, DataConfig(), 0, rows)
         begun = time.process_time()
@@ -181,6 +184,19 @@ def measure(folder: Path) -> dict[str, Any]:
     figures["us_per_place permutation"] = (time.process_time() - begun) / 100 / len(places) * 1e6
     figures["pages"] = _count_pages(counts, train, store.tokenizer)
     return figures
+
+
+def _ids_ms(ids: np.ndarray, advice: int) -> float:
+    """Milliseconds for the ids of a batch of rows from places not read before, with or without read-ahead."""
+    assert isinstance(ids.base, mmap.mmap)
+    ids.base.madvise(advice)
+    times, rng = [], np.random.default_rng(time.time_ns())
+    for _ in range(5):
+        places = rng.integers(len(ids) - 128, size=(BATCH_SIZE, 1)) + np.arange(128)
+        begun = time.process_time()
+        ids.take(places, mode="clip")
+        times.append(time.process_time() - begun)
+    return 1000 * statistics.median(times)
 
 
 def _count_pages(counts: SideCounts, train: TokenStore, tokenizer: Tokenizer) -> dict[str, float]:
