@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from hypothesis import example, given
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -139,7 +139,10 @@ def odd_weights(weights: dict[str, torch.Tensor], name: str, dtype: torch.dtype,
     with suppress(RuntimeError, NotImplementedError, TypeError):
         odd = odd.to(dtype)
     file = io.BytesIO()
-    torch.save(weights | {name: odd}, file)
+    try:
+        torch.save(weights | {name: odd}, file)
+    except KeyError:  # a type that torch does not save
+        reject()
     return file.getvalue()
 
 
@@ -181,7 +184,7 @@ PICKLED = (
     *(Code(os.system, ("touch owned",)), Code(exec, ("open('owned', 'w')",)), Code(eval, ("1",))),
     *(
         Code(open, ("owned", "w")),
-        Code(getattr, (os, "system")),
+        Code(getattr, ("x", "upper")),
         Code(bytearray, (10**12,)),
         Code(print, ("x",)),
     ),
