@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
@@ -11,6 +10,7 @@ import yaml
 from hypothesis import given
 
 from bertcli.cli import main
+from bertcli.errors import UserError
 from tests.fuzz.good import TEXT, copy_of, good_model, good_tokenizer
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put
@@ -23,8 +23,12 @@ def command(label: str, folder: Path, *arguments: object) -> None:
     """Run it in this process, as the console script would."""
 
     def run() -> None:
-        with mock.patch.object(sys, "argv", ["bertcli", *map(str, arguments)]), suppress(SystemExit):
-            main()
+        with mock.patch.object(sys, "argv", ["bertcli", *map(str, arguments)]):
+            try:
+                main()
+            except SystemExit as stop:
+                if stop.code:
+                    raise UserError(f"exit code {stop.code}") from None
 
     endure(f"command {label}", folder, run)
 
