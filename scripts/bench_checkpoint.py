@@ -77,8 +77,9 @@ def main() -> None:
     usual = statistics.median(plain)
     print(
         f"{options.preset}, {size / 1e6:,.0f} MB a checkpoint, {alone:.1f} s by itself; "
-        f"usual step {usual:.2f} s; a step was held up for at most {max(held):.2f} s, and took at most {max(saving):.2f} s beside a "
-        f"checkpoint ({max(plain):.2f} s without); in all {(sum(held) + sum(saving)) / sum(plain) - 1:+.1%}"
+        f"usual step {usual:.2f} s; a step was held up for at most "
+        f"{max(held):.2f} s, and took at most {max(saving):.2f} s beside a checkpoint "
+        f"({max(plain):.2f} s without); in all {(sum(held) + sum(saving)) / sum(plain) - 1:+.1%}"
     )
 
 

@@ -11,10 +11,11 @@ PACKAGE = Path(bertcli.__file__).parent
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "files": {"errors"},
+    "processes": {"errors"},
     "samples": set(),
     "config": {"errors", "files"},
     "text": {"errors", "config", "samples"},
-    "store": {"errors", "files", "config", "text"},
+    "store": {"errors", "files", "processes", "config", "text"},
     "labelled": {"errors", "config", "text", "samples"},
     "metrics": {"errors"},
     "data": {"errors", "config", "text", "store"},
@@ -29,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
         *("errors", "files", "config", "text", "store", "labelled", "metrics"),
         *("data", "model", "ranks", "hardware", "tasks", "hf", "inference"),
     },
-    "checks": {"errors", "config", "text", "store", "labelled", "tasks", "hf"},
+    "checks": {"errors", "processes", "config", "text", "store", "labelled", "tasks", "hf"},
     "measure": {
         *("errors", "config", "text", "store", "labelled", "data", "model", "memory", "hardware"),
         *("tasks", "hf", "inference", "engine"),
@@ -44,7 +45,7 @@ LAYERS: dict[str, set[str]] = {
     "__init__": set(),
 }
 """Layer -> the layers it may import from, besides itself."""
-NO_TORCH = ("errors", "samples", "config", "text", "store", "labelled", "metrics", "cli")
+NO_TORCH = ("errors", "processes", "samples", "config", "text", "store", "labelled", "metrics", "cli")
 
 
 def imported_modules(path: Path) -> set[str]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 import struct
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bertcli.checks.batches import Batch, read_batches
 from bertcli.checks.findings import Finding, Places
-from bertcli.checks.lines import Examination, Examined, Seen
-from bertcli.checks.processes import examine
+from bertcli.checks.lines import Examination, Examined, Examiner, Seen
 from bertcli.checks.repeats import RepeatCounter
 from bertcli.checks.text_faults import Fault
 from bertcli.config.schema import CorpusConfig
+from bertcli.processes import in_processes
 from bertcli.store.chunks import DocumentEnd
 from bertcli.store.progress import ProgressDisplay, Report
 from bertcli.store.token_store import SIDES
@@ -73,9 +73,24 @@ def count_corpus(
     tally = _Tally(counts, sources, corpus, what.tokenised_share >= 1.0)
     with ProgressDisplay("reading", sources, report) as display:
         batches = read_batches(sources, corpus, display.advance, counts.findings)
-        for batch, examined in examine(batches, what, processes):
+        for batch, examined in _examine(batches, what, processes):
             tally.add(batch, examined)
     return counts
+
+
+def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Iterator[tuple[Batch, Examined]]:
+    """Each batch with what is in it, in order; `processes`: 0 for this one alone."""
+    if processes:
+        return in_processes(
+            batches,
+            lambda batch: (batch.lines, batch.starts),
+            Examiner,
+            (what,),
+            processes,
+            "a process that reads the corpus died, perhaps for want of memory; run the command again",
+        )
+    examiner = Examiner(what)
+    return ((batch, examiner(batch.lines, batch.starts)) for batch in batches)
 
 
 def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> str:

@@ -12,6 +12,8 @@ import typer
 
 if TYPE_CHECKING:
     from bertcli.checks.findings import Finding
+    from bertcli.config.finetune import FinetuneConfig
+    from bertcli.config.schema import PretrainConfig
 
 
 def check_data(
@@ -38,10 +40,13 @@ def check_data(
     Example: bertcli check-data configs/quickstart.yaml
     """
     from bertcli.checks.findings import findings_json, findings_text
+    from bertcli.config.either import load_either_config
+    from bertcli.config.schema import PretrainConfig
 
     start = time.monotonic()
-    is_corpus = _is_pretraining(config, set_)
-    figures, findings = (_check_corpus if is_corpus else _check_labelled)(config, set_, tokens)
+    checked = load_either_config(config, set_)
+    is_corpus = isinstance(checked, PretrainConfig)
+    figures, findings = _check(checked, tokens)
     figures["seconds"] = time.monotonic() - start
     fails = any(finding.fails for finding in findings)
     if json_:
@@ -55,49 +60,19 @@ def check_data(
         raise typer.Exit(1)
 
 
-def _is_pretraining(config: Path, overrides: list[str] | None) -> bool:
-    from pydantic import BaseModel, ConfigDict
-
-    from bertcli.config.load import load_config
-    from bertcli.errors import UserError
-
-    class Sections(BaseModel):
-        model_config = ConfigDict(extra="allow")
-        corpus: Any = None
-        task: Any = None
-
-    sections = load_config(Sections, config, overrides)
-    if (sections.corpus is None) == (sections.task is None):
-        raise UserError(
-            f"{config}: a pretraining config has a section corpus, a fine-tuning config a section task; this "
-            f"one has {'neither' if sections.corpus is None else 'both'}"
-        )
-    return sections.corpus is not None
-
-
-def _check_corpus(
-    config: Path, overrides: list[str] | None, tokens: bool
-) -> tuple[dict[str, Any], list[Finding]]:
+def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[str, Any], list[Finding]]:
     from bertcli.checks.pretraining import check_pretraining
-    from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
+    from bertcli.errors import UserError
     from bertcli.hf.locate import locate_init_from
 
-    checked = locate_init_from(load_config(PretrainConfig, config, overrides))
-    return check_pretraining(checked, tokens, lambda line: print(line, file=sys.stderr))
-
-
-def _check_labelled(
-    config: Path, overrides: list[str] | None, tokens: bool
-) -> tuple[dict[str, Any], list[Finding]]:
-    from bertcli.checks.labelled import LabelledCheck
-    from bertcli.config.finetune import FinetuneConfig
-    from bertcli.config.load import load_config
-    from bertcli.errors import UserError
-
+    if isinstance(config, PretrainConfig):
+        return check_pretraining(locate_init_from(config), tokens, lambda line: print(line, file=sys.stderr))
     if tokens:
         raise UserError("--tokens: only for a corpus; the rows of labelled files are all tokenised anyway")
-    check = LabelledCheck(load_config(FinetuneConfig, config, overrides))
+    from bertcli.checks.labelled import LabelledCheck  # not before: it imports torch
+
+    check = LabelledCheck(config)
     return check.figures, check.findings
 
 

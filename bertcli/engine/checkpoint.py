@@ -93,5 +93,11 @@ def load_state(checkpoint: Path) -> RunState:
     return RunState(**json.loads((checkpoint / "state.json").read_text()))
 
 
-def load_optimizer(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def go_on_from(
+    checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, report: Callable[[str], None]
+) -> RunState:
+    """Load the moments of `model`'s parameters into `optimizer`; returns the counters."""
     load_optimizer_tensors(model, optimizer, load_file(checkpoint / "optimizer.safetensors"))
+    state = load_state(checkpoint)
+    report(f"going on from {checkpoint}, step {state.step}")
+    return state

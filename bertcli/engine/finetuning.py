@@ -15,7 +15,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.like_lengths import LikeLengthOrder
 from bertcli.data.share import MicroBatch
 from bertcli.engine.best import BestEvaluation, metric_value, metric_values
-from bertcli.engine.checkpoint import RunState, load_optimizer, load_state, newest_checkpoint
+from bertcli.engine.checkpoint import RunState, go_on_from, load_state, newest_checkpoint
 from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.fit import FitSettings, fit
@@ -141,9 +141,7 @@ class _Run:
         )
         state = RunState()
         if checkpoint is not None:
-            load_optimizer(checkpoint, model, optimizer)
-            state = load_state(checkpoint)
-            say(f"going on from {checkpoint}, step {state.step}")
+            state = go_on_from(checkpoint, model, optimizer, say)
         elif resume:
             say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
         rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step))

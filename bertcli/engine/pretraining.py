@@ -13,7 +13,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
-from bertcli.engine.checkpoint import RunState, load_optimizer, load_state, newest_checkpoint
+from bertcli.engine.checkpoint import RunState, go_on_from, newest_checkpoint
 from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores, evaluate
 from bertcli.engine.fit import FitSettings, fit
@@ -72,9 +72,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
     optimizer = build_optimizer(model, training.betas, training.weight_decay)
     state = RunState()
     if checkpoint is not None:
-        load_optimizer(checkpoint, model, optimizer)
-        state = load_state(checkpoint)
-        say(f"going on from {checkpoint}, step {state.step}")
+        state = go_on_from(checkpoint, model, optimizer, say)
     elif resume:
         say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
     ranks.on_first(lambda: cut_back(folder.metrics, state.step))

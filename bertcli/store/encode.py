@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-import os
-import signal
-import threading
-from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import UserError
+from bertcli.processes import in_processes
 from bertcli.store.chunks import Chunk
 from bertcli.store.token_store import ids_dtype
 from bertcli.text.sentences import split_sentences
@@ -85,49 +78,20 @@ def encode_in_processes(
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
     """In `processes` of one thread each, with the tokenizer of `folder`; the same, and in the same order.
 
-    What is in flight is bounded by the number of processes. They are spawned, not forked: this process
-    may hold threads. Raises `UserError` where one of them dies.
+    Raises `UserError` where one of them dies.
     """
-    context = multiprocessing.get_context("spawn")
-    in_flight: deque[tuple[Chunk, Future[EncodedChunk]]] = deque()
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (folder, language))
-    try:
-        for chunk in chunks:
-            in_flight.append((chunk, pool.submit(_encode_in_worker, chunk.paragraphs, chunk.starts)))
-            if len(in_flight) > 2 * processes:
-                done, future = in_flight.popleft()
-                yield done, future.result()
-        while in_flight:
-            done, future = in_flight.popleft()
-            yield done, future.result()
-    except BrokenProcessPool:
-        raise UserError(
-            "a process that tokenises died, perhaps for want of memory; run the command again: it goes on "
-            "from here"
-        ) from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    return in_processes(
+        chunks,
+        lambda chunk: (chunk.paragraphs, chunk.starts),
+        _encoder,
+        (folder, language),
+        processes,
+        "a process that tokenises died, perhaps for want of memory; run the command again: it goes on "
+        "from here",
+    )
 
 
-_worker: tuple[WordCache, str | None, np.dtype[Any]]
-
-
-def _start_worker(folder: Path, language: str | None) -> None:
-    global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and stops the pool
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+def _encoder(folder: Path, language: str | None) -> Callable[[list[str], list[int]], EncodedChunk]:
     tokenizer = Tokenizer.load(folder)
-    _worker = WordCache(tokenizer), language, ids_dtype(tokenizer.vocab_size)
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _encode_in_worker(paragraphs: list[str], starts: list[int]) -> EncodedChunk:
-    cache, language, dtype = _worker
-    return encode_chunk(cache, language, paragraphs, starts, dtype)
+    cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
+    return lambda paragraphs, starts: encode_chunk(cache, language, paragraphs, starts, dtype)

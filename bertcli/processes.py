@@ -1,0 +1,78 @@
+"""Work shared out over processes of one thread each, its results in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from bertcli.errors import UserError
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+_IN_FLIGHT = 3
+"""Pieces a process, so that none waits for the next, and no more, so that memory stays flat."""
+
+
+def in_processes(
+    pieces: Iterable[Piece],
+    arguments: Callable[[Piece], tuple[Any, ...]],
+    make_worker: Callable[..., Callable[..., Result]],
+    given: tuple[Any, ...],
+    processes: int,
+    died: str,
+) -> Iterator[tuple[Piece, Result]]:
+    """Each piece with what a worker makes of it, in the order of the pieces.
+
+    The processes are spawned, not forked: this one may hold threads.
+
+    Args:
+        arguments: what is sent of a piece.
+        make_worker: called once in each process, with `given`; returns the function of those arguments.
+        died: the message of the `UserError` that is raised where a process dies.
+    """
+    context = multiprocessing.get_context("spawn")
+    in_flight: deque[tuple[Piece, Future[Result]]] = deque()
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (make_worker, given))
+    try:
+        for piece in pieces:
+            in_flight.append((piece, pool.submit(_work, *arguments(piece))))
+            if len(in_flight) > _IN_FLIGHT * processes:
+                done, future = in_flight.popleft()
+                yield done, future.result()
+        while in_flight:
+            done, future = in_flight.popleft()
+            yield done, future.result()
+    except BrokenProcessPool:
+        raise UserError(died) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_worker: Callable[..., Any]
+
+
+def _start_worker(make_worker: Callable[..., Callable[..., Any]], given: tuple[Any, ...]) -> None:
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and stops the pool
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    _worker = make_worker(*given)
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(*arguments: Any) -> Any:
+    return _worker(*arguments)
