@@ -25,9 +25,9 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.rendezvous import rendezvous
 
 from bertcli.errors import UserError
+from bertcli.meeting import meet
 
 TIMEOUT = timedelta(minutes=5)
 """A rank that says nothing for so long is taken for dead. A process that dies is noticed at once."""
@@ -36,7 +36,7 @@ Parallel = Literal["ddp", "fsdp"]
 T = TypeVar("T")
 
 _store: Any = None
-"""torch.distributed's own: a key-value store that outlives no attempt of torchrun's."""
+"""torch.distributed's key-value store, of this attempt of torchrun's alone."""
 _turns = itertools.count()
 
 
@@ -55,7 +55,7 @@ def joined() -> Iterator[None]:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(own_device(torch.device("cuda")))
-    _store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
+    _store, rank, size = meet(TIMEOUT)
     dist.init_process_group(backend, store=_store, rank=rank, world_size=size, timeout=TIMEOUT)
     try:
         with nullcontext() if rank == 0 else _silence():
@@ -98,8 +98,8 @@ def is_first() -> bool:
 
 def after_restart(resume: bool, overwrite: bool) -> tuple[bool, bool]:
     """The two flags as given; where torchrun started the ranks again after one died, the run is resumed."""
-    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-    return (True, False) if restarted else (resume, overwrite)
+    restarts = largest(int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")))
+    return (True, False) if restarts else (resume, overwrite)
 
 
 def own_device(device: torch.device) -> torch.device:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,6 +12,14 @@ from bertcli.engine.stop_signal import stop_signal
 
 reached: list[list[int]] = []
 """What was noted after each signal, where the context came to its end."""
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """A process that a shell starts in the background ignores Ctrl-C; what is tested here does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def send(*numbers: signal.Signals, error: Exception | None = None) -> None:
