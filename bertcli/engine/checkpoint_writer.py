@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,6 +79,8 @@ class CheckpointWriter:
         return copies
 
     def _write(self, snapshot: Snapshot) -> None:
+        if sys.platform == "linux":  # where a thread has a priority of its own: steps come first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
         try:
             save_checkpoint(self._folder, snapshot, self._save_model, self._keep_last)
         except BaseException as error:
