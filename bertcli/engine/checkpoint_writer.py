@@ -49,7 +49,9 @@ class CheckpointWriter:
             torch.cuda.synchronize()
         if ranks.is_first():
             snapshot = Snapshot(state, weights, moments)
-            self._thread = threading.Thread(target=self._write, args=(snapshot,), daemon=True)
+            self._thread = threading.Thread(
+                target=self._write, name="checkpoint", args=(snapshot,), daemon=True
+            )
             self._thread.start()
 
     def check(self) -> None:
@@ -80,7 +82,7 @@ class CheckpointWriter:
 
     def _write(self, snapshot: Snapshot) -> None:
         if sys.platform == "linux":  # where a thread has a priority of its own: steps come first
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
             save_checkpoint(self._folder, snapshot, self._save_model, self._keep_last)
         except BaseException as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,9 @@ def test_killed_anywhere_it_ends_as_the_undisturbed_one(
             kill_at(patch, point, step)
             with pytest.raises(Killed):
                 run(own, resume=True)
+            for thread in threading.enumerate():
+                if thread.name.startswith("checkpoint"):
+                    thread.join(60)  # a kill would end the checkpoint under way with the run
     capsys.readouterr()
     done = run(own, resume=True)
     assert "going on from" in capsys.readouterr().err
