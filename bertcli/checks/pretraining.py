@@ -13,7 +13,7 @@ from bertcli.checks.corpus import CorpusCounts, count_corpus
 from bertcli.checks.corpus_findings import corpus_findings
 from bertcli.checks.findings import Finding, Places
 from bertcli.checks.lines import Examination
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.store.build import SMALL_CORPUS
@@ -32,8 +32,6 @@ TOKENISED_BYTES = 4_000_000
 """About so much text is tokenised, for a share of the time that reading it all takes."""
 JUDGED_BYTES = 500_000
 """About so much has its language judged."""
-DEFAULT_STEPS = 1000
-"""`engine.resolve.DEFAULT_STEPS`, which is not imported from there: torch would come with it."""
 SMALLEST_SAFE_VOCABULARY = 2200
 """A smaller one may not hold a text's characters and their ## pieces; whether it does, training tells."""
 

@@ -146,11 +146,14 @@ class LoopConfig(Section):
     """On several ranks: a copy of the model on each, or a part of it."""
 
 
+DEFAULT_STEPS = 1000
+
+
 class TrainingConfig(LoopConfig):
     """The optimiser's steps of a pretraining run: how many, how large, how fast."""
 
     steps: Count | None = None
-    """null and no epochs: 1000."""
+    """null and no epochs: `DEFAULT_STEPS`."""
     epochs: Annotated[float, Field(gt=0.0)] | None = None
     """Instead of steps: how often the corpus's tokens pass through."""
     warmup_steps: Annotated[int, Field(ge=0)] = 100

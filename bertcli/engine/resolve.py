@@ -6,7 +6,7 @@ import math
 from typing import Any, TypeVar
 
 from bertcli import ranks
-from bertcli.config.schema import LoopConfig, PretrainConfig
+from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.loop import LoopSettings
@@ -19,9 +19,6 @@ from bertcli.hardware import (
     resolve_workers,
 )
 from bertcli.model.architecture import Architecture
-
-DEFAULT_STEPS = 1000
-
 
 Loop = TypeVar("Loop", bound=LoopConfig)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.progress import say
-from bertcli.engine.resolve import DEFAULT_STEPS, num_steps
+from bertcli.engine.resolve import num_steps
 from bertcli.hf.locate import locate_init_from
 from bertcli.measure.plan import Plan
 from bertcli.measure.sizes import pretraining_sizes
