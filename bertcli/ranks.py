@@ -1,4 +1,4 @@
-"""The processes of one run: those that torchrun started, or this one alone. No other file knows of them.
+"""The processes of one run: those that torchrun started (`meeting`), or this one alone. The rest asks here.
 
 Every rank runs the same program on its share of each step; the first rank alone decides what must be decided
 once, writes files and speaks. What exchanges anything is called by every rank, in the same order.
