@@ -10,7 +10,7 @@ from bertcli.checks.findings import Finding
 from bertcli.checks.wrong_bytes import WrongBytes, noting_encoding
 from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
-from bertcli.store.chunks import CHUNK_BYTES, Chunk, DocumentEnd, Place, read_chunks
+from bertcli.store.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, read_chunks
 from bertcli.text.sources import Source
 from bertcli.text.streams import Progress
 
@@ -58,7 +58,7 @@ def read_batches(
                 for chunk in read_chunks([source], noting, Place(), None, progress):
                     documents = _append(batch, chunk, number, documents)
                     size += sum(map(len, chunk.paragraphs))
-                    if size >= CHUNK_BYTES // 2:
+                    if size >= CHUNK_CHARACTERS // 2:
                         yield batch
                         batch, size = Batch(), 0
             except UserError as error:

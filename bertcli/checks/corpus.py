@@ -150,7 +150,7 @@ class _Tally:
             side.words += self._words
             side.bytes += end.num_bytes
             progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
-            self._counts.documents.add(end.content_hash, end.num_bytes, place, text)
+            self._counts.documents.add([end.content_hash], [end.num_bytes], place, [text])
         else:
             progress.dropped_documents += 1
         self._begin_document()
@@ -187,8 +187,10 @@ class _Tally:
         starts = [*batch.starts, len(batch.lines)]
         for (first, last), piece in zip(itertools.pairwise(starts), batch.pieces, strict=True):
             place = piece.source << _DOCUMENT_BITS | piece.document
-            for number in range(first, last):
-                counts.repeated_lines.add(hashes[number], examined.sizes[number], place, batch.lines[number])
+            of_piece = slice(first, last)
+            counts.repeated_lines.add(
+                hashes[of_piece], examined.sizes[of_piece], place, batch.lines[of_piece]
+            )
 
     def _place(self, batch: Batch, line: int) -> str:
         piece = batch.pieces[bisect_right(batch.starts, line) - 1]

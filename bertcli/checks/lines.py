@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bertcli.checks.findings import PLACES, excerpt
 from bertcli.checks.language import is_judged, other_language
-from bertcli.checks.text_faults import LONG_LINE, Fault, find_faults, may_have_faults
+from bertcli.checks.text_faults import LONG_LINE, Fault, find_faults
 from bertcli.text.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -88,36 +89,34 @@ class Examiner:
             self._tokenise = LineTokeniser(Tokenizer.load(what.tokenizer))
 
     def __call__(self, lines: Sequence[str], starts: Sequence[int]) -> Examined:
-        examined = Examined()
-        sampled: list[list[str]] = []
-        pieces = array("q")
+        encoded = [line.encode() for line in lines]
+        hashes = [hashlib.blake2b(data, digest_size=8).digest() for data in encoded]
+        examined = Examined(hashes=hashes, sizes=array("q", map(len, encoded)))
         # Looked at as a whole first: most batches are plain, and then less is left to do for each line.
         whole = " ".join(lines)
-        is_plain = whole.isprintable() and max(map(len, lines)) <= LONG_LINE
-        one_blank_each = is_plain and "  " not in whole
-        for piece, (start, end) in enumerate(itertools.pairwise([*starts, len(lines)])):
-            num_sentences = num_words = 0
-            for number in range(start, end):
-                line = lines[number]
-                data = line.encode()
-                line_hash = hashlib.blake2b(data, digest_size=8).digest()
-                examined.hashes.append(line_hash)
-                examined.sizes.append(len(data))
-                if not is_plain or may_have_faults(data):
-                    for fault, at in find_faults(line):
-                        examined.faults.setdefault(fault, Seen()).add(number, excerpt(line, at))
-                if line_hash < self._judged_below:
-                    self._judge_language(examined, number, line)
-                sentences = split_sentences(line, self._what.language) if self._what.split else [line]
-                num_sentences += len(sentences)
-                num_words += _count_words(line, sentences, one_blank_each)
-                if line_hash < self._tokenised_below:
-                    sampled.append(sentences)
-                    pieces.append(piece)
-            examined.sentences.append(num_sentences)
-            examined.words.append(num_words)
+        is_printable = whole.isprintable()
+        one_blank_each = is_printable and "  " not in whole
+        is_plain = is_printable and max(map(len, lines)) <= LONG_LINE
+        for number, (line, data) in enumerate(zip(lines, encoded, strict=True)):
+            # These bytes begin the letters where mojibake begins, and U+FFFD.
+            if not is_plain or b"\xc3" in data or b"\xef" in data:
+                for fault, at in find_faults(line):
+                    examined.faults.setdefault(fault, Seen()).add(number, excerpt(line, at))
+        for number in _sample(hashes, self._judged_below):
+            self._judge_language(examined, number, lines[number])
+        if self._what.split:
+            sentences = [split_sentences(line, self._what.language) for line in lines]
+        else:
+            sentences = [[line] for line in lines]
+        for start, end in itertools.pairwise([*starts, len(lines)]):
+            of_piece = list(itertools.chain.from_iterable(sentences[start:end]))
+            examined.sentences.append(len(of_piece))
+            examined.words.append(_count_words(of_piece, one_blank_each))
         if self._tokenise is not None:
-            return replace(examined, tokenised=self._tokenise(sampled, pieces, len(starts)))
+            sampled = _sample(hashes, self._tokenised_below)
+            pieces = array("q", (bisect_right(starts, number) - 1 for number in sampled))
+            tokenised = self._tokenise([sentences[number] for number in sampled], pieces, len(starts))
+            return replace(examined, tokenised=tokenised)
         return examined
 
     def _judge_language(self, examined: Examined, number: int, line: str) -> None:
@@ -133,8 +132,13 @@ def _hash_limit(share: float) -> bytes:
     return b"\xff" * 9 if share >= 1.0 else int(share * 2**64).to_bytes(8)
 
 
-def _count_words(line: str, sentences: Sequence[str], one_blank_each: bool) -> int:
-    """Words of a line's sentences, separated by white space: single blanks are faster counted than cut at."""
-    if one_blank_each and sum(map(len, sentences)) + len(sentences) - 1 == len(line):  # cut at blanks alone
-        return line.count(" ") + 1
+def _sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
+    """The numbers of those that sort before the limit."""
+    return [number for number, line_hash in enumerate(hashes) if line_hash < limit]
+
+
+def _count_words(sentences: Sequence[str], one_blank_each: bool) -> int:
+    """What white space separates: single blanks are faster counted than cut at."""
+    if one_blank_each:
+        return "".join(sentences).count(" ") + len(sentences)
     return sum(len(sentence.split()) for sentence in sentences)

@@ -9,7 +9,7 @@ follows from the sample (Horvitz and Thompson 1952).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bertcli.checks.findings import excerpt
@@ -51,15 +51,27 @@ class RepeatCounter:
         self._first: dict[int, int] = {}
         self._repeated: dict[int, Repeated] = {}
 
-    def add(self, content_hash: int, num_bytes: int, place: int, text: str) -> None:
-        """`content_hash` has 64 bits, spread evenly; `place` and `text` are for showing it."""
-        if content_hash & self._mask:
-            return
-        if content_hash not in self._first:
-            self._first[content_hash] = place
-            if len(self._first) > self._bound:
+    def add(self, hashes: Sequence[int], sizes: Sequence[int], place: int, texts: Sequence[str]) -> None:
+        """Count some of one place.
+
+        Args:
+            hashes: of 64 bits, spread evenly.
+            sizes: in bytes.
+            place, texts: for showing what repeats.
+        """
+        first = self._first
+        for number, content_hash in enumerate(hashes):
+            if content_hash & self._mask:
+                continue
+            if content_hash in first:
+                self._note(content_hash, sizes[number], place, texts[number])
+                continue
+            first[content_hash] = place
+            if len(first) > self._bound:
                 self._thin_out()
-            return
+                first = self._first
+
+    def _note(self, content_hash: int, num_bytes: int, place: int, text: str) -> None:
         repeated = self._repeated.get(content_hash)
         if repeated is None:
             shown = excerpt(text) if len(self._repeated) < _SHOWN else ""

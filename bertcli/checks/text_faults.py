@@ -47,11 +47,6 @@ FAULT_TEXTS: dict[Fault, tuple[str, str]] = {
 """Fault -> what it is, as said of some lines, and what to do."""
 
 
-def may_have_faults(data: bytes) -> bool:
-    """Whether printable text no longer than `LONG_LINE` can have one at all, by its UTF-8: found at once."""
-    return b"\xc3" in data or b"\xef" in data  # the letters where mojibake begins, and U+FFFD
-
-
 def find_faults(line: str) -> Iterator[tuple[Fault, int]]:
     """Each kind of fault that the line has, and the character where the first of it stands.
 

@@ -14,8 +14,8 @@ from bertcli.text.corpus import read_paragraphs
 from bertcli.text.sources import Source
 from bertcli.text.streams import Progress
 
-CHUNK_BYTES = 1 << 18
-"""UTF-8 bytes of text in a chunk: small enough that the encodings of all that is in flight fit in memory."""
+CHUNK_CHARACTERS = 1 << 18
+"""Of text in a chunk: small enough that the encodings of all that is in flight fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -70,28 +70,25 @@ def read_chunks(
     for number, source in enumerate(sources[start.file :], start=start.file):
         before = stat_source(source)
         skip = start.documents if number == start.file else 0
-        documents, content_hash, num_bytes, inside = 0, hashlib.blake2b(digest_size=8), 0, False
+        documents, document = 0, _Document()
         for paragraph in read_paragraphs(source.path, corpus, progress):
             if documents < skip:
                 documents += paragraph is None
             elif paragraph is None:
                 documents += 1
-                key = int.from_bytes(content_hash.digest())
-                chunk.ends.append(DocumentEnd(key, num_bytes, Place(number, documents)))
-                content_hash, num_bytes, inside = hashlib.blake2b(digest_size=8), 0, False
+                document.add(chunk.paragraphs[chunk.starts[-1] :])
+                chunk.ends.append(document.end(Place(number, documents)))
+                document = _Document()
             else:
-                if size >= CHUNK_BYTES:
+                if size >= CHUNK_CHARACTERS:
+                    if len(chunk.ends) < len(chunk.starts):
+                        document.add(chunk.paragraphs[chunk.starts[-1] :])
                     yield chunk
                     chunk, size = Chunk(), 0
-                if not inside or not chunk.starts:
+                if len(chunk.starts) == len(chunk.ends):
                     chunk.starts.append(len(chunk.paragraphs))
-                    inside = True
                 chunk.paragraphs.append(paragraph)
-                data = paragraph.encode()
-                content_hash.update(data)
-                content_hash.update(b"\n")
-                num_bytes += len(data)
-                size += len(data)
+                size += len(paragraph)
         if documents == 0 and source.listed:
             raise UserError(f"{source.path}: the file holds no text; give one that does, or leave it out")
         if stat_source(source) != before:
@@ -100,3 +97,18 @@ def read_chunks(
             hashes.append(file_hash(source.path))
     if chunk.starts:
         yield chunk
+
+
+class _Document:
+    """What is said of a document at its end, gathered piece by piece."""
+
+    def __init__(self) -> None:
+        self._hash, self._num_bytes = hashlib.blake2b(digest_size=8), 0
+
+    def add(self, paragraphs: Sequence[str]) -> None:
+        data = "\n".join([*paragraphs, ""]).encode()
+        self._hash.update(data)
+        self._num_bytes += len(data) - len(paragraphs)
+
+    def end(self, after: Place) -> DocumentEnd:
+        return DocumentEnd(int.from_bytes(self._hash.digest()), self._num_bytes, after)

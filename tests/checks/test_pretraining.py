@@ -58,8 +58,8 @@ def assert_counts(config: PretrainConfig, processes: int = 0) -> None:
 def test_the_counts_are_those_of_the_store(
     folder: Path, monkeypatch: pytest.MonkeyPatch, processes: int
 ) -> None:
-    monkeypatch.setattr(batches, "CHUNK_BYTES", 3000)
-    monkeypatch.setattr("bertcli.store.chunks.CHUNK_BYTES", 2000)  # documents go on over several batches
+    monkeypatch.setattr(batches, "CHUNK_CHARACTERS", 3000)
+    monkeypatch.setattr("bertcli.store.chunks.CHUNK_CHARACTERS", 2000)  # documents go on over several batches
     (folder / "corpus" / "odd.txt").write_text(
         "\x01\x02\n\n\x03 .\n\nTwo  blanks.\u00a0And one\u2003more.\n\x04\n"
     )

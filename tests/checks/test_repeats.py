@@ -13,7 +13,7 @@ from bertcli.checks.repeats import RepeatCounter
 def add(counter: RepeatCounter, *texts: str) -> RepeatCounter:
     for place, text in enumerate(texts):
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-        counter.add(int.from_bytes(digest), len(text), place, text)
+        counter.add([int.from_bytes(digest)], [len(text)], place, [text])
     return counter
 
 

@@ -41,7 +41,7 @@ def test_the_store_is_the_same_however_it_is_built(folder: Path, monkeypatch: py
         ("small chunks, long documents on the disk", 0, 700, 100),
         ("two processes", 2, 3000, 1 << 20),
     ):
-        monkeypatch.setattr(chunks, "CHUNK_BYTES", chunk_bytes)
+        monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", chunk_bytes)
         monkeypatch.setattr(writer, "SPOOL_BYTES", spool_bytes)
         store = prepare_store(config, silent, processes=processes)
         built[name] = contents(store.folder)
@@ -165,7 +165,7 @@ def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
     config = make_config(folder)
     expected = contents(prepare_store(config, silent).folder)
     shutil.rmtree(folder / "run" / "store")
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", 2000)
     write, room = SideFiles._write, 20_000
 
     def write_while_there_is_room(self: SideFiles, name: str, array: np.ndarray) -> None:
@@ -187,7 +187,7 @@ def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", 100)
     encode = __import__("bertcli.store.build", fromlist=["encode_here"]).encode_here
 
     def encode_and_append(*arguments: Any) -> Any:

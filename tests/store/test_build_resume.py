@@ -25,7 +25,7 @@ from bertcli.store import chunks, writer
 from bertcli.store.build import prepare_store
 from bertcli.store.writer import StoreWriter
 from pathlib import Path
-chunks.CHUNK_BYTES, writer.SPOOL_BYTES = 1500, 1000
+chunks.CHUNK_CHARACTERS, writer.SPOOL_BYTES = 1500, 1000
 add = StoreWriter.add
 def add_and_rest(*arguments):
     add(*arguments)
