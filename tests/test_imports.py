@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "inference": {"errors", "config", "text", "labelled", "data", "model", "hardware", "tasks", "hf"},
     "engine": {
         *("errors", "files", "config", "text", "store", "labelled", "metrics"),
-        *("data", "model", "ranks", "hardware", "tasks", "hf", "inference"),
+        *("data", "model", "ranks", "memory", "hardware", "tasks", "hf", "inference"),
     },
     "checks": {"errors", "processes", "config", "text", "store", "labelled", "tasks", "hf"},
     "measure": {

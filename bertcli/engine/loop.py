@@ -18,6 +18,7 @@ from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
 from bertcli.engine.sums import TermSums, count_step
 from bertcli.hardware import Precision, autocast
+from bertcli.memory.heap import keep_freed_memory
 from bertcli.tasks.base import Task
 
 
@@ -75,6 +76,8 @@ def train(
         model: what `ranks.spread` made of the model.
         steps: this rank's share of each step (`data.share`).
     """
+    if settings.device.type == "cpu":
+        keep_freed_memory()
     model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for step, micro_batches in enumerate(steps, first_step):

@@ -53,7 +53,7 @@ class StepMemory:
         weights: in 16-bit precision with a copy in it.
         moments: AdamW's two.
         activations: kept for the backward pass, and the gradients of one layer's.
-        logits: of the predicted tokens, three times over: themselves, their softmax and its gradient.
+        logits: of the predicted tokens: themselves and their gradient, on a GPU their softmax as well.
     """
 
     weights: float
@@ -81,18 +81,27 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
     Args:
         parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
     """
+    narrow = HALF if sizes.half else FP32
+    between = narrow if sizes.on_cpu else FP32  # of what goes from layer to layer
     layer = list(_of_layer(architecture, sizes))
     a_layer = sum(_held(kept, sizes) for kept in layer)
-    only_input = _held(_Kept(1, FP32 * architecture.hidden), sizes)
+    only_input = _held(_Kept(1, between * architecture.hidden), sizes)
     layers = architecture.layers * (only_input if sizes.checkpointing else a_layer)
     embeddings = _held(_Kept(3, FP32 * architecture.hidden), sizes)
-    backward = _held(_Kept(2, FP32 * architecture.hidden), sizes)
-    backward += _held(_Kept(1, FP32 * architecture.feed_forward), sizes)
-    logits = _held(_Kept(3, FP32 * sizes.predicted * architecture.vocab_size), sizes)
+    backward = _held(_Kept(2, between * architecture.hidden), sizes)
+    backward += _held(_Kept(1, between * architecture.feed_forward), sizes)
+    if sizes.on_cpu:  # themselves and their gradient
+        logits = _held(_Kept(2, narrow * sizes.predicted * architecture.vocab_size), sizes)
+    else:
+        logits = _held(_Kept(3, FP32 * sizes.predicted * architecture.vocab_size), sizes)
     again = a_layer if sizes.checkpointing else 0.0
     activations = layers + embeddings + max(0.0, backward + again - logits)  # logits are gone by then
+    # At the end nothing is left but the word embeddings' gradient: as decoder, as embeddings, and the sum.
+    words = (3 if sizes.predicted else 1) * FP32 * architecture.vocab_size * architecture.hidden
+    copies = HALF * sizes.half * parameters
+    activations = max(activations, words - logits - copies)
     return StepMemory(
-        weights=(FP32 + HALF * sizes.half) * parameters,
+        weights=FP32 * parameters + copies,
         gradients=FP32 * trained,
         moments=2 * FP32 * trained,
         activations=activations,
@@ -114,18 +123,23 @@ def rows_that_fit(
 
 
 def _of_layer(architecture: Architecture, sizes: StepSizes) -> Iterator[_Kept]:
-    """What a layer keeps (measured on a CPU; on a GPU by what torch's kernels save)."""
+    """What a layer keeps: on a CPU counted; on a GPU by what torch's kernels save."""
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
+    yield _Kept(2, narrow * architecture.feed_forward)  # before and after GELU
+    if sizes.on_cpu:
+        yield _Kept(3, narrow * hidden)  # queries, keys, values
+        yield _Kept(2, narrow * hidden)  # the context, by heads and by tokens
+        yield _Kept(4, narrow * hidden)  # what goes into each LayerNorm, and what comes out
+        if architecture.dropout:
+            yield _Kept(2, BOOL * hidden)  # what is kept
+        yield _Kept(2 if architecture.attention_dropout else 1, narrow * architecture.heads * sizes.length)
+        return
     yield _Kept(4, narrow * hidden)  # query, key, value, context
     yield _Kept(4, FP32 * hidden)  # what goes into each LayerNorm, and what comes out
     if sizes.half:
         yield _Kept(1, narrow * hidden)  # 16-bit copies of it
-    yield _Kept(2, narrow * architecture.feed_forward)  # before and after GELU
     if architecture.dropout:
-        yield _Kept(2, (FP32 if sizes.on_cpu else BOOL) * hidden)  # the factors of dropout
-    if sizes.on_cpu and architecture.attention_dropout:
-        # without the fused kernel: probabilities, factors, and their product
-        yield _Kept(3, FP32 * architecture.heads * sizes.length)
+        yield _Kept(2, BOOL * hidden)  # what is kept
 
 
 def _held(kept: _Kept, sizes: StepSizes) -> float:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
+from bertcli.model.dropout import draw, draws_itself
+from bertcli.model.linear import linear
 from bertcli.model.packing import Packing
 
+_LONGEST_WRITTEN_OUT = 512
+"""Tokens a row up to which a CPU computes the [T, T] matrices whole: faster than in blocks, more memory."""
 
-def attend_reference(
-    query_BNTH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None, dropout: float
-) -> tuple[Tensor, Tensor]:
-    """softmax(Q K^T / sqrt(H)) V, equation 1 of Vaswani et al. 2017, written out.
+
+def attend_reference(heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: float) -> tuple[Tensor, Tensor]:
+    """softmax(Q K^T / sqrt(H)) V of queries, keys, values; equation 1 of Vaswani et al. 2017, written out.
 
     `mask_B11T` (bool): True at tokens that may be looked at; None: all may. `dropout` falls on the
     probabilities, as in BERT. Returns context_BNTH and the probabilities_BNTT before dropout.
     """
+    query_BNTH, key_BNTH, value_BNTH = heads_3BNTH
     scores_BNTT = query_BNTH @ key_BNTH.transpose(-1, -2) / math.sqrt(query_BNTH.shape[-1])
     if mask_B11T is not None:
         scores_BNTT = scores_BNTT.masked_fill(~mask_B11T, float("-inf"))
@@ -26,13 +32,59 @@ def attend_reference(
     return F.dropout(probabilities_BNTT, dropout) @ value_BNTH, probabilities_BNTT
 
 
-def attend(
-    query_BNTH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None, dropout: float
-) -> Tensor:
-    """The context_BNTH of `attend_reference` by torch's fused kernels, which keep no [T, T] matrix."""
+def attend(heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: float) -> Tensor:
+    """The context_BNTH of `attend_reference`, as fast as the device can."""
+    if torch.is_grad_enabled() and draws_itself(heads_3BNTH) and heads_3BNTH.shape[3] <= _LONGEST_WRITTEN_OUT:
+        return _Attend.apply(heads_3BNTH, mask_B11T, dropout)  # pyright: ignore[reportReturnType]
+    query_BNTH, key_BNTH, value_BNTH = heads_3BNTH
     return F.scaled_dot_product_attention(
         query_BNTH, key_BNTH, value_BNTH, attn_mask=mask_B11T, dropout_p=dropout
     )
+
+
+class _Attend(torch.autograd.Function):
+    """`attend_reference` and its derivatives in few passes over the [T, T] matrices (I rows in all heads).
+
+    What scales the kept probabilities is put on the values, which are far fewer.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: float) -> Tensor:
+        shape_BNTH = heads_3BNTH.shape[1:]
+        heads_3ITH = heads_3BNTH.clone(memory_format=torch.contiguous_format).flatten(1, 2)
+        query_ITH, key_ITH, value_ITH = heads_3ITH
+        query_ITH /= math.sqrt(shape_BNTH[-1])
+        scores_ITT = query_ITH @ key_ITH.mT
+        if mask_B11T is not None:
+            bias_B11T = torch.zeros_like(mask_B11T, dtype=query_ITH.dtype).masked_fill_(~mask_B11T, -math.inf)
+            scores_ITT.unflatten(0, shape_BNTH[:2]).add_(bias_B11T)
+        probabilities_ITT = kept_ITT = scores_ITT.softmax(dim=-1)
+        ctx.scale = 1.0
+        if dropout:
+            kept, ctx.scale = draw(probabilities_ITT, dropout)
+            kept_ITT = probabilities_ITT * kept.to(probabilities_ITT.dtype)
+            value_ITH *= ctx.scale
+        context_ITH = kept_ITT @ value_ITH
+        ctx.save_for_backward(heads_3ITH, probabilities_ITT, kept_ITT, context_ITH)
+        return context_ITH.view(shape_BNTH)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_BNTH: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        heads_3ITH, probabilities_ITT, kept_ITT, context_ITH = ctx.saved_tensors
+        query_ITH, key_ITH, value_ITH = heads_3ITH
+        gradient_ITH = gradient_BNTH.flatten(0, 1)
+        # P * (dP - sum(P * dP)), where the sum is that of gradient * context (Dao et al. 2022, section 3.1).
+        of_kept_ITT = (gradient_ITH @ value_ITH.mT).mul_(kept_ITT)
+        sum_IT1 = (gradient_ITH * context_ITH).sum(-1, keepdim=True)
+        of_scores_ITT = of_kept_ITT.addcmul_(probabilities_ITT, sum_IT1, value=-1.0)
+        of_heads_3ITH = torch.empty_like(heads_3ITH)
+        of_query_ITH, of_key_ITH, of_value_ITH = of_heads_3ITH
+        torch.bmm(of_scores_ITT, key_ITH, out=of_query_ITH)
+        torch.bmm(of_scores_ITT.mT, query_ITH, out=of_key_ITH)
+        torch.bmm(kept_ITT.mT, gradient_ITH, out=of_value_ITH)
+        of_query_ITH /= math.sqrt(query_ITH.shape[-1])
+        of_value_ITH *= ctx.scale
+        return of_heads_3ITH.unflatten(1, gradient_BNTH.shape[:2]), None, None
 
 
 class Attention(nn.Module):
@@ -49,29 +101,27 @@ class Attention(nn.Module):
 
     def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
         """[R, D] -> [R, D]."""
-        context_BNTH = attend(*self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now())
+        context_BNTH = attend(self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now())
         return self._merge(context_BNTH, packing)
 
     def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, by the reference, with the probabilities_BNTT beside the result."""
         context_BNTH, probabilities_BNTT = attend_reference(
-            *self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now()
+            self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now()
         )
         return self._merge(context_BNTH, packing), probabilities_BNTT
 
-    def _project(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
-        return (
-            self._split(packing.unpack(self.query(hidden_RD))),
-            self._split(packing.unpack(self.key(hidden_RD))),
-            self._split(packing.unpack(self.value(hidden_RD))),
-        )
-
-    def _split(self, hidden_BTD: Tensor) -> Tensor:
-        hidden_BTNH = hidden_BTD.unflatten(-1, (-1, self.head_size))
-        return hidden_BTNH.transpose(1, 2)
+    def _project(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
+        """Queries, keys and values, heads_3BNTH, by one product."""
+        projections = (self.query, self.key, self.value)
+        weight_ED = torch.cat([projection.weight for projection in projections])
+        bias_E = torch.cat([projection.bias for projection in projections])
+        projected_BTE = packing.unpack(linear(hidden_RD, weight_ED, bias_E))
+        return projected_BTE.unflatten(-1, (3, -1, self.head_size)).permute(2, 0, 3, 1, 4)
 
     def _merge(self, context_BNTH: Tensor, packing: Packing) -> Tensor:
-        return self.output(packing.pack(context_BNTH.transpose(1, 2).flatten(-2)))
+        context_RD = packing.pack(context_BNTH.transpose(1, 2).flatten(-2))
+        return linear(context_RD, self.output.weight, self.output.bias)
 
     def _dropout_now(self) -> float:
         return self.dropout if self.training else 0.0

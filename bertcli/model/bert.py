@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
@@ -31,8 +32,19 @@ class Bert(nn.Module):
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
         None: no padding) -> hidden_BTD. What stands at padding is without meaning."""
-        return self.encoder(self.embeddings(ids_BT, segments_BT), mask_BT)
+        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT)
 
     def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
         """As `forward`, keeping every layer's hidden states and attention probabilities."""
-        return Trace(*self.encoder.trace(self.embeddings(ids_BT, segments_BT), mask_BT))
+        return Trace(*self.encoder.trace(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT))
+
+
+def _narrow(hidden_BTD: Tensor) -> Tensor:
+    """In mixed precision what goes from layer to layer is in 16 bits as well, and nothing is cast to and fro.
+
+    The embeddings are not: a frequent word's gradient is a sum of hundreds.
+    """
+    device = hidden_BTD.device.type
+    return (
+        hidden_BTD.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else hidden_BTD
+    )

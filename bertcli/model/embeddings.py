@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
+from bertcli.model.dropout import Dropout
 
 
 class Embeddings(nn.Module):
@@ -17,7 +18,7 @@ class Embeddings(nn.Module):
         self.position = nn.Embedding(architecture.max_positions, architecture.hidden)
         self.segment = nn.Embedding(architecture.num_segments, architecture.hidden)
         self.norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.dropout = nn.Dropout(architecture.dropout)
+        self.dropout = Dropout(architecture.dropout)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor) -> Tensor:
         """`ids_BT` and `segments_BT` (int64) -> hidden_BTD.

@@ -7,6 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
+from bertcli.model.dropout import drop_add_norm
 from bertcli.model.feed_forward import FeedForward
 from bertcli.model.packing import Packing
 
@@ -23,7 +24,7 @@ class EncoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.feed_forward = FeedForward(architecture)
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.dropout = nn.Dropout(architecture.dropout)
+        self.dropout = architecture.dropout
 
     def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
         """[R, D] -> [R, D]; `packing` says which rows the tokens belong to."""
@@ -35,8 +36,9 @@ class EncoderLayer(nn.Module):
         return self._combine(hidden_RD, attended_RD), probabilities_BNTT
 
     def _combine(self, hidden_RD: Tensor, attended_RD: Tensor) -> Tensor:
-        hidden_RD = self.attention_norm(hidden_RD + self.dropout(attended_RD))
-        return self.feed_forward_norm(hidden_RD + self.dropout(self.feed_forward(hidden_RD)))
+        dropout = self.dropout if self.training else 0.0
+        hidden_RD = drop_add_norm(attended_RD, hidden_RD, self.attention_norm, dropout)
+        return drop_add_norm(self.feed_forward(hidden_RD), hidden_RD, self.feed_forward_norm, dropout)
 
 
 class Encoder(nn.Module):

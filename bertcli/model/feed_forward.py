@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
+from bertcli.model.linear import linear
 
 
 class FeedForward(nn.Module):
@@ -19,4 +20,5 @@ class FeedForward(nn.Module):
 
     def forward(self, hidden_RD: Tensor) -> Tensor:
         """[R, D] -> [R, D]."""
-        return self.contract(F.gelu(self.expand(hidden_RD)))
+        wide_RF = F.gelu(linear(hidden_RD, self.expand.weight, self.expand.bias))
+        return linear(wide_RF, self.contract.weight, self.contract.bias)

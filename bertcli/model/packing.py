@@ -15,7 +15,7 @@ class Packing:
 
     Attributes:
         shape: (B, T).
-        places_R: int64, their flat places b * T + t; None: every place is taken.
+        places_R: int64, their flat places b * T + t, and some of padding (`round_up`); None: every place.
         mask_B11T: bool, True at real tokens, for attention; None: every place is.
     """
 
@@ -28,7 +28,12 @@ class Packing:
         """`mask_BT` (bool): True at real tokens; None: no padding, and nothing to leave out."""
         if mask_BT is None:
             return cls(shape, None, None)
-        return cls(shape, mask_BT.flatten().nonzero().squeeze(1), mask_BT[:, None, None, :])
+        mask = mask_BT.flatten()
+        places_R = mask.nonzero().squeeze(1)
+        missing = round_up(len(places_R)) - len(places_R)
+        if missing:
+            places_R = torch.cat([places_R, (~mask).nonzero().squeeze(1)[:missing]])
+        return cls(shape, places_R, mask_BT[:, None, None, :])
 
     def pack(self, values_BTD: Tensor) -> Tensor:
         """[B, T, D] -> [R, D]."""
@@ -41,6 +46,16 @@ class Packing:
         if self.places_R is not None:
             values_RD = _Scatter.apply(values_RD, self.places_R, rows * length)
         return values_RD.unflatten(0, self.shape)
+
+
+def round_up(number: int) -> int:
+    """The next of 16 sizes from each power of 2 to the next.
+
+    Batches that differ in size by a little then take the same memory and the same kernels: with a size of its
+    own for each, freed memory fits nothing that follows, and a heap grows to a multiple of what is in use.
+    """
+    step = 1 << max(0, number.bit_length() - 5)
+    return -(-number // step) * step
 
 
 class _Gather(torch.autograd.Function):

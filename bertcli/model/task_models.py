@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from bertcli.config.finetune import TaskType
 from bertcli.model.architecture import Architecture
 from bertcli.model.bert import Bert
+from bertcli.model.dropout import Dropout
 from bertcli.model.init import initialise
 from bertcli.model.pooler import Pooler
 
@@ -22,7 +23,7 @@ class BertForSequences(nn.Module):
         self.architecture = architecture
         self.bert = Bert(architecture)
         self.pooler = Pooler(architecture)
-        self.dropout = nn.Dropout(architecture.head_dropout)
+        self.dropout = Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialise(self, architecture.init_std)
 
@@ -38,7 +39,7 @@ class BertForTokens(nn.Module):
         super().__init__()
         self.architecture = architecture
         self.bert = Bert(architecture)
-        self.dropout = nn.Dropout(architecture.head_dropout)
+        self.dropout = Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialise(self, architecture.init_std)
 

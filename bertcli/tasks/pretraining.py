@@ -6,7 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.data.batch import Batch
+from bertcli.model.packing import round_up
 from bertcli.tasks.base import Term
+from bertcli.tasks.cross_entropy import IGNORED, vocabulary_cross_entropy
 
 
 class PretrainingTask:
@@ -17,14 +19,18 @@ class PretrainingTask:
         return counts if batch.labels_B is None else counts | {"nsp": batch.num_rows}
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
-        output = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M)
-        terms = {"mlm": _term(output.mlm_logits_MV, batch.targets_M)}
-        return (
-            terms if batch.labels_B is None else terms | {"nsp": _term(output.nsp_logits_B2, batch.labels_B)}
+        more = round_up(batch.num_masked) - batch.num_masked
+        masked_M, targets_M = (
+            F.pad(batch.masked_M, (0, more)),
+            F.pad(batch.targets_M, (0, more), value=IGNORED),
         )
+        output = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M)
+        terms = {"mlm": vocabulary_cross_entropy(output.mlm_logits_MV, targets_M)}
+        if batch.labels_B is None:
+            return terms
+        return terms | {"nsp": _label_term(output.nsp_logits_B2, batch.labels_B)}
 
 
-def _term(logits: Tensor, targets: Tensor) -> Term:
-    logits = logits.float()  # under bf16, a sum over a vocabulary needs more than 8 bits
-    correct = (logits.detach().argmax(dim=-1) == targets).sum()
-    return Term(F.cross_entropy(logits, targets, reduction="sum"), correct)
+def _label_term(logits_B2: Tensor, labels_B: Tensor) -> Term:
+    correct = (logits_B2.detach().argmax(dim=-1) == labels_B).sum()
+    return Term(F.cross_entropy(logits_B2.float(), labels_B, reduction="sum"), correct)

@@ -194,7 +194,7 @@ def test_dropout_is_the_folders_unless_given(folder):
 
     def rates(model):
         layer = model.bert.encoder.layers[0]
-        return model.bert.embeddings.dropout.p, layer.dropout.p, layer.attention.dropout
+        return model.bert.embeddings.dropout.p, layer.dropout, layer.attention.dropout
 
     assert rates(own) == (0.3, 0.3, 0.2)
     assert rates(given) == (0.0, 0.0, 0.0)

@@ -19,21 +19,39 @@ def mask_B11T():
 
 
 @pytest.mark.parametrize("padded", [False, True])
-def test_the_fused_attention_agrees_with_the_reference(heads, mask_B11T, padded):
-    query, key, value = heads
+@pytest.mark.parametrize("longest", [0, T], ids=["torch", "written out"])
+def test_every_way_agrees_with_the_reference(heads, mask_B11T, padded, longest, monkeypatch):
+    monkeypatch.setattr("bertcli.model.attention._LONGEST_WRITTEN_OUT", longest)
     mask = mask_B11T if padded else None
-    fused = attend(query, key, value, mask, dropout=0.0)
-    reference, _ = attend_reference(query, key, value, mask, dropout=0.0)
-    torch.testing.assert_close(fused, reference, rtol=1e-5, atol=1e-6)
-    weights = torch.randn_like(fused)
-    (fused_grad,) = torch.autograd.grad((fused * weights).sum(), heads)
+    fast = attend(heads, mask, dropout=0.0)
+    reference, _ = attend_reference(heads, mask, dropout=0.0)
+    torch.testing.assert_close(fast, reference, rtol=1e-5, atol=1e-6)
+    weights = torch.randn_like(fast)
+    (fast_grad,) = torch.autograd.grad((fast * weights).sum(), heads)
     (reference_grad,) = torch.autograd.grad((reference * weights).sum(), heads)
-    torch.testing.assert_close(fused_grad, reference_grad, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(fast_grad, reference_grad, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_its_gradient_is_that_of_what_it_computes_with_dropout(heads, mask_B11T, padded):
+    def attend_again(heads):
+        torch.manual_seed(5)  # the same elements are dropped each time
+        return attend(heads, mask_B11T if padded else None, dropout=0.4)
+
+    assert torch.autograd.gradcheck(attend_again, heads.detach()[..., :3].double().requires_grad_())
+
+
+def test_it_leaves_its_inputs_as_they_are():
+    heads = torch.randn(3, 1, 1, 1, H, requires_grad=True)  # contiguous, whatever its axes' order
+    before = heads.detach().clone()
+    attend(heads, None, dropout=0.4).sum().backward()
+    assert torch.equal(heads, before)
 
 
 def test_the_reference_is_the_papers_equation_token_by_token(heads):
-    query, key, value = heads.detach().double()
-    context, probabilities = attend_reference(query, key, value, None, dropout=0.0)
+    heads = heads.detach().double()
+    context, probabilities = attend_reference(heads, None, dropout=0.0)
+    query, key, value = heads
     b, n, t = 2, 3, 4
     scores = torch.stack([query[b, n, t] @ key[b, n, other] for other in range(T)]) / 11**0.5
     weights = scores.exp() / scores.exp().sum()
@@ -44,17 +62,15 @@ def test_the_reference_is_the_papers_equation_token_by_token(heads):
 
 
 def test_nothing_looks_at_padding(heads, mask_B11T):
-    query, key, value = heads
-    _, probabilities = attend_reference(query, key, value, mask_B11T, dropout=0.0)
+    _, probabilities = attend_reference(heads, mask_B11T, dropout=0.0)
     assert (probabilities.masked_select(~mask_B11T) == 0).all()
     torch.testing.assert_close(probabilities.sum(-1), torch.ones(B, N, T))
 
 
 def test_dropout_falls_on_the_probabilities_and_keeps_their_mean(heads):
-    query, key, _ = heads.detach()
-    ones = torch.ones(B, N, T, H)
+    heads = torch.stack([*heads[:2], torch.ones(B, N, T, H)])
     torch.manual_seed(0)
     for attention in (attend, lambda *inputs: attend_reference(*inputs)[0]):
-        sums = torch.stack([attention(query, key, ones, None, 0.25) for _ in range(60)])
+        sums = torch.stack([attention(heads, None, 0.25).detach() for _ in range(60)])
         assert sums.std() > 0.05
         assert sums.mean().item() == pytest.approx(1.0, abs=0.02)

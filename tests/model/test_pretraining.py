@@ -80,11 +80,12 @@ def test_trace_agrees_with_forward(model, rows):
     torch.testing.assert_close(trace.hidden_states[-1], want, rtol=1e-5, atol=1e-5)
 
 
-def test_bfloat16_autocast_is_close_and_keeps_the_residual_stream_in_fp32(model, rows):
+def test_bfloat16_is_close_and_goes_from_layer_to_layer(model, rows):
     want = model(*rows)
     with torch.autocast("cpu", torch.bfloat16):
         got = model(*rows)
-        assert model.bert(*rows).dtype == torch.float32
+        assert model.bert(*rows).dtype == torch.bfloat16
+        assert model.bert.embeddings(*rows[:2]).dtype == torch.float32
     real = rows[2].flatten()
     scale = want.mlm_logits_MV.abs().max()
     assert (got.mlm_logits_MV.float() - want.mlm_logits_MV)[real].abs().max() < 0.05 * scale

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import nn
+
+from bertcli.model import dropout
+from bertcli.model.dropout import Dropout, draw, drop_add_norm
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 0.9, 1.0 - 1e-9])
+def test_so_many_are_dropped_and_what_stays_is_scaled_to_the_same_mean(probability):
+    torch.manual_seed(0)
+    kept, scale = draw(torch.empty(3, 400_001), probability)
+    assert kept.shape == (3, 400_001)
+    assert set(kept.unique().tolist()) <= {0, 1}
+    error = (probability * (1 - probability) / kept.numel()) ** 0.5
+    assert (kept == 0).float().mean().item() == pytest.approx(probability, abs=5 * error + 2**-16)
+    if probability < 0.99:
+        assert kept.float().mean().item() * scale == pytest.approx(1.0, abs=5 * error * scale)
+
+
+def test_draws_are_independent_of_each_other(monkeypatch):
+    monkeypatch.setattr(dropout, "_BLOCK", 1000)  # blocks are generators of their own
+    torch.manual_seed(0)
+    one, _ = draw(torch.empty(64, 1000), 0.5)
+    two, _ = draw(torch.empty(64, 1000), 0.5)
+    rows = torch.cat([one, two]).double() * 2 - 1
+    correlations = rows @ rows.T / 1000 - torch.eye(128)
+    assert correlations.abs().max() < 6 / 1000**0.5
+    neighbours = (rows[:, 1:] * rows[:, :-1]).mean()
+    assert abs(neighbours) < 6 / rows.numel() ** 0.5
+
+
+def test_the_seed_decides_and_the_number_of_threads_does_not(monkeypatch):
+    monkeypatch.setattr(dropout, "_BLOCK", 1000)
+
+    def drawn(threads: int) -> torch.Tensor:
+        monkeypatch.setattr(dropout, "_threads", lambda: ThreadPoolExecutor(threads))
+        torch.manual_seed(3)
+        return draw(torch.empty(7, 999), 0.3)[0]
+
+    one = drawn(1)
+    assert torch.equal(one, drawn(4))
+    assert not torch.equal(one, draw(torch.empty(7, 999), 0.3)[0])
+
+
+def test_the_gradients_are_those_of_what_is_computed():
+    torch.manual_seed(0)
+    norm = nn.LayerNorm(5).double()
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    values, residual = torch.randn(2, 6, 5, dtype=torch.double).requires_grad_()
+
+    def both(values, residual, *_):
+        torch.manual_seed(2)  # the same elements are dropped each time
+        return drop_add_norm(Dropout(0.3)(values), residual, norm, 0.4)
+
+    assert torch.autograd.gradcheck(both, (values, residual, norm.weight, norm.bias))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_residual_sum_is_normalised(dtype):
+    values, residual = torch.randn(2, 6, 50).to(dtype)
+    norm = nn.LayerNorm(50)
+    torch.manual_seed(2)
+    result = drop_add_norm(values, residual, norm, 0.4)
+    torch.manual_seed(2)
+    kept, scale = draw(values, 0.4)
+    expected = norm(residual.float() + values.float() * kept * scale)
+    assert result.dtype == dtype
+    torch.testing.assert_close(
+        result.float(), expected, rtol=2e-2, atol=3e-2 if dtype != torch.float32 else 1e-5
+    )
+
+
+def test_nothing_is_dropped_in_evaluation_or_where_nothing_is_to_be():
+    values = torch.randn(4, 5)
+    assert torch.equal(Dropout(0.5).eval()(values), values)
+    assert torch.equal(Dropout(0.0)(values), values)
+    norm = nn.LayerNorm(5)
+    assert torch.equal(drop_add_norm(values, values, norm, 0.0), norm(values + values))
