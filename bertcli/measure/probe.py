@@ -17,7 +17,7 @@ from bertcli.tasks.base import Task
 
 SECONDS = 15.0
 """Of steps, so that the whole stays below 20 s."""
-_SHARE_OF_MATMUL = 0.3
+_SHARE_OF_MATMUL = 0.5
 """Of a device's matmul rate that a step reaches, roughly: to choose how many rows to try."""
 
 MakeSteps = Callable[[int, int], Iterator[Sequence[MicroBatch]]]
@@ -61,7 +61,7 @@ def probe(
     assert training.precision != "auto"
     device = torch.device(training.device)
     rate = _SHARE_OF_MATMUL * matmul_rate(device, training.precision, seconds=0.2)
-    affordable = max(1, int(seconds / 10 * rate / row_flops))
+    affordable = max(1, int(seconds / 5 * rate / row_flops))
     rows = min(training.micro_batch_size, affordable)
     batches = [training.batch_size] if training.batch_size <= affordable else [rows, 2 * rows]
     times = []

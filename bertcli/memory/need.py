@@ -15,10 +15,8 @@ from bertcli.model.architecture import Architecture
 FP32, HALF, BOOL = 4, 2, 1
 CHECKPOINT_BYTES = 3 * FP32
 """A parameter of a checkpoint: its weight and AdamW's two moments."""
-MMAP_THRESHOLD = 32 << 20
-"""On Linux, larger blocks go back to the system when freed; others stay in the heap (mallopt(3))."""
 HEAP_WASTE = 1.65
-"""Bytes of heap for a byte of those others, once some steps have cut it up: measured (`LOG.md`)."""
+"""Bytes of a CPU's heap for a byte of activations, once some steps have cut it up: measured (`LOG.md`)."""
 
 
 @dataclass(frozen=True)
@@ -145,5 +143,5 @@ def _of_layer(architecture: Architecture, sizes: StepSizes) -> Iterator[_Kept]:
 def _held(kept: _Kept, sizes: StepSizes) -> float:
     """Bytes of memory for tensors of one size."""
     size = kept.bytes_per_token * sizes.tokens
-    waste = HEAP_WASTE if sizes.on_cpu and size <= MMAP_THRESHOLD else 1.0
+    waste = HEAP_WASTE if sizes.on_cpu else 1.0
     return kept.number * size * waste
