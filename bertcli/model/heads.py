@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
 from bertcli.model.architecture import Architecture
+from bertcli.model.linear import linear
 
 
 class MlmHead(nn.Module):
@@ -24,8 +25,8 @@ class MlmHead(nn.Module):
 
     def forward(self, hidden_MD: Tensor, word_embeddings_VD: Tensor) -> Tensor:
         """[M, D] and the embeddings' own weight (the tied decoder) -> logits_MV."""
-        transformed_MD = self.norm(F.gelu(self.dense(hidden_MD)))
-        return F.linear(transformed_MD, word_embeddings_VD, self.bias)
+        transformed_MD = self.norm(F.gelu(linear(hidden_MD, self.dense.weight, self.dense.bias)))
+        return linear(transformed_MD, word_embeddings_VD, self.bias)
 
 
 class NspHead(nn.Module):
