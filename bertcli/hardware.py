@@ -14,7 +14,8 @@ from bertcli.memory.need import CHECKPOINT_BYTES, StepSizes, rows_that_fit
 from bertcli.memory.parameters import pretraining_parameters
 from bertcli.model.architecture import Architecture
 
-Precision = Literal["bf16", "fp32"]
+Precision = Literal["bf16", "fp16", "fp32"]
+_NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens at once beyond which neither kind of device gains speed, only memory use."""
@@ -38,19 +39,23 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def resolve_precision(name: Literal["auto", "bf16", "fp32"], device: torch.device) -> Precision:
-    """`auto` is bf16 where the hardware multiplies it fast: Ampere and later, AMX, AVX-512 BF16."""
+def resolve_precision(name: Literal["auto"] | Precision, device: torch.device) -> Precision:
+    """`auto` is bf16 where the hardware multiplies it fast: Ampere and later, AMX, AVX-512 BF16.
+
+    Else it is fp16 on a GPU with tensor cores (Volta, Turing), and fp32.
+    """
     if name != "auto":
         return name
     if device.type == "cuda":
-        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
+        capability = torch.cuda.get_device_capability(device)
+        return "bf16" if capability >= (8, 0) else "fp16" if capability >= (7, 0) else "fp32"
     capabilities = torch.cpu.get_capabilities()
     return "bf16" if capabilities.get("amx_bf16") or capabilities.get("avx512_bf16") else "fp32"
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """The context in which a forward pass of this precision runs; weights stay fp32."""
-    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
+    return nullcontext() if precision == "fp32" else torch.autocast(device.type, dtype=_NARROW[precision])
 
 
 def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int:

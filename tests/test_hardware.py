@@ -41,6 +41,16 @@ def test_auto_precision_is_bf16_where_a_cpu_multiplies_it(
     assert resolve_precision("bf16", CPU) == "bf16"
 
 
+@pytest.mark.parametrize(
+    ("capability", "precision"), [((6, 1), "fp32"), ((7, 0), "fp16"), ((7, 5), "fp16"), ((8, 0), "bf16")]
+)
+def test_auto_precision_is_that_of_the_tensor_cores(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], precision: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert resolve_precision("auto", torch.device("cuda")) == precision
+
+
 def test_a_cpu_gets_no_loader_processes_unless_asked() -> None:
     assert resolve_workers("auto", CPU) == 0
     assert resolve_workers(2, CPU) == 2

@@ -27,7 +27,9 @@ Preset = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"], typer.Option(help="Layers and hidden size.")
 ]
 VocabSize = Annotated[int, typer.Option(min=6, help="Entries of the vocabulary.")]
-PrecisionName = Annotated[Literal["auto", "bf16", "fp32"], typer.Option(help="As training.precision.")]
+PrecisionName = Annotated[
+    Literal["auto", "bf16", "fp16", "fp32"], typer.Option(help="As training.precision.")
+]
 
 
 @app.command()

@@ -27,9 +27,9 @@ BatchSize = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 PrecisionName = Annotated[
-    Literal["fp32", "bf16", "auto"],
+    Literal["fp32", "bf16", "fp16", "auto"],
     typer.Option(
-        help="fp32 gives a text the same answer everywhere; bf16 is faster on a GPU, and differs in the "
-        "third digit; auto is bf16 where the hardware is made for it."
+        help="fp32 gives a text the same answer everywhere; bf16 and fp16 are faster on a GPU, and differ in "
+        "the third digit; auto is the one of them that the hardware is made for, else fp32."
     ),
 ]

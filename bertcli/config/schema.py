@@ -137,7 +137,7 @@ class LoopConfig(Section):
     max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
     max_bad_steps: Count = 10
     """Non-finite steps in a row before the run stops."""
-    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     device: str = "auto"
     """auto, cpu, cuda, or cuda:N."""
     compile: bool | Auto = "auto"

@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import load_optimizer_tensors
 from bertcli.engine.sealed import find_damage, seal
 from bertcli.files import disk_errors, remove_folder, write_folder
@@ -28,13 +29,17 @@ SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
 
 @dataclass(frozen=True)
 class RunState:
-    """The counters of a run: steps taken, real tokens seen, seconds of training, non-finite steps."""
+    """The counters of a run: steps taken, real tokens seen, seconds of training, non-finite steps.
+
+    `loss_scale` is that of the next step, in fp16.
+    """
 
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
     skipped_steps: int = 0
     bad_steps_in_row: int = 0
+    loss_scale: LossScale | None = None
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -90,7 +95,9 @@ def newest_checkpoint(
 
 
 def load_state(checkpoint: Path) -> RunState:
-    return RunState(**json.loads((checkpoint / "state.json").read_text()))
+    state = json.loads((checkpoint / "state.json").read_text())
+    scale = state["loss_scale"]
+    return RunState(**(state | {"loss_scale": scale and LossScale(**scale)}))
 
 
 def go_on_from(

@@ -221,6 +221,7 @@ class _Run:
             optimizer,
             self.loop,
             state.step,
+            state.loss_scale,
         )
         evaluate = self._judge if self.data.dev else None
         try:

@@ -107,6 +107,7 @@ def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
         seconds=round(seconds, 3),
         skipped_steps=state.skipped_steps + report.skipped,
         bad_steps_in_row=state.bad_steps_in_row + 1 if report.skipped else 0,
+        loss_scale=report.loss_scale,
     )
 
 
@@ -114,9 +115,10 @@ def _warn_of_bad_step(report: StepReport, state: RunState, progress: Progress) -
     bad = [f"{_key(name, 'loss')} {loss}" for name, loss in report.losses.items()] + [
         f"gradient norm {report.grad_norm}"
     ]
+    scale = f"; the loss scale is now {report.loss_scale.factor:g}" if report.loss_scale else ""
     progress.line(
         f"warning: step {report.step} was skipped, its weights untouched: {', '.join(bad)} "
-        f"({state.bad_steps_in_row} in a row, {state.skipped_steps} in all)"
+        f"({state.bad_steps_in_row} in a row, {state.skipped_steps} in all){scale}"
     )
 
 
@@ -141,6 +143,7 @@ def _train_row(report: StepReport, state: RunState, settings: FitSettings, speed
         "tokens_per_second": round(speed, 1),
         "seconds": state.seconds,
         "skipped_steps": state.skipped_steps,
+        **({"loss_scale": report.loss_scale.factor} if report.loss_scale else {}),
     }
 
 

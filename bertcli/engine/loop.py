@@ -16,6 +16,7 @@ from torch import nn
 from bertcli import ranks
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
+from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.sums import TermSums, count_step
 from bertcli.hardware import Precision, autocast
 from bertcli.memory.heap import keep_freed_memory
@@ -44,6 +45,7 @@ class StepReport:
         grad_norm: of the whole gradient, before clipping.
         tokens: real tokens of this step.
         skipped: the loss or the gradient was not finite, and the weights were left as they were.
+        loss_scale: of the next step; None where the precision needs none.
     """
 
     step: int
@@ -53,6 +55,7 @@ class StepReport:
     grad_norm: float
     tokens: int
     skipped: bool
+    loss_scale: LossScale | None = None
 
     @property
     def loss(self) -> float:
@@ -66,6 +69,7 @@ def train(
     optimizer: torch.optim.Optimizer,
     settings: LoopSettings,
     first_step: int,
+    loss_scale: LossScale | None = None,
 ) -> Iterator[StepReport]:
     """Take a step for each sequence of micro-batches, from step number `first_step` on.
 
@@ -75,7 +79,9 @@ def train(
     Args:
         model: what `ranks.spread` made of the model.
         steps: this rank's share of each step (`data.share`).
+        loss_scale: in fp16, of the first step; None: of a new run.
     """
+    scale = (loss_scale or LossScale()) if settings.precision == "fp16" else None
     if settings.device.type == "cpu":
         keep_freed_memory()
     model.train()
@@ -94,9 +100,12 @@ def train(
                     terms = task.terms(model, batch.to(settings.device))
                 loss = torch.stack([term.loss / (counts[name] or 1.0) for name, term in terms.items()]).sum()
                 # The exchange gives the mean over the ranks; the step's gradient is their sum.
-                (loss * (0 if is_stand_in else ranks.num_ranks())).backward()
+                factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
+                (loss * (0.0 if is_stand_in else factor)).backward()
             sums.add(terms, is_stand_in)
 
+        if scale:
+            _divide_gradients(parameters, scale.factor)
         losses, accuracies = sums.means(counts)
         norm = nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
         grad_norm = float(ranks.whole(norm))
@@ -104,6 +113,7 @@ def train(
         if finite:
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        scale = scale.after(skipped=not finite) if scale else None
 
         yield StepReport(
             step=step + 1,
@@ -113,7 +123,14 @@ def train(
             grad_norm=grad_norm,
             tokens=tokens,
             skipped=not finite,
+            loss_scale=scale,
         )
+
+
+def _divide_gradients(parameters: Iterable[nn.Parameter], factor: float) -> None:
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.grad /= factor
 
 
 def _seed_dropout(seed: int, step: int, micro_batch: int) -> None:

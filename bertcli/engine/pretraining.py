@@ -183,6 +183,7 @@ def _train(
         optimizer,
         loop,
         state.step,
+        state.loss_scale,
     )
     try:
         evaluate_or_none = evaluate_heldout if heldout else None

@@ -35,11 +35,11 @@ class KnownDevice:
     @property
     def precision(self) -> Precision:
         """What `precision: auto` is there."""
-        return "bf16" if self.has_bf16 else "fp32"
+        return "bf16" if self.has_bf16 else "fp16"
 
     def rate(self, precision: Precision) -> float:
         """Operations a second. In bf16 that it does not have in hardware it is no faster than in fp32."""
-        return self.fp32 if precision == "fp32" or not self.has_bf16 else self.half
+        return self.half if precision == "fp16" or (precision == "bf16" and self.has_bf16) else self.fp32
 
 
 KNOWN_DEVICES = {

@@ -85,7 +85,7 @@ def test_a_device_that_is_elsewhere_is_calculated(run_bertcli, config: Path) -> 
     large = ("--set", "model={preset: large}", "--set", "training={batch_size: 256}")
     fast, slow = (estimated(run_bertcli, config, "--device", name, *large) for name in ("H200", "t4"))
     assert fast["calculated"]
-    assert (fast["precision"], slow["precision"]) == ("bf16", "fp32")
+    assert (fast["precision"], slow["precision"]) == ("bf16", "fp16")
     assert fast["tokens_per_s"] > 10 * slow["tokens_per_s"]
     assert any("calculated: 35% of the rate" in line for line in fast["given"])
 

@@ -84,7 +84,11 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
         ("training", {"steps": 0}, "training.steps: input should be greater than or equal to 1, got 0"),
         ("training", {"steps": 5, "epochs": 1}, "training: give steps or epochs, not both"),
         ("training", {"learning_rate": float("nan")}, "training.learning_rate"),
-        ("training", {"precision": "fp8"}, "training.precision: input should be 'auto', 'bf16' or 'fp32'"),
+        (
+            "training",
+            {"precision": "fp8"},
+            "training.precision: input should be 'auto', 'bf16', 'fp16' or 'fp32'",
+        ),
         ("corpus", {"files": ["x"], "join_lines": True}, "join_lines: true needs document: file"),
         ("corpus", {"files": []}, "corpus.files: list should have at least 1 item"),
         ("corpus", {"files": ["x"], "format": "jsonl", "document": "file", "join_lines": True}, "not jsonl"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from bertcli.engine.evaluate import Scores
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.health import References
 from bertcli.engine.loop import StepReport
+from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.engine.progress import Progress
 from bertcli.errors import UserError
@@ -72,6 +74,16 @@ def test_skipped_steps_are_named_and_too_many_in_a_row_stop_the_run(
     said = capsys.readouterr().err
     assert "step 2 was skipped, its weights untouched: mlm_loss nan, nsp_loss 0.7, gradient norm 2.0" in said
     assert "(3 in a row, 3 in all)" in said
+
+
+def test_a_loss_scale_is_kept_shown_and_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reports = [
+        replace(report(step, skipped=step == 10), loss_scale=LossScale(512.0)) for step in range(1, 11)
+    ]
+    end, _ = run(tmp_path, reports)
+    assert end.loss_scale == LossScale(512.0)
+    assert "(1 in a row, 1 in all); the loss scale is now 512\n" in capsys.readouterr().err
+    assert read_rows(tmp_path / "metrics.jsonl", "train")[-1]["loss_scale"] == 512.0
 
 
 def test_bad_steps_are_counted_across_a_resume(tmp_path: Path) -> None:

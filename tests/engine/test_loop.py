@@ -12,7 +12,9 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.loop import LoopSettings, StepReport, train
+from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import build_optimizer
+from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.store.build import prepare_store
@@ -36,11 +38,11 @@ def new_model(dropout: float = 0.0) -> BertForPreTraining:
     return BertForPreTraining(sizes)
 
 
-def settings() -> LoopSettings:
+def settings(precision: Precision = "fp32") -> LoopSettings:
     return LoopSettings(
         seed=1,
         device=CPU,
-        precision="fp32",
+        precision=precision,
         max_grad_norm=1.0,
         rate=lambda step: 1e-3 * min(1, (step + 1) / 5),
     )
@@ -114,6 +116,34 @@ def test_a_step_that_is_not_finite_never_reaches_the_weights(stream: BatchStream
     assert all(torch.equal(a, s["exp_avg"]) for a, s in zip(moments, optimizer.state.values(), strict=True))
     assert not next(reports).skipped
     assert not torch.equal(before[0], next(model.parameters()))
+
+
+def test_fp16_with_its_loss_scale_trains_as_fp32_does(stream: BatchStream) -> None:
+    exact, _ = run(stream, 64, steps=10)
+    model = new_model()
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    reports = list(train(model, PretrainingTask(), cut(stream, 10), optimizer, settings("fp16"), 0))
+    for ours, theirs in zip(reports, exact, strict=True):
+        assert not ours.skipped
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-3)
+        assert ours.grad_norm == pytest.approx(theirs.grad_norm, rel=1e-2)
+    assert reports[-1].loss_scale == LossScale(steps=10)
+    assert exact[-1].loss_scale is None
+
+
+def test_a_loss_scale_that_overflows_fp16_is_halved_until_it_does_not(stream: BatchStream) -> None:
+    model = new_model()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    too_high = LossScale(2.0**24)
+    steps = cut(stream, 20)
+    reports = train(model, PretrainingTask(), steps, optimizer, settings("fp16"), 0, too_high)
+    report, skips = next(reports), 0
+    while report.skipped:
+        assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+        report, skips = next(reports), skips + 1
+    assert skips
+    assert report.loss_scale == LossScale(too_high.factor / 2**skips, steps=1)
 
 
 def test_the_gradient_is_clipped_and_its_norm_reported_unclipped(stream: BatchStream) -> None:

@@ -6,8 +6,9 @@ from bertcli.errors import UserError
 from bertcli.measure.devices import KNOWN_DEVICES, known_device, launch_seconds
 
 
-def test_a_device_without_bf16_trains_in_fp32() -> None:
-    assert known_device("T4").precision == "fp32"
+def test_a_device_without_bf16_trains_in_fp16() -> None:
+    assert known_device("T4").precision == "fp16"
+    assert known_device("t4").rate("fp16") > known_device("t4").rate("fp32")
     assert known_device("t4").rate("bf16") == known_device("t4").fp32
     assert known_device("h200").rate("bf16") > known_device("h200").rate("fp32")
 
