@@ -106,14 +106,14 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     try:
         fill(partial)
         for path in sorted(partial.rglob("*")):
-            _sync(path)
-        _sync(partial)
+            sync(path)
+        sync(partial)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     remove_folder(folder)
     os.rename(partial, folder)
-    _sync(folder.parent)
+    sync(folder.parent)
 
 
 def remove_folder(folder: Path) -> None:
@@ -141,7 +141,8 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

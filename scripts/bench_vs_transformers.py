@@ -8,7 +8,8 @@ Theirs is `BertForPreTraining` as its users run it: SDPA attention, autocast in 
 default), fused AdamW, gradients clipped at 1.0; with --compile through torch.compile, while ours stays as it
 is unless --compile-ours. Dropout 0.1 on both sides, hidden and attention; rows are full, so that skipping
 padding wins nothing. A pair is so many steps of ours, then of theirs; the ratio is taken pair by pair. Prints
-a table and a JSON object. Needs the test extras.
+a table and a JSON object. --profile shows instead how much of either step is matrix products, by torch's
+profiler on a CPU: where a machine emulates bf16, the rest is what compares. Needs the test extras.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 from transformers import BertConfig
 from transformers import BertForPreTraining as TheirBert
 
@@ -37,6 +39,8 @@ from bertcli.model.pretraining import BertForPreTraining
 from bertcli.tasks.pretraining import PretrainingTask
 
 WARMUP_STEPS = 3
+PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "mkldnn::_linear_pointwise"}
+"""Operators that are matrix products."""
 
 
 def main() -> None:
@@ -50,6 +54,7 @@ def main() -> None:
     parser.add_argument("--their-precision", choices=["bf16", "fp32"], help="default: the same")
     parser.add_argument("--compile", action="store_true", help="theirs")
     parser.add_argument("--compile-ours", action="store_true")
+    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--steps", type=int, default=3, help="a pair, of either side")
@@ -71,6 +76,12 @@ def main() -> None:
     for _ in range(WARMUP_STEPS):
         our_step()
         their_step()
+
+    if options.profile:
+        for name, step in (("bertcli", our_step), ("transformers", their_step)):
+            products, rest = profiled(step, options.steps)
+            print(f"{name:<14}{products:>12,.1f} ms of matrix products a step, {rest:>10,.1f} ms of all else")
+        return
 
     pairs = []
     for number in range(options.pairs):
@@ -151,6 +162,17 @@ def theirs(options: argparse.Namespace, device: torch.device) -> Callable[[], ob
         return float(loss.detach())  # as every user's progress line reads it
 
     return step
+
+
+def profiled(step: Callable[[], object], steps: int) -> tuple[float, float]:
+    """Milliseconds a step: matrix products, and all else."""
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        for _ in range(steps):
+            step()
+    events = seen.key_averages()
+    products = sum(event.self_cpu_time_total for event in events if event.key in PRODUCTS)
+    total = sum(event.self_cpu_time_total for event in events)
+    return products / steps / 1e3, (total - products) / steps / 1e3
 
 
 def seconds_of(step: Callable[[], object], steps: int, device: torch.device) -> float:

@@ -96,7 +96,7 @@ def newest_checkpoint(
 
 def load_state(checkpoint: Path) -> RunState:
     state = json.loads((checkpoint / "state.json").read_text())
-    scale = state["loss_scale"]
+    scale = state.get("loss_scale")
     return RunState(**(state | {"loss_scale": scale and LossScale(**scale)}))
 
 

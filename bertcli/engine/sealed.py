@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bertcli.files import file_hash
+from bertcli.files import file_hash, sync
 
 MANIFEST = "manifest.json"
+_AT_ONCE = 2
+"""Files: a model's weights and its moments, which are nearly all there is."""
 
 
 def seal(folder: Path) -> None:
     """Write the manifest of all that `folder` holds. Raises `OSError` where the disk refuses."""
-    files = {
-        str(path.relative_to(folder)): {"sha256": file_hash(path), "bytes": path.stat().st_size}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    with ThreadPoolExecutor(_AT_ONCE, "checkpoint-seal") as threads:
+        entries = list(threads.map(_entry, paths))
+    files = {str(path.relative_to(folder)): entry for path, entry in zip(paths, entries, strict=True)}
     (folder / MANIFEST).write_text(_manifest(files), encoding="utf-8")
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    sync(path)  # the disk writes one file while another is hashed
+    return {"sha256": file_hash(path), "bytes": path.stat().st_size}
 
 
 def find_damage(folder: Path) -> str | None:
