@@ -135,10 +135,10 @@ def write_text(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
+def file_hash(path: Path, kind: str = "sha256") -> str:
+    """Of a file's bytes, hexadecimal; `kind` as `hashlib` names it."""
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def sync(path: Path) -> None:

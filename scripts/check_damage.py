@@ -156,8 +156,8 @@ def edit(checkpoint: Path, drawn: random.Random) -> str:
     name = drawn.choice(sorted(files))
     how = drawn.choice(["hash", "size", "name", "entry", "entry and file"])
     if how == "hash":
-        digits = files[name]["sha256"]
-        files[name]["sha256"] = digits[1:] + digits[0]
+        digits = files[name]["blake2b"]
+        files[name]["blake2b"] = digits[1:] + digits[0]
     elif how == "size":
         files[name]["bytes"] += drawn.randrange(1, 10)
     elif how == "name":

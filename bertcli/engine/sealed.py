@@ -1,6 +1,8 @@
 """A folder and the manifest that seals it: whether it still holds what was written, to the last byte.
 
-manifest.json   {"files": {name: {"sha256": ..., "bytes": ...}}, "sha256": of that list}
+manifest.json   {"files": {name: {"blake2b": ..., "bytes": ...}}, "blake2b": of that list}
+
+BLAKE2b (RFC 7693) takes half the time of SHA-256 on processors without instructions for either.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def seal(folder: Path) -> None:
 
 def _entry(path: Path) -> dict[str, Any]:
     sync(path)  # the disk writes one file while another is hashed
-    return {"sha256": file_hash(path), "bytes": path.stat().st_size}
+    return {"blake2b": file_hash(path, "blake2b"), "bytes": path.stat().st_size}
 
 
 def find_damage(folder: Path) -> str | None:
@@ -42,17 +44,17 @@ def find_damage(folder: Path) -> str | None:
         files = json.loads(text)["files"]
         if text != _manifest(files):
             return f"{MANIFEST} has changed"
-        entries = [(name, entry["bytes"], entry["sha256"]) for name, entry in files.items()]
+        entries = [(name, entry["bytes"], entry["blake2b"]) for name, entry in files.items()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"{MANIFEST} cannot be read ({error})"
-    for name, size, sha256 in entries:
+    for name, size, digest in entries:
         path = folder / name
         try:
             if not path.is_file():
                 return f"{name} is missing"
             if path.stat().st_size != size:
                 return f"{name} has {path.stat().st_size} bytes, not {size}"
-            if file_hash(path) != sha256:
+            if file_hash(path, "blake2b") != digest:
                 return f"the content of {name} has changed"
         except OSError as error:
             return f"{name} cannot be read ({error.strerror})"
@@ -62,5 +64,5 @@ def find_damage(folder: Path) -> str | None:
 def _manifest(files: Any) -> str:
     """The one way to write this list down: no byte of the text can change unnoticed."""
     listed = json.dumps(files, indent=1)
-    value = {"files": files, "sha256": hashlib.sha256(listed.encode()).hexdigest()}
+    value = {"files": files, "blake2b": hashlib.blake2b(listed.encode()).hexdigest()}
     return json.dumps(value, indent=1) + "\n"

@@ -72,7 +72,7 @@ def test_a_manifest_edited_by_hand_is_noticed(folder: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(path: Path) -> str:
+    def broken(path: Path, kind: str) -> str:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr("bertcli.engine.sealed.file_hash", broken)

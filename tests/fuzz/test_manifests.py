@@ -81,7 +81,7 @@ def write_checkpoint(folder: Path, step: int) -> Path:
     st.sampled_from(["manifest.json", "state.json", "optimizer.safetensors"]),
     st.binary(max_size=50)
     | json_files(
-        {"state.json": {"sha256": "0" * 64, "bytes": 30}, "../../outside": {"sha256": "", "bytes": 1}}
+        {"state.json": {"blake2b": "0" * 128, "bytes": 30}, "../../outside": {"blake2b": "", "bytes": 1}}
     ),
 )
 def test_a_checkpoint(name: str, content: bytes) -> None:
