@@ -118,6 +118,19 @@ def test_a_step_that_is_not_finite_never_reaches_the_weights(stream: BatchStream
     assert not torch.equal(before[0], next(model.parameters()))
 
 
+@pytest.mark.filterwarnings("default")  # torch warns of itself while it traces
+def test_compiled_it_gives_the_same_losses(stream: BatchStream) -> None:
+    exact, _ = run(stream, 16, steps=3)
+    model = new_model()
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    compiled = torch.compile(model, backend="aot_eager")  # all of it but the generated code
+    steps = cut(stream, 3, micro_batch_size=16)
+    reports = list(train(compiled, PretrainingTask(), steps, optimizer, settings(), 0))  # pyright: ignore[reportArgumentType]
+    for ours, theirs in zip(reports, exact, strict=True):
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-5)
+        assert ours.grad_norm == pytest.approx(theirs.grad_norm, rel=1e-4)
+
+
 def test_fp16_with_its_loss_scale_trains_as_fp32_does(stream: BatchStream) -> None:
     exact, _ = run(stream, 64, steps=10)
     model = new_model()
