@@ -77,9 +77,9 @@ def test_a_damaged_checkpoint_is_named_and_passed_over(
     assert_same(run, undisturbed)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_half_precision_resumes_as_exactly(corpus: Path, tmp_path: Path, precision: str) -> None:
-    sections = {"training": {"precision": precision, "steps": 6}, "checkpoint": {"every_steps": 3}}
+def test_half_precision_resumes_as_exactly(corpus: Path, tmp_path: Path) -> None:
+    """In fp16, which has a loss scale to keep."""
+    sections = {"training": {"precision": "fp16", "steps": 6}, "checkpoint": {"every_steps": 3}}
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     for folder in (whole, halves):
         folder.mkdir()
