@@ -22,6 +22,8 @@ from collections import Counter
 from contextlib import redirect_stderr
 from pathlib import Path
 
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch looks: a fork has none of its parent's threads
+
 import bertcli.engine.pretraining
 from bertcli.cli import main as bertcli
 from bertcli.config.load import check_config, save_config
