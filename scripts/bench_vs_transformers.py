@@ -29,12 +29,12 @@ from bertcli.config.presets import PRESETS
 from bertcli.config.schema import ModelConfig, TrainingConfig
 from bertcli.engine.resolve import own_share, resolve_loop
 from bertcli.measure.clock import device_name, now
-from bertcli.measure.flops import training_flops
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.step import take_steps
 from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
+from bertcli.model.flops import training_flops
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.tasks.pretraining import PretrainingTask
 
@@ -69,7 +69,7 @@ def main() -> None:
         ModelConfig(preset=options.preset, dropout=options.dropout, max_positions=max(512, options.length)),
         options.vocab_size,
     )
-    training = resolve_loop(training, sizes, options.length, MASK_RATE)
+    training = resolve_loop(training, sizes, options.length, tokens=0, predicted=MASK_RATE)
     device = torch.device(training.device)
     our_step = ours(sizes, training, options.length)
     their_step = theirs(options, device)

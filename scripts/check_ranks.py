@@ -4,8 +4,8 @@
 
 A tiny model on the bundled classics, fp32 on the CPU. Without dropout every loss must agree within 1e-5
 (relative) with those of one rank. With dropout, 2 ranks of one micro-batch each must give the bits of 1 rank
-of two. Then a rank is killed under torchrun --max-restarts: the job must end by itself with the same losses.
-Ends with exit code 1 where one of these fails. Needs only bertcli.
+of two, of as many threads. Then a rank is killed under torchrun --max-restarts: the job must end by itself
+with the same losses. Ends with exit code 1 where one of these fails. Needs only bertcli.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import yaml
 
 KILLED_AT = 30
 """The step at which a rank is killed."""
+os.environ["OMP_NUM_THREADS"] = "1"  # as torchrun sets it for several ranks: other threads round otherwise
 
 
 def main() -> None:

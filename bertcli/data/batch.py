@@ -16,7 +16,7 @@ class Batch:
     Attributes:
         ids_BT: int64, tokens with some masked; [PAD] from a row's length on.
         segments_BT: int64, 0 for A and 1 for B and the [SEP] after it.
-        lengths_B: int64, real tokens of each row.
+        lengths_B: int64, real tokens of each row; always on the CPU, where they are read.
         rows_M, columns_M: int64, where the masked tokens stand, in reading order.
         targets_M: int64, what stood there.
         labels_B: int64, 0 IsNext, 1 NotNext; None without NSP.
@@ -45,11 +45,11 @@ class Batch:
 
     @property
     def mask_BT(self) -> Tensor | None:
-        """bool, True at real tokens; None where no row is padded, which attention computes faster."""
+        """bool, True at real tokens, on the CPU; None where no row is padded."""
         length = self.ids_BT.shape[1]
         if bool((self.lengths_B == length).all()):
             return None
-        return torch.arange(length, device=self.ids_BT.device) < self.lengths_B[:, None]
+        return torch.arange(length) < self.lengths_B[:, None]
 
     @property
     def masked_M(self) -> Tensor:
@@ -57,7 +57,8 @@ class Batch:
         return self.rows_M * self.ids_BT.shape[1] + self.columns_M
 
     def to(self, device: torch.device) -> Batch:
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+        moved = self._map(lambda tensor: tensor.to(device, non_blocking=True))
+        return replace(moved, lengths_B=self.lengths_B)
 
     def pin_memory(self) -> Batch:
         """What a loader calls so that the copy to a GPU need not wait."""

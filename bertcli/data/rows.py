@@ -29,7 +29,7 @@ class RowBatch:
     Attributes:
         ids_BT: int64, [PAD] from a row's length on.
         segments_BT: int64, 0 for A and 1 for B and the [SEP] after it.
-        mask_BT: bool, True at real tokens; None where no row is padded, which attention computes faster.
+        mask_BT: bool, True at real tokens, on the CPU; None where no row is padded.
     """
 
     ids_BT: Tensor
@@ -59,5 +59,5 @@ def batch_of(rows: Sequence[Row], pad_id: int, device: torch.device) -> RowBatch
     return RowBatch(
         torch.tensor(ids, device=device),
         segments_BT.long().to(device),
-        None if bool(mask_BT.all()) else mask_BT.to(device),
+        None if bool(mask_BT.all()) else mask_BT,
     )

@@ -17,6 +17,7 @@ from bertcli.data.share import MicroBatch
 from bertcli.engine.best import BestEvaluation, metric_value, metric_values
 from bertcli.engine.checkpoint import RunState, go_on_from, load_state, newest_checkpoint
 from bertcli.engine.checkpoint_writer import CheckpointWriter
+from bertcli.engine.compiling import compile_layers
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.judge import judge
@@ -78,8 +79,9 @@ def _finetune(
     tokenizer = Tokenizer.load(source)
     data = ranks.first_then_all(lambda: load_labelled_data(config, tokenizer, say))
     model = new_task_model(config, source, data.task.labels)
-    training = ranks.from_first(resolve_loop(config.training, model.architecture, config.task.max_length))
-    config = config.model_copy(update={"training": training})
+    tokens = config.training.epochs * sum(item.length for item in data.train.items)
+    training = resolve_loop(config.training, model.architecture, config.task.max_length, tokens)
+    config = config.model_copy(update={"training": ranks.from_first(training)})
 
     def check_same() -> None:
         if saved is not None:
@@ -132,6 +134,8 @@ class _Run:
         checkpoint = ranks.on_first(self._last_good) if resume else None
         if checkpoint is not None:
             model.load_state_dict(load_task_folder(checkpoint / "model").model.state_dict())
+        if training.compile:
+            compile_layers(model)
         trained = ranks.spread(model, training.parallel)
         optimizer = build_optimizer(
             model,
@@ -215,7 +219,7 @@ class _Run:
             return best.is_settled
 
         reports = train(
-            torch.compile(trained, dynamic=True) if config.training.compile else trained,  # pyright: ignore[reportArgumentType]
+            trained,
             Supervised(self.data.task),
             self._steps(state.step),
             optimizer,

@@ -15,6 +15,7 @@ from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
 from bertcli.engine.checkpoint import RunState, go_on_from, newest_checkpoint
 from bertcli.engine.checkpoint_writer import CheckpointWriter
+from bertcli.engine.compiling import compile_layers
 from bertcli.engine.evaluate import Scores, evaluate
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.health import References
@@ -68,6 +69,8 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
     checkpoint = ranks.on_first(lambda: newest_checkpoint(folder.checkpoints, say)) if resume else None
     if checkpoint is not None:
         model.load_state_dict(load_model_folder(checkpoint / "model").model.state_dict())
+    if training.compile:
+        compile_layers(model)
     trained = ranks.spread(model.to(ranks.own_device(torch.device(training.device))), training.parallel)
     optimizer = build_optimizer(model, training.betas, training.weight_decay)
     state = RunState()
@@ -177,7 +180,7 @@ def _train(
     progress = Progress("pretrain", state.step, steps, config.logging.every_steps)
     batches = stream.steps(state.step, steps, share, config.data.workers)
     reports = train(
-        torch.compile(trained) if training.compile else trained,  # pyright: ignore[reportArgumentType]
+        trained,
         task,
         _lengthened(batches, state.step, config, model),
         optimizer,
@@ -215,13 +218,15 @@ def _describe_run(
     processes = f", {ranks.num_ranks()} ranks ({config.training.parallel})" if ranks.num_ranks() > 1 else ""
     training, data = config.training, config.data
     short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
+    compiled = " (compiled: the first step waits for that)" if training.compile else ""
     say(
         f"model: {model.architecture.layers} layers x {model.architecture.hidden}, vocabulary "
         f"{model.architecture.vocab_size:,}, {parameters:,} parameters"
     )
     say(
         f"run: {training.steps:,} steps of {training.batch_size} rows (at most {training.micro_batch_size} "
-        f"at once) x {data.max_length} tokens{short}, {training.precision} on {training.device}{processes}"
+        f"at once) x {data.max_length} tokens{short}, {training.precision} on {training.device}{compiled}"
+        f"{processes}"
     )
     for line in [*stream.reuse_lines(training.steps or 0), *references.lines()]:
         say(line)

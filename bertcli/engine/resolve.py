@@ -9,6 +9,7 @@ from bertcli import ranks
 from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
+from bertcli.engine.compiling import is_worth_compiling
 from bertcli.engine.loop import LoopSettings
 from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
@@ -48,10 +49,12 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
             f"{config.model.init_from} ({architecture.max_positions}); lower data.max_length"
         )
     data = config.data
-    training = resolve_loop(config.training, architecture, data.max_length, predicted=data.mask_rate)
-    steps = {"steps": num_steps(config, stream), "epochs": None}
+    steps = num_steps(config, stream)
+    tokens = steps * config.training.batch_size * data.max_length
+    training = resolve_loop(config.training, architecture, data.max_length, tokens, data.mask_rate)
+    training = training.model_copy(update={"steps": steps, "epochs": None})
     return _update(
-        config.model_copy(update={"training": training.model_copy(update=steps)}),
+        config.model_copy(update={"training": training}),
         data={"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
         model={
             "layers": architecture.layers,
@@ -63,10 +66,12 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
     )
 
 
-def resolve_loop(training: Loop, architecture: Architecture, length: int, predicted: float = 0.0) -> Loop:
+def resolve_loop(
+    training: Loop, architecture: Architecture, length: int, tokens: float, predicted: float = 0.0
+) -> Loop:
     """The training section with every `auto` decided, for rows of at most `length` tokens.
 
-    `predicted` is the share of the tokens whose word is predicted.
+    The whole run reads so many `tokens`, and predicts the share `predicted` of them.
 
     Raises `UserError` for a device that is not there.
     """
@@ -84,12 +89,17 @@ def resolve_loop(training: Loop, architecture: Architecture, length: int, predic
             training.activation_checkpointing,
             ranks.num_local_ranks(),
         )
+    micro_batch_size = min(micro_batch_size, training.batch_size)
+    compiled = training.compile
+    if compiled == "auto":
+        at_once = micro_batch_size * length
+        compiled = is_worth_compiling(architecture, tokens, at_once, length, predicted, device)
     return training.model_copy(
         update={
-            "micro_batch_size": min(micro_batch_size, training.batch_size),
+            "micro_batch_size": micro_batch_size,
             "precision": precision,
             "device": str(device),
-            "compile": training.compile is True,
+            "compile": compiled,
         }
     )
 

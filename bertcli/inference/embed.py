@@ -78,6 +78,7 @@ def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: str) -> Tensor:
         return hidden_BTD[:, 0]
     if mask_BT is None:
         return hidden_BTD.mean(dim=1) if mode == "mean" else hidden_BTD.amax(dim=1)
+    mask_BT = mask_BT.to(hidden_BTD.device)
     if mode == "max":
         return hidden_BTD.masked_fill(~mask_BT[:, :, None], -torch.inf).amax(dim=1)
     return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / mask_BT.sum(dim=1, keepdim=True)

@@ -14,7 +14,6 @@ from bertcli.engine.progress import say
 from bertcli.engine.resolve import own_share, resolve_config, resolve_loop
 from bertcli.hf.locate import locate_init_from
 from bertcli.measure.clock import device_name
-from bertcli.measure.flops import training_flops
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.sizes import pretraining_sizes
 from bertcli.measure.step import WARMUP_STEPS, take_steps, time_steps
@@ -22,6 +21,7 @@ from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
 from bertcli.memory.peak import peak_memory
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
+from bertcli.model.flops import training_flops
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.store.build import prepare_store
 from bertcli.tasks.pretraining import PretrainingTask
@@ -35,13 +35,13 @@ def bench_synthetic(
     Returns:
         what, preset, vocab_size, batch_size, micro_batch_size, length, dropout, device, threads, precision,
         compile; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the model, by
-        `measure.flops`), matmul_tflops (of the device, in that precision), matmul_share; peak_memory_mb.
+        `model.flops`), matmul_tflops (of the device, in that precision), matmul_share; peak_memory_mb.
 
     Raises:
         UserError: a device that is not there.
     """
     sizes = architecture(model, vocab_size)
-    training = resolve_loop(training, sizes, length, MASK_RATE)
+    training = resolve_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
     stream = synthetic_steps(vocab_size, training.batch_size, length, own_share(training))
     predicted = max(1, round(MASK_RATE * length)) / length
     return _bench(model, sizes, training, stream, length, predicted, steps, nsp=True)

@@ -8,12 +8,9 @@ from bertcli.errors import UserError
 from bertcli.hardware import Precision
 
 SHARE_OF_PEAK = 0.35
-"""Of a GPU's stated rate that training a BERT reaches, counted as in `measure.flops`: taken as given.
+"""Of a GPU's stated rate that training a BERT reaches, counted as in `model.flops`: taken as given.
 NVIDIA's own BERT-large reaches 45 % in fp16 on an A100 (580 sequences of 128 tokens a second;
 DeepLearningExamples, PyTorch/LanguageModeling/BERT) with kernels made for it; plain code reaches less."""
-_LAUNCH_SECONDS = 10e-6
-"""To start a kernel from Python; taken as given. A layer takes about 100 of them, forward and backward, and
-what is not in a layer 150."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +65,3 @@ def known_device(name: str) -> KnownDevice:
             f"--device {name}: not known here; give one of {', '.join(KNOWN_DEVICES)}, or leave "
             "it out to measure this machine"
         ) from None
-
-
-def launch_seconds(layers: int) -> float:
-    """What a micro-batch takes at least on any GPU, however small the model."""
-    return _LAUNCH_SECONDS * (100 * layers + 150)

@@ -11,10 +11,10 @@ import torch
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import LoopConfig, PretrainConfig
+from bertcli.engine.compiling import launch_seconds
 from bertcli.engine.resolve import resolve_loop
 from bertcli.measure.clock import device_name
-from bertcli.measure.devices import SHARE_OF_PEAK, known_device, launch_seconds
-from bertcli.measure.flops import training_flops
+from bertcli.measure.devices import SHARE_OF_PEAK, known_device
 from bertcli.measure.plan import Plan, resolve_for
 from bertcli.measure.plan_finetuning import plan_finetuning
 from bertcli.measure.plan_pretraining import plan_pretraining
@@ -22,6 +22,7 @@ from bertcli.measure.probe import Probe, probe
 from bertcli.memory.free import free_memory
 from bertcli.memory.need import CHECKPOINT_BYTES, FP32, StepSizes, step_memory
 from bertcli.memory.peak import resident_memory
+from bertcli.model.flops import training_flops
 
 KERNELS = {"cpu": 100e6, "cuda": 500e6}
 """Bytes for what torch loads and keeps once the first step is taken; on a GPU, CUDA's context."""
@@ -49,7 +50,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     flops = training_flops(plan.architecture, plan.length, plan.predicted)
     given = list(plan.given)
     if known is None:
-        training = resolve_loop(plan.training, plan.architecture, plan.length, plan.predicted)
+        training = resolve_loop(plan.training, plan.architecture, plan.length, plan.tokens, plan.predicted)
         where = torch.device(training.device)
         free, before = free_memory(where), resident_memory(where)
         model = plan.build().to(where)

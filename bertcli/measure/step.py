@@ -11,6 +11,7 @@ from torch import nn
 
 from bertcli.config.schema import LoopConfig
 from bertcli.data.share import MicroBatch
+from bertcli.engine.compiling import compile_layers
 from bertcli.engine.loop import StepReport, train
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.resolve import loop_settings
@@ -69,8 +70,9 @@ def take_steps(
     optimizer = build_optimizer(model, training.betas, training.weight_decay)
     constant = training.model_copy(update={"schedule": "constant"})
     settings = loop_settings(constant, seed=0, steps=1, warmup_steps=0)
-    stepped = torch.compile(model) if training.compile else model
-    return train(stepped, task, steps, optimizer, settings, 0)  # pyright: ignore[reportArgumentType]
+    if training.compile:
+        compile_layers(model)
+    return train(model, task, steps, optimizer, settings, 0)
 
 
 def time_steps(

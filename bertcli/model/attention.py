@@ -16,6 +16,7 @@ from bertcli.model.packing import Packing
 
 _LONGEST_WRITTEN_OUT = 512
 """Tokens a row up to which a CPU computes the [T, T] matrices whole: faster than in blocks, more memory."""
+_LARGEST_PACKED_HEAD = 256
 
 
 def attend_reference(heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: float) -> tuple[Tensor, Tensor]:
@@ -39,6 +40,34 @@ def attend(heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: float) -> Ten
     query_BNTH, key_BNTH, value_BNTH = heads_3BNTH
     return F.scaled_dot_product_attention(
         query_BNTH, key_BNTH, value_BNTH, attn_mask=mask_B11T, dropout_p=dropout
+    )
+
+
+def attend_packed(heads_3RNH: Tensor, starts_S: Tensor, longest: int, dropout: float) -> Tensor:
+    """As `attend`, of rows that stand one after the other without padding (Dao et al. 2022).
+
+    Args:
+        starts_S: int32, where each row starts, then R.
+        longest: tokens of the longest row, or more.
+
+    Returns:
+        context_RNH.
+    """
+    query_RNH, key_RNH, value_RNH = heads_3RNH
+    return torch.ops.aten._flash_attention_forward(
+        query_RNH, key_RNH, value_RNH, starts_S, starts_S, longest, longest, dropout, False, False
+    )[0]
+
+
+def reads_packed(hidden: Tensor, head_size: int) -> bool:
+    """Whether `attend_packed` can compute it: torch has the kernel for 16 bits on GPUs from Ampere on."""
+    return (
+        hidden.device.type == "cuda"
+        and hidden.dtype in (torch.bfloat16, torch.float16)
+        and head_size % 8 == 0
+        and head_size <= _LARGEST_PACKED_HEAD
+        and torch.cuda.get_device_capability(hidden.device) >= (8, 0)
+        and torch.backends.cuda.is_flash_attention_available()
     )
 
 
@@ -101,22 +130,32 @@ class Attention(nn.Module):
 
     def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
         """[R, D] -> [R, D]."""
-        context_BNTH = attend(self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now())
-        return self._merge(context_BNTH, packing)
+        projected_RE, dropout = self._project(hidden_RD), self._dropout_now()
+        if packing.starts_S is None:
+            context_BNTH = attend(self._heads(projected_RE, packing), packing.mask_B11T, dropout)
+            return self._merge(context_BNTH, packing)
+        heads_3RNH = projected_RE.unflatten(-1, (3, -1, self.head_size)).movedim(1, 0)
+        context_RNH = attend_packed(heads_3RNH, packing.starts_S, packing.shape[1], dropout)
+        return linear(context_RNH.flatten(1), self.output.weight, self.output.bias)
 
     def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, by the reference, with the probabilities_BNTT beside the result."""
+        heads_3BNTH = self._heads(self._project(hidden_RD), packing)
         context_BNTH, probabilities_BNTT = attend_reference(
-            self._project(hidden_RD, packing), packing.mask_B11T, self._dropout_now()
+            heads_3BNTH, packing.mask_B11T, self._dropout_now()
         )
         return self._merge(context_BNTH, packing), probabilities_BNTT
 
-    def _project(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
-        """Queries, keys and values, heads_3BNTH, by one product."""
+    def _project(self, hidden_RD: Tensor) -> Tensor:
+        """Queries, keys and values side by side, projected_RE, by one product."""
         projections = (self.query, self.key, self.value)
         weight_ED = torch.cat([projection.weight for projection in projections])
         bias_E = torch.cat([projection.bias for projection in projections])
-        projected_BTE = packing.unpack(linear(hidden_RD, weight_ED, bias_E))
+        return linear(hidden_RD, weight_ED, bias_E)
+
+    def _heads(self, projected_RE: Tensor, packing: Packing) -> Tensor:
+        """[R, E] -> heads_3BNTH, padded."""
+        projected_BTE = packing.unpack(projected_RE)
         return projected_BTE.unflatten(-1, (3, -1, self.head_size)).permute(2, 0, 3, 1, 4)
 
     def _merge(self, context_BNTH: Tensor, packing: Packing) -> Tensor:

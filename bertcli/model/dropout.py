@@ -37,9 +37,9 @@ class Dropout(nn.Module):
 
 
 def drop_add_norm(values: Tensor, residual: Tensor, norm: nn.LayerNorm, probability: float) -> Tensor:
-    """LayerNorm(residual + Dropout(values)); all of them [..., D]."""
+    """LayerNorm(residual + Dropout(values)); all of them [..., D], and the result in the values' dtype."""
     if probability == 0.0 or not draws_itself(values):
-        return norm(residual + F.dropout(values, probability))
+        return norm(residual + F.dropout(values, probability)).to(values.dtype)  # fp32 under CUDA's autocast
     return _DropAddNorm.apply(values, residual, norm.weight, norm.bias, norm.eps, probability)  # pyright: ignore[reportReturnType]
 
 

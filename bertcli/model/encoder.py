@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention import Attention
+from bertcli.model.attention import Attention, reads_packed
 from bertcli.model.dropout import drop_add_norm
 from bertcli.model.feed_forward import FeedForward
 from bertcli.model.packing import Packing
@@ -51,11 +51,13 @@ class Encoder(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.layers))
+        self.head_size = architecture.head_size
         self.activation_checkpointing = False
 
     def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
         """`mask_BT` (bool): True at real tokens; None: no padding. Returns the last [B, T, D]."""
-        packing = Packing.of(mask_BT, (hidden_BTD.shape[0], hidden_BTD.shape[1]))
+        shape, device = (hidden_BTD.shape[0], hidden_BTD.shape[1]), hidden_BTD.device
+        packing = Packing.of(mask_BT, shape, device, reads_packed(hidden_BTD, self.head_size))
         hidden_RD = packing.pack(hidden_BTD)
         for layer in self.layers:
             if self.activation_checkpointing and self.training:
@@ -71,7 +73,7 @@ class Encoder(nn.Module):
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Every hidden state, the input first (layers + 1 of [B, T, D]), and every layer's attention
         probabilities (layers of [B, N, T, T])."""
-        packing = Packing.of(mask_BT, (hidden_BTD.shape[0], hidden_BTD.shape[1]))
+        packing = Packing.of(mask_BT, (hidden_BTD.shape[0], hidden_BTD.shape[1]), hidden_BTD.device)
         hidden_RD = packing.pack(hidden_BTD)
         hidden_states, probabilities = [hidden_BTD], []
         for layer in self.layers:

@@ -10,6 +10,8 @@ from torch.nn.parameter import Parameter
 from bertcli.model.architecture import Architecture
 from bertcli.model.linear import linear
 
+_GPU_MULTIPLE = 64
+
 
 class MlmHead(nn.Module):
     """Masked language model: dense, GELU, LayerNorm, then the word embeddings as decoder, and a bias.
@@ -24,9 +26,23 @@ class MlmHead(nn.Module):
         self.bias = Parameter(torch.zeros(architecture.vocab_size))
 
     def forward(self, hidden_MD: Tensor, word_embeddings_VD: Tensor) -> Tensor:
-        """[M, D] and the embeddings' own weight (the tied decoder) -> logits_MV."""
+        """[M, D] and the embeddings' own weight (the tied decoder) -> logits_MV.
+
+        In training on a GPU, V is `pad_vocabulary`'s.
+        """
         transformed_MD = self.norm(F.gelu(linear(hidden_MD, self.dense.weight, self.dense.bias)))
-        return linear(transformed_MD, word_embeddings_VD, self.bias)
+        transformed_MD = transformed_MD.to(hidden_MD.dtype)  # fp32 under CUDA's autocast
+        weight_VD, bias_V = word_embeddings_VD, self.bias
+        if self.training and hidden_MD.device.type == "cuda":
+            weight_VD, bias_V = pad_vocabulary(weight_VD, bias_V)
+        return linear(transformed_MD, weight_VD, bias_V)
+
+
+def pad_vocabulary(weight_VD: Tensor, bias_V: Tensor) -> tuple[Tensor, Tensor]:
+    """A decoder with words that never come, logit -inf, up to a multiple of 64: a GPU's matrix products are
+    much slower at other sizes. Made anew for each pass: no part of the model, nor of what is saved."""
+    missing = -len(weight_VD) % _GPU_MULTIPLE
+    return F.pad(weight_VD, (0, 0, 0, missing)), F.pad(bias_V, (0, missing), value=float("-inf"))
 
 
 class NspHead(nn.Module):

@@ -16,24 +16,38 @@ class Packing:
     Attributes:
         shape: (B, T).
         places_R: int64, their flat places b * T + t, and some of padding (`round_up`); None: every place.
-        mask_B11T: bool, True at real tokens, for attention; None: every place is.
+        mask_B11T: bool, True at real tokens, for attention over padded rows; None: every place is.
+        starts_S: int32, where each row starts among the R, then R: for attention that reads them packed.
+            Padding makes rows of its own, no longer than T. None: attention needs padded rows.
     """
 
     shape: tuple[int, int]
-    places_R: Tensor | None
-    mask_B11T: Tensor | None
+    places_R: Tensor | None = None
+    mask_B11T: Tensor | None = None
+    starts_S: Tensor | None = None
 
     @classmethod
-    def of(cls, mask_BT: Tensor | None, shape: tuple[int, int]) -> Packing:
-        """`mask_BT` (bool): True at real tokens; None: no padding, and nothing to leave out."""
+    def of(
+        cls, mask_BT: Tensor | None, shape: tuple[int, int], device: torch.device, keep_packed: bool = False
+    ) -> Packing:
+        """Found on the CPU and sent to `device`: counting on a GPU would wait for all that it has to do.
+
+        Args:
+            mask_BT: bool, True at real tokens; None: no padding, and nothing to leave out.
+            keep_packed: whether attention reads packed rows.
+        """
         if mask_BT is None:
-            return cls(shape, None, None)
-        mask = mask_BT.flatten()
-        places_R = mask.nonzero().squeeze(1)
-        missing = round_up(len(places_R)) - len(places_R)
-        if missing:
-            places_R = torch.cat([places_R, (~mask).nonzero().squeeze(1)[:missing]])
-        return cls(shape, places_R, mask_BT[:, None, None, :])
+            return cls(shape)
+        mask = mask_BT.cpu().flatten()
+        real_R, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
+        places_R = torch.cat([real_R, padding[: round_up(len(real_R)) - len(real_R)]])
+        sent_R = _send(places_R, device)
+        if not keep_packed:
+            return cls(shape, sent_R, mask_B11T=_send(mask_BT, device)[:, None, None, :])
+        ends_B = mask.view(shape).sum(1).cumsum(0)
+        beyond = torch.arange(len(real_R), len(places_R), shape[1])[1:]
+        starts_S = torch.cat([torch.tensor([0]), ends_B, beyond, torch.tensor([len(places_R)])])
+        return cls(shape, sent_R, starts_S=_send(starts_S.int(), device))
 
     def pack(self, values_BTD: Tensor) -> Tensor:
         """[B, T, D] -> [R, D]."""
@@ -46,6 +60,13 @@ class Packing:
         if self.places_R is not None:
             values_RD = _Scatter.apply(values_RD, self.places_R, rows * length)
         return values_RD.unflatten(0, self.shape)
+
+
+def _send(tensor: Tensor, device: torch.device) -> Tensor:
+    """From pinned memory, as only then the copy to a GPU goes on beside its other work."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def round_up(number: int) -> int:

@@ -120,7 +120,7 @@ class QuestionAnswering:
         """Mean of the cross-entropies of start and end, summed over the rows; padding takes no part."""
         logits_BT2, mask_BT = logits.float(), batch.rows.mask_BT
         if mask_BT is not None:
-            logits_BT2 = logits_BT2.masked_fill(~mask_BT[:, :, None], -torch.inf)
+            logits_BT2 = logits_BT2.masked_fill(~mask_BT.to(logits.device)[:, :, None], -torch.inf)
         targets_B2 = torch.tensor([item.target for item in batch.items], device=logits.device)
         return Term(F.cross_entropy(logits_BT2, targets_B2, reduction="sum") / 2, correct=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
+from bertcli.engine.compiling import compile_layers
 from bertcli.engine.loop import LoopSettings, StepReport, train
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import build_optimizer
@@ -119,13 +121,16 @@ def test_a_step_that_is_not_finite_never_reaches_the_weights(stream: BatchStream
 
 
 @pytest.mark.filterwarnings("default")  # torch warns of itself while it traces
-def test_compiled_it_gives_the_same_losses(stream: BatchStream) -> None:
+def test_compiled_it_gives_the_same_losses(stream: BatchStream, monkeypatch: pytest.MonkeyPatch) -> None:
     exact, _ = run(stream, 16, steps=3)
     model = new_model()
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
-    compiled = torch.compile(model, backend="aot_eager")  # all of it but the generated code
+    in_one_piece = partial(torch.compile, backend="aot_eager", fullgraph=True)  # all but the generated code
+    monkeypatch.setattr(torch, "compile", in_one_piece)
+    compile_layers(model)
     steps = cut(stream, 3, micro_batch_size=16)
-    reports = list(train(compiled, PretrainingTask(), steps, optimizer, settings(), 0))  # pyright: ignore[reportArgumentType]
+    reports = list(train(model, PretrainingTask(), steps, optimizer, settings(), 0))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
     for ours, theirs in zip(reports, exact, strict=True):
         assert ours.loss == pytest.approx(theirs.loss, rel=1e-5)
         assert ours.grad_norm == pytest.approx(theirs.grad_norm, rel=1e-4)

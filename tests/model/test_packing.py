@@ -19,6 +19,7 @@ def test_few_sizes_are_computed_and_none_much_larger_than_asked_for(number: int)
     assert len(f"{size:b}".rstrip("0")) <= 5
 
 
+CPU = torch.device("cpu")
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
@@ -29,7 +30,7 @@ def mask_of(lengths: list[int]) -> torch.Tensor:
 @given(lengths)
 def test_packing_keeps_the_real_tokens_in_order_and_unpacking_puts_them_back(lengths: list[int]) -> None:
     mask_BT = mask_of(lengths)
-    packing = Packing.of(mask_BT, (mask_BT.shape[0], mask_BT.shape[1]))
+    packing = Packing.of(mask_BT, (mask_BT.shape[0], mask_BT.shape[1]), CPU)
     values_BTD = torch.randn(*mask_BT.shape, 3, dtype=torch.float64)
     packed_RD = packing.pack(values_BTD)
     assert len(packed_RD) <= min(mask_BT.numel(), round_up(sum(lengths)))
@@ -41,7 +42,7 @@ def test_packing_keeps_the_real_tokens_in_order_and_unpacking_puts_them_back(len
 @given(lengths)
 def test_gradients_flow_through_both(lengths: list[int]) -> None:
     mask_BT = mask_of(lengths)
-    packing = Packing.of(mask_BT, (mask_BT.shape[0], mask_BT.shape[1]))
+    packing = Packing.of(mask_BT, (mask_BT.shape[0], mask_BT.shape[1]), CPU)
     values_BTD = torch.randn(*mask_BT.shape, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(packing.pack, values_BTD)
     packed_RD = packing.pack(values_BTD).detach().requires_grad_()

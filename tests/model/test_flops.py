@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from bertcli.config.presets import HEAD_SIZE, PRESETS
-from bertcli.measure.flops import forward_flops, training_flops
 from bertcli.model.architecture import Architecture
+from bertcli.model.flops import forward_flops, training_flops
 
 
 def sizes(preset: str) -> Architecture:
