@@ -43,6 +43,10 @@ def _readable(path: Path) -> Iterator[None]:
     arrow = import_extra("pyarrow", "parquet", f"{path} is a Parquet file")
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: a text is not UTF-8 ({error}); make the file again from its source"
+        ) from None
     except (arrow.ArrowException, OSError) as error:
         reason = str(error).strip().split("\n")[0]
         raise UserError(f"{path}: not a readable Parquet file: {reason}") from None

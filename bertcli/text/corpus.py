@@ -113,7 +113,7 @@ def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragra
 def _read_parquet(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
     parquet = import_extra("pyarrow.parquet", "parquet", f"{path}: format: parquet was asked for")
     arrow = import_extra("pyarrow", "parquet", f"{path}: format: parquet was asked for")
-    column = corpus.text_key
+    column, row = corpus.text_key, 0
     try:
         with parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
@@ -126,9 +126,15 @@ def _read_parquet(path: Path, corpus: CorpusConfig, progress: Progress) -> Parag
             if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
                 raise UserError(f"{path}: column {column!r} holds {kind}; text (string) was expected")
             for batch in file.iter_batches(batch_size=256, columns=[column]):
-                for text in batch.column(0).to_pylist():
-                    yield from (text or "").split("\n")
+                for text in batch.column(0):
+                    row += 1
+                    yield from (text.as_py() or "").split("\n")
                     yield END
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}, row {row}, column {column!r}: not UTF-8 ({error.reason}); make the file again from its "
+            "source"
+        ) from None
     except (arrow.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: not a readable Parquet file: {error}") from None
     progress(path.stat().st_size)

@@ -124,6 +124,7 @@ def test_jsonl(content: bytes) -> None:
 
 
 @fuzzed
+@example(content=PARQUET.replace(TEXT.encode()[:1], b"\xd4", 1))
 @given(
     damaged(PARQUET)
     | st.lists(st.text() | st.none(), max_size=4).map(lambda rows: parquet_file([*rows, "A."]))

@@ -93,6 +93,14 @@ def test_a_damaged_parquet_file(tmp_path: Path):
         read(tmp_path / "b.parquet")
 
 
+def test_a_parquet_text_that_is_not_utf_8(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    texts = pyarrow.array([b"one", b"\xd4he cat"]).view(pyarrow.string())
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "label": ["0", "1"]}), path)
+    with pytest.raises(UserError, match=r"a.parquet: a text is not UTF-8 \(.*0xd4"):
+        read(path)
+
+
 def test_a_parquet_file_damaged_in_the_middle(tmp_path: Path):
     path = tmp_path / "a.parquet"
     texts = [f"{i * 7919}" for i in range(20_000)]

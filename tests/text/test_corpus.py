@@ -84,7 +84,7 @@ def test_a_wrong_jsonl_line_is_named(tmp_path: Path, line: str, message: str):
         documents(path, format="jsonl")
 
 
-def write_parquet(path: Path, **columns: list[Any]) -> Path:
+def write_parquet(path: Path, **columns: Any) -> Path:
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
     return path
 
@@ -92,6 +92,13 @@ def write_parquet(path: Path, **columns: list[Any]) -> Path:
 def test_parquet_a_document_a_row(tmp_path: Path):
     path = write_parquet(tmp_path / "a.parquet", body=["one\ntwo", None, "three"], n=[1, 2, 3])
     assert documents(path, format="parquet", text_key="body") == [["one", "two"], ["three"]]
+
+
+def test_a_parquet_text_that_is_not_utf_8_is_named_by_its_row(tmp_path: Path):
+    texts = pyarrow.array([b"one", b"\xd4he cat"]).view(pyarrow.string())
+    path = write_parquet(tmp_path / "a.parquet", text=texts)
+    with pytest.raises(UserError, match=r"a.parquet, row 2, column 'text': not UTF-8"):
+        documents(path, format="parquet")
 
 
 def test_wrong_parquet_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
