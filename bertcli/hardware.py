@@ -15,7 +15,7 @@ from bertcli.memory.parameters import pretraining_parameters
 from bertcli.model.architecture import Architecture
 
 Precision = Literal["bf16", "fp16", "fp32"]
-_NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
+NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens at once beyond which neither kind of device gains speed, only memory use."""
@@ -55,7 +55,7 @@ def resolve_precision(name: Literal["auto"] | Precision, device: torch.device) -
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """The context in which a forward pass of this precision runs; weights stay fp32."""
-    return nullcontext() if precision == "fp32" else torch.autocast(device.type, dtype=_NARROW[precision])
+    return nullcontext() if precision == "fp32" else torch.autocast(device.type, dtype=NARROW[precision])
 
 
 def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int:

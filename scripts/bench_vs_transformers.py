@@ -115,7 +115,7 @@ def ours(sizes: Architecture, training: TrainingConfig, length: int) -> Callable
     torch.manual_seed(0)
     model = BertForPreTraining(sizes).to(training.device)
     steps = synthetic_steps(sizes.vocab_size, training.batch_size, length, own_share(training))
-    reports: Iterator[object] = take_steps(model, PretrainingTask(), steps, training)
+    reports: Iterator[object] = take_steps(model, PretrainingTask(training.compile is True), steps, training)
     return lambda: next(reports)
 
 

@@ -152,7 +152,8 @@ def _train(
     references: References,
 ) -> Scores | None:
     """`trained` is what `ranks.spread` made of `model`."""
-    training, task = config.training, PretrainingTask()
+    training = config.training
+    task = PretrainingTask(compiled=training.compile is True)
     steps = training.steps
     assert steps is not None
     assert config.data.workers != "auto"

@@ -79,7 +79,7 @@ def _bench(
     device = torch.device(training.device)
     bert = BertForPreTraining(sizes, nsp=nsp)
     bert.bert.encoder.activation_checkpointing = training.activation_checkpointing
-    reports = take_steps(bert.to(device), PretrainingTask(), batches, training)
+    reports = take_steps(bert.to(device), PretrainingTask(training.compile is True), batches, training)
     times = time_steps(reports, device, steps)
     flops = training_flops(sizes, times.tokens_per_step / training.batch_size, predicted)
     peak, ceiling = peak_memory(device), matmul_rate(device, training.precision)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from bertcli.hardware import Precision
+from bertcli.hardware import NARROW, Precision
 from bertcli.measure.clock import now
 
 SIZES = {"cpu": (1024, 2048), "cuda": (4096, 8192)}
@@ -13,7 +13,7 @@ SIZES = {"cpu": (1024, 2048), "cuda": (4096, 8192)}
 
 def matmul_rate(device: torch.device, precision: Precision, seconds: float = 0.5) -> float:
     """Operations a second of the fastest product of `SIZES`, each tried again and again for `seconds`."""
-    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    dtype = NARROW.get(precision, torch.float32)
     return max(_rate(size, device, dtype, seconds) for size in SIZES[device.type])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -12,7 +13,15 @@ from bertcli.tasks.cross_entropy import IGNORED, vocabulary_cross_entropy
 
 
 class PretrainingTask:
-    """MLM over the masked tokens and, where the batch has labels, NSP over the pairs."""
+    """MLM over the masked tokens and, where the batch has labels, NSP over the pairs.
+
+    `compiled`: have torch compile the cross-entropy, whose many passes over all logits then become few.
+    """
+
+    def __init__(self, compiled: bool = False) -> None:
+        self._cross_entropy = (
+            torch.compile(vocabulary_cross_entropy) if compiled else vocabulary_cross_entropy
+        )
 
     def counts(self, batch: Batch) -> dict[str, int]:
         counts = {"mlm": batch.num_masked}
@@ -25,7 +34,7 @@ class PretrainingTask:
             F.pad(batch.targets_M, (0, more), value=IGNORED),
         )
         output = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M)
-        terms = {"mlm": vocabulary_cross_entropy(output.mlm_logits_MV, targets_M)}
+        terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, targets_M)}
         if batch.labels_B is None:
             return terms
         return terms | {"nsp": _label_term(output.nsp_logits_B2, batch.labels_B)}
