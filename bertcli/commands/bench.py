@@ -1,4 +1,4 @@
-"""`bertcli bench step|stream|tokenize|predict`: the speed of this machine."""
+"""`bertcli bench step|stream|tokenize|finetune|predict`: the speed of this machine."""
 
 from __future__ import annotations
 
@@ -132,6 +132,24 @@ def tokenize(
     else:
         loaded = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, None, _say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
+
+
+@app.command()
+def finetune(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A fine-tuning config (YAML).")],
+    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after some to warm up.")] = 50,
+    set_: Set = None,
+    json_: Json = False,
+) -> None:
+    """Time fine-tuning steps on a config's own rows, beside the same with every row padded to max_length.
+
+    Example: bertcli bench finetune configs/spam.yaml --set model=runs/quickstart/model
+    """
+    from bertcli.config.finetune import FinetuneConfig
+    from bertcli.config.load import load_config
+    from bertcli.measure.bench_finetune import bench_finetune
+
+    _show(bench_finetune(load_config(FinetuneConfig, config, set_), steps), json_)
 
 
 @app.command()

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.hardware import Precision
@@ -16,22 +15,10 @@ from bertcli.inference.labelled import Runner
 from bertcli.inference.predict import predict_stream
 from bertcli.labelled.examples import Example
 from bertcli.measure.clock import device_name, now
+from bertcli.measure.padded import Padded
 from bertcli.memory.peak import peak_memory
 from bertcli.tasks.registry import build_task
 from bertcli.text.tokenizer import Tokenizer
-
-
-class Padded(nn.Module):
-    """A model that reads rows of one length alone, as if all texts were as long as the longest may be."""
-
-    def __init__(self, model: nn.Module, length: int):
-        super().__init__()
-        self.model, self.length = model, length
-
-    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None) -> Tensor:
-        missing = (0, self.length - ids_BT.shape[1])
-        mask_BT = torch.ones_like(ids_BT, dtype=torch.bool) if mask_BT is None else mask_BT
-        return self.model(F.pad(ids_BT, missing), F.pad(segments_BT, missing), F.pad(mask_BT, missing))
 
 
 def bench_predict(

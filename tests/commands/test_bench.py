@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.finetunes import spam_config, spam_files
 from tests.hf.folders import saved_task
 from tests.runs import small_config, write_config
 
@@ -53,6 +54,19 @@ def test_the_tokenizer(run_bertcli, config: Path, tmp_path: Path) -> None:
     assert tokens["vocab_size"] <= 300
     assert 0.05 <= tokens["megabytes"] < 0.06
     assert tokens["tokens_per_s"] > 0
+
+
+@pytest.mark.parametrize("task", ["classification", "token-classification"])
+def test_fine_tuning_beside_padding(run_bertcli, tmp_path: Path, task: str) -> None:
+    value = spam_config(spam_files(tmp_path), task={"max_length": 64})
+    if task == "token-classification":
+        value["task"] = {"type": task, "train": "wnut17-dev", "max_length": 64}
+    config = write_config(tmp_path / "c.yaml", value)
+    tuned = measured(run_bertcli, "finetune", config, "--steps", 2)
+    assert tuned["speedup"] == pytest.approx(tuned["rows_per_s"] / tuned["padded_rows_per_s"])
+    assert 3 <= tuned["tokens_per_row"] < tuned["max_length"]
+    assert tuned["tokens_per_s"] == pytest.approx(tuned["rows_per_s"] * tuned["tokens_per_row"])
+    assert not (tmp_path / "run").exists()
 
 
 def test_prediction_beside_padding(run_bertcli, tmp_path: Path) -> None:
