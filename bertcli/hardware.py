@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 
@@ -56,6 +56,19 @@ def resolve_precision(name: Literal["auto"] | Precision, device: torch.device) -
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """The context in which a forward pass of this precision runs; weights stay fp32."""
     return nullcontext() if precision == "fp32" else torch.autocast(device.type, dtype=NARROW[precision])
+
+
+def sum_in_order(device: torch.device) -> None:
+    """Have a GPU add up in the same order each time, so that a resume gives the bits of the undisturbed run.
+
+    By itself it adds, in attention's backward pass for one, as its threads come.
+    """
+    if device.type != "cuda":
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS; NVIDIA's own advice
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    deterministic = cast(Any, torch.utils.deterministic)
+    deterministic.fill_uninitialized_memory = False  # else each new tensor is written twice
 
 
 def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int:

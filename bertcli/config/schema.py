@@ -141,6 +141,7 @@ class LoopConfig(Section):
     device: str = "auto"
     """auto, cpu, cuda, or cuda:N."""
     compile: bool | Auto = "auto"
+    """auto: on a GPU, where the run is long enough to win back the time that compiling takes."""
     activation_checkpointing: bool = False
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """On several ranks: a copy of the model on each, or a part of it."""

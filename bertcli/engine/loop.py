@@ -18,7 +18,7 @@ from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.sums import TermSums, count_step
-from bertcli.hardware import Precision, autocast
+from bertcli.hardware import Precision, autocast, sum_in_order
 from bertcli.memory.heap import keep_freed_memory
 from bertcli.tasks.base import Task
 
@@ -82,6 +82,7 @@ def train(
         loss_scale: in fp16, of the first step; None: of a new run.
     """
     scale = (loss_scale or LossScale()) if settings.precision == "fp16" else None
+    sum_in_order(settings.device)
     if settings.device.type == "cpu":
         keep_freed_memory()
     model.train()

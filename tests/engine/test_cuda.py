@@ -1,0 +1,99 @@
+"""On a GPU: the losses of the CPU, compiled or not; the bits of the undisturbed run after a resume."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.data.share import Share
+from bertcli.data.stream import BatchStream
+from bertcli.engine.compiling import compile_layers
+from bertcli.engine.loop import LoopSettings, StepReport, train
+from bertcli.engine.optimizer import build_optimizer
+from bertcli.hardware import Precision
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import BertForPreTraining
+from bertcli.store.build import prepare_store
+from bertcli.tasks.pretraining import PretrainingTask
+from tests.runs import losses, run_cli, small_config, start_and_signal, write_config
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+    pytest.mark.filterwarnings("default"),  # torch warns of itself while it compiles
+]
+GPU = LoopSettings(1, torch.device("cuda"), "fp32", max_grad_norm=1.0, rate=lambda step: 1e-3)
+
+
+def run(
+    stream: BatchStream, settings: LoopSettings, compiled: bool = False, dropout: float = 0.0
+) -> list[StepReport]:
+    torch.manual_seed(0)
+    sizes = Architecture(400, 64, 2, 2, 128, 32, dropout=dropout, attention_dropout=dropout)
+    model = BertForPreTraining(sizes).to(settings.device)
+    if compiled:
+        compile_layers(model)
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    steps = [stream.micro_batches(step, Share(16)) for step in range(5)]
+    return list(train(model, PretrainingTask(compiled), steps, optimizer, settings, 0))
+
+
+@pytest.fixture(scope="module")
+def stream(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchStream:
+    value = small_config(corpus, tmp_path_factory.mktemp("run"))
+    config = check_config(PretrainConfig, value, "test")
+    store = prepare_store(config, lambda line: None)
+    return BatchStream(store.train, store.tokenizer, config.data, seed=1, batch_size=64)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("bf16", 2e-2), ("fp16", 5e-3)])
+def test_the_losses_are_the_cpus(
+    stream: BatchStream, precision: Precision, tolerance: float, compiled: bool
+) -> None:
+    exact = run(stream, replace(GPU, device=torch.device("cpu")))
+    reports = run(stream, replace(GPU, precision=precision), compiled)
+    assert [report.loss for report in reports] == pytest.approx(
+        [report.loss for report in exact], rel=tolerance
+    )
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_twice_it_gives_the_same_bits(stream: BatchStream, precision: Precision) -> None:
+    settings = replace(GPU, precision=precision)
+    first, second = (run(stream, settings, dropout=0.1) for _ in range(2))
+    assert [(each.loss, each.grad_norm) for each in first] == [(each.loss, each.grad_norm) for each in second]
+
+
+def test_a_resume_gives_the_bits_of_the_undisturbed_run(corpus: Path, tmp_path: Path) -> None:
+    sections = {
+        "training": {"device": "cuda", "precision": "bf16", "steps": 12},
+        "model": {
+            "layers": 2,
+            "hidden": 64,
+            "heads": 2,
+            "feed_forward": 128,
+            "max_positions": 32,
+            "dropout": 0.1,
+        },
+    }
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    for folder in (whole, halves):
+        folder.mkdir()
+        write_config(folder / "config.yaml", small_config(corpus, folder / "run", **sections))
+    assert run_cli("pretrain", whole / "config.yaml").returncode == 0
+    config = halves / "config.yaml"
+    assert start_and_signal("pretrain", config, halves / "run", 7, signal.SIGKILL) == -signal.SIGKILL
+    assert run_cli("pretrain", config, "--resume").returncode == 0
+    ends = [(losses(folder / "run/metrics.jsonl"), weights(folder / "run")) for folder in (whole, halves)]
+    assert ends[0] == ends[1]
+
+
+def weights(run: Path) -> bytes:
+    return (run / "model" / "model.safetensors").read_bytes()
