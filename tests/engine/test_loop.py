@@ -91,6 +91,7 @@ class SometimesNan(PretrainingTask):
     """Spoils the loss, or only its gradient, of chosen calls."""
 
     def __init__(self, bad_calls: set[int], in_gradient: bool):
+        super().__init__()
         self.bad_calls, self.in_gradient, self.calls = bad_calls, in_gradient, -1
 
     def terms(self, model, batch):
