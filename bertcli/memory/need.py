@@ -79,15 +79,14 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
     Args:
         parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
     """
-    narrow = HALF if sizes.half else FP32
-    between = narrow if sizes.on_cpu else FP32  # of what goes from layer to layer
+    narrow = HALF if sizes.half else FP32  # of what goes from layer to layer as well
     layer = list(_of_layer(architecture, sizes))
     a_layer = sum(_held(kept, sizes) for kept in layer)
-    only_input = _held(_Kept(1, between * architecture.hidden), sizes)
+    only_input = _held(_Kept(1, narrow * architecture.hidden), sizes)
     layers = architecture.layers * (only_input if sizes.checkpointing else a_layer)
     embeddings = _held(_Kept(3, FP32 * architecture.hidden), sizes)
-    backward = _held(_Kept(2, between * architecture.hidden), sizes)
-    backward += _held(_Kept(1, between * architecture.feed_forward), sizes)
+    backward = _held(_Kept(2, narrow * architecture.hidden), sizes)
+    backward += _held(_Kept(1, narrow * architecture.feed_forward), sizes)
     if sizes.on_cpu:  # themselves and their gradient
         logits = _held(_Kept(2, narrow * sizes.predicted * architecture.vocab_size), sizes)
     else:
@@ -133,9 +132,8 @@ def _of_layer(architecture: Architecture, sizes: StepSizes) -> Iterator[_Kept]:
         yield _Kept(2 if architecture.attention_dropout else 1, narrow * architecture.heads * sizes.length)
         return
     yield _Kept(4, narrow * hidden)  # query, key, value, context
-    yield _Kept(4, FP32 * hidden)  # what goes into each LayerNorm, and what comes out
-    if sizes.half:
-        yield _Kept(1, narrow * hidden)  # 16-bit copies of it
+    yield _Kept(2, FP32 * hidden)  # what goes into each LayerNorm, which computes in fp32
+    yield _Kept(2, narrow * hidden)  # what comes out
     if architecture.dropout:
         yield _Kept(2, BOOL * hidden)  # what is kept
 
