@@ -108,10 +108,12 @@ def train(
         if scale:
             _divide_gradients(parameters, scale.factor)
         losses, accuracies = sums.means(counts)
-        norm = nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+        norm = nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
         grad_norm = float(ranks.whole(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
+            if grad_norm > settings.max_grad_norm:  # below it the factor is 1: a pass over them for nothing
+                nn.utils.clip_grads_with_norm_(parameters, settings.max_grad_norm, norm)
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         scale = scale.after(skipped=not finite) if scale else None

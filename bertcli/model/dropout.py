@@ -57,8 +57,13 @@ def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
     kept = torch.empty(values.shape, dtype=torch.uint8)
     seed = int(torch.randint(2**63 - 1, ()))
     flat = kept.view(-1).numpy().view(np.bool_)
-    starts = range(0, len(flat), _BLOCK)
-    list(_threads().map(lambda start: _draw(flat[start : start + _BLOCK], (seed, start), dropped), starts))
+    if len(flat) <= _BLOCK:  # waking a thread takes longer
+        _draw(flat, (seed, 0), dropped)
+    else:
+        starts = range(0, len(flat), _BLOCK)
+        list(
+            _threads().map(lambda start: _draw(flat[start : start + _BLOCK], (seed, start), dropped), starts)
+        )
     return kept, _LEVELS / (_LEVELS - dropped)
 
 
