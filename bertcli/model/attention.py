@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.dropout import draw, draws_itself
+from bertcli.model.attention_written_out import attend_written_out
 from bertcli.model.linear import linear
 from bertcli.model.packing import Packing
 
-_LONGEST_WRITTEN_OUT = 512
-"""Tokens a row up to which a CPU computes the [T, T] matrices whole: faster than in blocks, more memory."""
 _LARGEST_PACKED_HEAD = 256
 
 
@@ -34,9 +31,7 @@ def attend_reference(heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: flo
 
 
 def attend(heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: float) -> Tensor:
-    """The context_BNTH of `attend_reference`, as fast as the device can."""
-    if torch.is_grad_enabled() and draws_itself(heads_3BNTH) and heads_3BNTH.shape[3] <= _LONGEST_WRITTEN_OUT:
-        return _Attend.apply(heads_3BNTH, mask_B11T, dropout)  # pyright: ignore[reportReturnType]
+    """The context_BNTH of `attend_reference` by torch's own kernels."""
     query_BNTH, key_BNTH, value_BNTH = heads_3BNTH
     return F.scaled_dot_product_attention(
         query_BNTH, key_BNTH, value_BNTH, attn_mask=mask_B11T, dropout_p=dropout
@@ -71,51 +66,6 @@ def reads_packed(hidden: Tensor, head_size: int) -> bool:
     )
 
 
-class _Attend(torch.autograd.Function):
-    """`attend_reference` and its derivatives in few passes over the [T, T] matrices (I rows in all heads).
-
-    What scales the kept probabilities is put on the values, which are far fewer.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, heads_3BNTH: Tensor, mask_B11T: Tensor | None, dropout: float) -> Tensor:
-        shape_BNTH = heads_3BNTH.shape[1:]
-        heads_3ITH = heads_3BNTH.clone(memory_format=torch.contiguous_format).flatten(1, 2)
-        query_ITH, key_ITH, value_ITH = heads_3ITH
-        query_ITH /= math.sqrt(shape_BNTH[-1])
-        scores_ITT = query_ITH @ key_ITH.mT
-        if mask_B11T is not None:
-            bias_B11T = torch.zeros_like(mask_B11T, dtype=query_ITH.dtype).masked_fill_(~mask_B11T, -math.inf)
-            scores_ITT.unflatten(0, shape_BNTH[:2]).add_(bias_B11T)
-        probabilities_ITT = kept_ITT = scores_ITT.softmax(dim=-1)
-        ctx.scale = 1.0
-        if dropout:
-            kept, ctx.scale = draw(probabilities_ITT, dropout)
-            kept_ITT = probabilities_ITT * kept.to(probabilities_ITT.dtype)
-            value_ITH *= ctx.scale
-        context_ITH = kept_ITT @ value_ITH
-        ctx.save_for_backward(heads_3ITH, probabilities_ITT, kept_ITT, context_ITH)
-        return context_ITH.view(shape_BNTH)
-
-    @staticmethod
-    def backward(ctx: Any, gradient_BNTH: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        heads_3ITH, probabilities_ITT, kept_ITT, context_ITH = ctx.saved_tensors
-        query_ITH, key_ITH, value_ITH = heads_3ITH
-        gradient_ITH = gradient_BNTH.flatten(0, 1)
-        # P * (dP - sum(P * dP)), where the sum is that of gradient * context (Dao et al. 2022, section 3.1).
-        of_kept_ITT = (gradient_ITH @ value_ITH.mT).mul_(kept_ITT)
-        sum_IT1 = (gradient_ITH * context_ITH).sum(-1, keepdim=True)
-        of_scores_ITT = of_kept_ITT.addcmul_(probabilities_ITT, sum_IT1, value=-1.0)
-        of_heads_3ITH = torch.empty_like(heads_3ITH)
-        of_query_ITH, of_key_ITH, of_value_ITH = of_heads_3ITH
-        torch.bmm(of_scores_ITT, key_ITH, out=of_query_ITH)
-        torch.bmm(of_scores_ITT.mT, query_ITH, out=of_key_ITH)
-        torch.bmm(kept_ITT.mT, gradient_ITH, out=of_value_ITH)
-        of_query_ITH /= math.sqrt(query_ITH.shape[-1])
-        of_value_ITH *= ctx.scale
-        return of_heads_3ITH.unflatten(1, gradient_BNTH.shape[:2]), None, None
-
-
 class Attention(nn.Module):
     """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) with its output projection."""
 
@@ -131,12 +81,15 @@ class Attention(nn.Module):
     def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
         """[R, D] -> [R, D]."""
         projected_RE, dropout = self._project(hidden_RD), self._dropout_now()
-        if packing.starts_S is None:
+        if packing.heads is not None and not torch.compiler.is_compiling():
+            context_RD = attend_written_out(projected_RE, packing.heads, packing.mask_B11T, dropout)
+        elif packing.starts_S is not None:
+            heads_3RNH = projected_RE.unflatten(-1, (3, -1, self.head_size)).movedim(1, 0)
+            context_RD = attend_packed(heads_3RNH, packing.starts_S, packing.shape[1], dropout).flatten(1)
+        else:
             context_BNTH = attend(self._heads(projected_RE, packing), packing.mask_B11T, dropout)
-            return self._merge(context_BNTH, packing)
-        heads_3RNH = projected_RE.unflatten(-1, (3, -1, self.head_size)).movedim(1, 0)
-        context_RNH = attend_packed(heads_3RNH, packing.starts_S, packing.shape[1], dropout)
-        return linear(context_RNH.flatten(1), self.output.weight, self.output.bias)
+            context_RD = self._join(context_BNTH, packing)
+        return linear(context_RD, self.output.weight, self.output.bias)
 
     def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, by the reference, with the probabilities_BNTT beside the result."""
@@ -144,7 +97,8 @@ class Attention(nn.Module):
         context_BNTH, probabilities_BNTT = attend_reference(
             heads_3BNTH, packing.mask_B11T, self._dropout_now()
         )
-        return self._merge(context_BNTH, packing), probabilities_BNTT
+        context_RD = self._join(context_BNTH, packing)
+        return linear(context_RD, self.output.weight, self.output.bias), probabilities_BNTT
 
     def _project(self, hidden_RD: Tensor) -> Tensor:
         """Queries, keys and values side by side, projected_RE, by one product."""
@@ -158,9 +112,9 @@ class Attention(nn.Module):
         projected_BTE = packing.unpack(projected_RE)
         return projected_BTE.unflatten(-1, (3, -1, self.head_size)).permute(2, 0, 3, 1, 4)
 
-    def _merge(self, context_BNTH: Tensor, packing: Packing) -> Tensor:
-        context_RD = packing.pack(context_BNTH.transpose(1, 2).flatten(-2))
-        return linear(context_RD, self.output.weight, self.output.bias)
+    def _join(self, context_BNTH: Tensor, packing: Packing) -> Tensor:
+        """-> context_RD, without padding."""
+        return packing.pack(context_BNTH.transpose(1, 2).flatten(-2))
 
     def _dropout_now(self) -> float:
         return self.dropout if self.training else 0.0

@@ -7,6 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention, reads_packed
+from bertcli.model.attention_written_out import is_written_out
 from bertcli.model.dropout import drop_add_norm
 from bertcli.model.feed_forward import FeedForward
 from bertcli.model.packing import Packing
@@ -51,13 +52,18 @@ class Encoder(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.layers))
-        self.head_size = architecture.head_size
+        self.num_heads, self.head_size = architecture.heads, architecture.head_size
         self.activation_checkpointing = False
 
     def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
         """`mask_BT` (bool): True at real tokens; None: no padding. Returns the last [B, T, D]."""
-        shape, device = (hidden_BTD.shape[0], hidden_BTD.shape[1]), hidden_BTD.device
-        packing = Packing.of(mask_BT, shape, device, reads_packed(hidden_BTD, self.head_size))
+        packing = Packing.of(
+            mask_BT,
+            (hidden_BTD.shape[0], hidden_BTD.shape[1]),
+            hidden_BTD.device,
+            keep_packed=reads_packed(hidden_BTD, self.head_size),
+            num_heads=self.num_heads if is_written_out(hidden_BTD) else None,
+        )
         hidden_RD = packing.pack(hidden_BTD)
         for layer in self.layers:
             if self.activation_checkpointing and self.training:

@@ -2,6 +2,9 @@ import pytest
 import torch
 
 from bertcli.model.attention import attend, attend_reference
+from bertcli.model.attention_written_out import attend_written_out
+from bertcli.model.head_layout import HeadLayout
+from bertcli.model.packing import Packing
 
 B, N, T, H = 3, 5, 7, 11
 
@@ -18,34 +21,48 @@ def mask_B11T():
     return (torch.arange(T) < lengths_B[:, None])[:, None, None, :]
 
 
+def written_out(heads, mask_B11T, dropout):
+    """By way of packed rows, as the model does it; as many of them as there are places."""
+    mask_BT = None if mask_B11T is None else mask_B11T[:, 0, 0]
+    packing = Packing.of(mask_BT, (B, T), torch.device("cpu"), num_heads=N)
+    projected_RE = packing.pack(heads.permute(1, 3, 0, 2, 4).flatten(2))
+    context_RD = attend_written_out(projected_RE, packing.heads, packing.mask_B11T, dropout)
+    return packing.unpack(context_RD).unflatten(-1, (N, -1)).transpose(1, 2)
+
+
+WAYS = pytest.mark.parametrize("way", [attend, written_out], ids=["torch", "written out"])
+
+
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("longest", [0, T], ids=["torch", "written out"])
-def test_every_way_agrees_with_the_reference(heads, mask_B11T, padded, longest, monkeypatch):
-    monkeypatch.setattr("bertcli.model.attention._LONGEST_WRITTEN_OUT", longest)
+@WAYS
+def test_every_way_agrees_with_the_reference(heads, mask_B11T, padded, way):
     mask = mask_B11T if padded else None
-    fast = attend(heads, mask, dropout=0.0)
+    fast = way(heads, mask, dropout=0.0)
     reference, _ = attend_reference(heads, mask, dropout=0.0)
-    torch.testing.assert_close(fast, reference, rtol=1e-5, atol=1e-6)
-    weights = torch.randn_like(fast)
+    real = torch.ones(B, 1, T, 1, dtype=torch.bool) if mask is None else mask.transpose(2, 3)
+    torch.testing.assert_close(fast * real, reference * real, rtol=1e-5, atol=1e-6)
+    weights = torch.randn_like(fast) * real
     (fast_grad,) = torch.autograd.grad((fast * weights).sum(), heads)
     (reference_grad,) = torch.autograd.grad((reference * weights).sum(), heads)
     torch.testing.assert_close(fast_grad, reference_grad, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("padded", [False, True])
-def test_its_gradient_is_that_of_what_it_computes_with_dropout(heads, mask_B11T, padded):
+@WAYS
+def test_its_gradient_is_that_of_what_it_computes_with_dropout(heads, mask_B11T, padded, way):
     def attend_again(heads):
         torch.manual_seed(5)  # the same elements are dropped each time
-        return attend(heads, mask_B11T if padded else None, dropout=0.4)
+        return way(heads, mask_B11T if padded else None, dropout=0.4)
 
     assert torch.autograd.gradcheck(attend_again, heads.detach()[..., :3].double().requires_grad_())
 
 
 def test_it_leaves_its_inputs_as_they_are():
-    heads = torch.randn(3, 1, 1, 1, H, requires_grad=True)  # contiguous, whatever its axes' order
-    before = heads.detach().clone()
-    attend(heads, None, dropout=0.4).sum().backward()
-    assert torch.equal(heads, before)
+    layout = HeadLayout.of(None, (1, 1), num_heads=1)  # whose copy would change no order
+    projected_RE = torch.randn(1, 3 * H, requires_grad=True)
+    before = projected_RE.detach().clone()
+    attend_written_out(projected_RE, layout, None, dropout=0.4).sum().backward()
+    assert torch.equal(projected_RE, before)
 
 
 def test_the_reference_is_the_papers_equation_token_by_token(heads):
@@ -70,7 +87,7 @@ def test_nothing_looks_at_padding(heads, mask_B11T):
 def test_dropout_falls_on_the_probabilities_and_keeps_their_mean(heads):
     heads = torch.stack([*heads[:2], torch.ones(B, N, T, H)])
     torch.manual_seed(0)
-    for attention in (attend, lambda *inputs: attend_reference(*inputs)[0]):
+    for attention in (attend, written_out, lambda *inputs: attend_reference(*inputs)[0]):
         sums = torch.stack([attention(heads, None, 0.25).detach() for _ in range(60)])
         assert sums.std() > 0.05
         assert sums.mean().item() == pytest.approx(1.0, abs=0.02)
