@@ -81,8 +81,8 @@ class Attention(nn.Module):
     def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
         """[R, D] -> [R, D]."""
         projected_RE, dropout = self._project(hidden_RD), self._dropout_now()
-        if packing.heads is not None and not torch.compiler.is_compiling():
-            context_RD = attend_written_out(projected_RE, packing.heads, packing.mask_B11T, dropout)
+        if packing.layout is not None and not torch.compiler.is_compiling():
+            context_RD = attend_written_out(projected_RE, packing.layout, packing.mask_B11T, dropout)
         elif packing.starts_S is not None:
             heads_3RNH = projected_RE.unflatten(-1, (3, -1, self.head_size)).movedim(1, 0)
             context_RD = attend_packed(heads_3RNH, packing.starts_S, packing.shape[1], dropout).flatten(1)

@@ -14,13 +14,13 @@ class HeadLayout:
 
     Attributes:
         shape: (B, N, T).
-        sources_S: int64, S = 3 * I * T; for queries, keys and values by head which of the R * 3 * N heads of
-            packed tokens. Padding that is not packed has those of the first token, which nothing looks at.
-        places_R3N: int64, the inverse: for each head of a packed token which of the S.
+        sources_3BNT: int64, for queries, keys and values by head which of the R * 3 * N heads of packed
+            tokens. Padding that is not packed has those of the first token, which nothing looks at.
+        places_R3N: int64, the inverse: for each head of a packed token which of the 3 * B * N * T.
     """
 
     shape: tuple[int, int, int]
-    sources_S: Tensor
+    sources_3BNT: Tensor
     places_R3N: Tensor
 
     @classmethod
@@ -36,22 +36,22 @@ class HeadLayout:
         row_R11, token_R11 = (part[:, None, None] for part in (places_R // length, places_R % length))
         which_31, head_N = torch.arange(3)[:, None], torch.arange(num_heads)
         places_R3N = ((which_31 * rows + row_R11) * num_heads + head_N) * length + token_R11
-        return cls((rows, num_heads, length), sources_3BNT.flatten(), places_R3N)
+        return cls((rows, num_heads, length), sources_3BNT, places_R3N)
 
     def split(self, projected_RE: Tensor) -> Tensor:
         """Queries, keys and values side by side -> heads_3ITH, a tensor of its own."""
-        heads_SH = self._by_head(projected_RE, 3).index_select(0, self.sources_S)
-        return heads_SH.view(3, -1, self.shape[2], heads_SH.shape[1])
+        heads = self._by_head(projected_RE, 3).index_select(0, self.sources_3BNT.flatten())
+        return heads.view(3, -1, self.shape[2], heads.shape[1])
 
     def join(self, context_ITH: Tensor) -> Tensor:
         """-> context_RD."""
-        context_RNH = context_ITH.flatten(0, 1).index_select(0, self._places_of_one)
-        return context_RNH.view(len(self.places_R3N), -1)
+        context = context_ITH.flatten(0, 1).index_select(0, self._places_of_one)
+        return context.view(len(self.places_R3N), -1)
 
     def unsplit(self, gradient_3ITH: Tensor) -> Tensor:
-        """The gradient of `split`: [R, E]."""
-        gradient_SH = gradient_3ITH.flatten(0, 2).index_select(0, self.places_R3N.flatten())
-        return gradient_SH.view(len(self.places_R3N), -1)
+        """The gradient of `split`: [R, E]. Where nothing looks there is none."""
+        gradient = gradient_3ITH.flatten(0, 2).index_select(0, self.places_R3N.flatten())
+        return gradient.view(len(self.places_R3N), -1)
 
     def unjoin(self, gradient_RD: Tensor) -> Tensor:
         """The gradient of `join`: [I, T, H], 0 at padding that is not packed."""

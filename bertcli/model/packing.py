@@ -21,14 +21,14 @@ class Packing:
         mask_B11T: bool, True at real tokens, for attention over padded rows; None: every place is.
         starts_S: int32, where each row starts among the R, then R: for attention that reads them packed.
             Padding makes rows of its own, no longer than T. None: attention needs padded rows.
-        heads: for attention that is written out; None: it is not.
+        layout: for attention that is written out; None: it is not.
     """
 
     shape: tuple[int, int]
     places_R: Tensor | None = None
     mask_B11T: Tensor | None = None
     starts_S: Tensor | None = None
-    heads: HeadLayout | None = None
+    layout: HeadLayout | None = None
 
     @classmethod
     def of(
@@ -47,14 +47,14 @@ class Packing:
             num_heads: of attention that is written out; None: it is not.
         """
         if mask_BT is None:
-            return cls(shape, heads=HeadLayout.of(None, shape, num_heads) if num_heads else None)
+            return cls(shape, layout=HeadLayout.of(None, shape, num_heads) if num_heads else None)
         mask = mask_BT.cpu().flatten()
         real_R, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
         places_R = torch.cat([real_R, padding[: round_up(len(real_R)) - len(real_R)]])
         sent_R = _send(places_R, device)
         if not keep_packed:
-            heads = HeadLayout.of(places_R, shape, num_heads) if num_heads else None
-            return cls(shape, sent_R, mask_B11T=_send(mask_BT, device)[:, None, None, :], heads=heads)
+            layout = HeadLayout.of(places_R, shape, num_heads) if num_heads else None
+            return cls(shape, sent_R, mask_B11T=_send(mask_BT, device)[:, None, None, :], layout=layout)
         ends_B = mask.view(shape).sum(1).cumsum(0)
         beyond = torch.arange(len(real_R), len(places_R), shape[1])[1:]
         starts_S = torch.cat([torch.tensor([0]), ends_B, beyond, torch.tensor([len(places_R)])])
