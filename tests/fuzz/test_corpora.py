@@ -167,8 +167,10 @@ def test_names_of_keys_and_languages(text: str, name: str) -> None:
 @given(odd_names | st.text(alphabet="a.*?[]!-{}~é", max_size=8))
 def test_names_of_files(name: str) -> None:
     with scratch() as folder:
-        (folder / "a.txt").touch()
-        endure("corpus names", folder, lambda: find_sources([f"{folder}/{name}"]))
+        inner = folder / "a" / "b" / "c" / "d"  # `..` shall not lead to what else the machine keeps
+        inner.mkdir(parents=True)
+        (inner / "a.txt").touch()
+        endure("corpus names", folder, lambda: find_sources([f"{inner}/{name}"]))
 
 
 def test_a_line_of_100_mb() -> None:
