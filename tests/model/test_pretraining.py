@@ -1,6 +1,9 @@
 import pytest
 import torch
 
+from bertcli.model.heads import pad_vocabulary
+from bertcli.tasks.cross_entropy import vocabulary_cross_entropy
+
 B, T, V = 3, 7, 37
 
 
@@ -95,3 +98,18 @@ def test_rows_longer_than_the_model_fail(model):
     ids_BT = torch.zeros(1, 20, dtype=torch.long)
     with pytest.raises(ValueError, match="rows of 20 tokens, but the model has 19 positions"):
         model(ids_BT, ids_BT)
+
+
+def test_words_that_pad_the_vocabulary_change_neither_loss_nor_gradients():
+    torch.manual_seed(0)
+    hidden_MD, targets_M = torch.randn(5, 15), torch.randint(V, (5,))
+    weight_VD, bias_V = torch.randn(V, 15, requires_grad=True), torch.randn(V, requires_grad=True)
+    found = []
+    for weight, bias in ((weight_VD, bias_V), pad_vocabulary(weight_VD, bias_V)):
+        term = vocabulary_cross_entropy(torch.nn.functional.linear(hidden_MD, weight, bias), targets_M)
+        found.append((len(weight), term, torch.autograd.grad(term.loss, (weight_VD, bias_V))))
+    (_, term, gradients), (size, padded_term, padded_gradients) = found
+    assert size == 64
+    assert padded_term.correct == term.correct
+    torch.testing.assert_close(padded_term.loss, term.loss)
+    torch.testing.assert_close(padded_gradients, gradients)
