@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.compiling import compile_layers
@@ -19,7 +17,6 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.store.build import prepare_store
 from bertcli.tasks.pretraining import PretrainingTask
 from tests.runs import losses, run_cli, small_config, start_and_signal, write_config
 
@@ -42,14 +39,6 @@ def run(
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     steps = [stream.micro_batches(step, Share(16)) for step in range(5)]
     return list(train(model, PretrainingTask(compiled), steps, optimizer, settings, 0))
-
-
-@pytest.fixture(scope="module")
-def stream(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchStream:
-    value = small_config(corpus, tmp_path_factory.mktemp("run"))
-    config = check_config(PretrainConfig, value, "test")
-    store = prepare_store(config, lambda line: None)
-    return BatchStream(store.train, store.tokenizer, config.data, seed=1, batch_size=64)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

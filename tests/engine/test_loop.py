@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
 
-from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.compiling import compile_layers
@@ -19,19 +16,9 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.store.build import prepare_store
 from bertcli.tasks.pretraining import PretrainingTask
-from tests.runs import small_config
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def stream(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchStream:
-    value = small_config(corpus, tmp_path_factory.mktemp("run"))
-    config = check_config(PretrainConfig, value, "test")
-    store = prepare_store(config, lambda line: None)
-    return BatchStream(store.train, store.tokenizer, config.data, seed=1, batch_size=64)
 
 
 def new_model(dropout: float = 0.0) -> BertForPreTraining:
