@@ -164,5 +164,5 @@ def _outputs(model: nn.Module, ids_1T: Tensor) -> list[Tensor]:
     output = model.eval()(ids_1T, torch.zeros_like(ids_1T))
     outputs = [output] if isinstance(output, Tensor) else [each for each in output if each is not None]
     if isinstance(model, PooledBert) and model.pooler is not None:
-        outputs.append(model.pooler(outputs[0]))
+        outputs.append(model.pooler(outputs[0][:, 0]))
     return outputs

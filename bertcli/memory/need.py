@@ -42,6 +42,11 @@ class StepSizes:
     def tokens(self) -> int:
         return self.rows * self.length
 
+    @property
+    def wanted(self) -> float:
+        """Share of the tokens that go through the whole last layer; of a labelled task it may be all."""
+        return min(1.0, self.predicted + 1 / self.length) if self.predicted else 1.0
+
 
 @dataclass(frozen=True)
 class StepMemory:
@@ -80,13 +85,20 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
         parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
     """
     narrow = HALF if sizes.half else FP32  # of what goes from layer to layer as well
-    layer = list(_of_layer(architecture, sizes))
-    a_layer = sum(_held(kept, sizes) for kept in layer)
+    a_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, wanted=1.0))
+    last_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, sizes.wanted))
     only_input = _held(_Kept(1, narrow * architecture.hidden), sizes)
-    layers = architecture.layers * (only_input if sizes.checkpointing else a_layer)
+    if sizes.checkpointing:
+        layers = architecture.layers * only_input
+    else:
+        layers = (architecture.layers - 1) * a_layer + last_layer
     embeddings = _held(_Kept(3, FP32 * architecture.hidden), sizes)
     backward = _held(_Kept(2, narrow * architecture.hidden), sizes)
     backward += _held(_Kept(1, narrow * architecture.feed_forward), sizes)
+    if sizes.on_cpu and not sizes.checkpointing:  # the last layer's attention may have the more
+        attention = _held(_Kept(9, narrow * architecture.hidden), sizes)
+        attention += _held(_Kept(1, narrow * architecture.heads * sizes.length), sizes)
+        backward = max(sizes.wanted * backward, (1 - sizes.wanted) * attention)
     if sizes.on_cpu:  # themselves and their gradient
         logits = _held(_Kept(2, narrow * sizes.predicted * architecture.vocab_size), sizes)
     else:
@@ -119,23 +131,23 @@ def rows_that_fit(
     return low
 
 
-def _of_layer(architecture: Architecture, sizes: StepSizes) -> Iterator[_Kept]:
-    """What a layer keeps: on a CPU counted; on a GPU by what torch's kernels save."""
+def _of_layer(architecture: Architecture, sizes: StepSizes, wanted: float) -> Iterator[_Kept]:
+    """What a layer keeps in which the share `wanted` of the tokens goes through all of it: on a CPU counted;
+    on a GPU by what torch's kernels save."""
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
-    yield _Kept(2, narrow * architecture.feed_forward)  # before and after GELU
+    yield _Kept(2, narrow * wanted * architecture.feed_forward)  # before and after GELU
+    if architecture.dropout:
+        yield _Kept(2, BOOL * wanted * hidden)  # what is kept
     if sizes.on_cpu:
         yield _Kept(3, narrow * hidden)  # queries, keys, values
-        yield _Kept(2, narrow * hidden)  # the context, by heads and by tokens
-        yield _Kept(4, narrow * hidden)  # what goes into each LayerNorm, and what comes out
-        if architecture.dropout:
-            yield _Kept(2, BOOL * hidden)  # what is kept
+        yield _Kept(1, narrow * hidden)  # the context by heads
+        yield _Kept(1, narrow * wanted * hidden)  # and by tokens
+        yield _Kept(4, narrow * wanted * hidden)  # what goes into each LayerNorm, and what comes out
         yield _Kept(2 if architecture.attention_dropout else 1, narrow * architecture.heads * sizes.length)
         return
     yield _Kept(4, narrow * hidden)  # query, key, value, context
-    yield _Kept(2, FP32 * hidden)  # what goes into each LayerNorm, which computes in fp32
-    yield _Kept(2, narrow * hidden)  # what comes out
-    if architecture.dropout:
-        yield _Kept(2, BOOL * hidden)  # what is kept
+    yield _Kept(2, FP32 * wanted * hidden)  # what goes into each LayerNorm, which computes in fp32
+    yield _Kept(2, narrow * wanted * hidden)  # what comes out
 
 
 def _held(kept: _Kept, sizes: StepSizes) -> float:

@@ -78,8 +78,8 @@ class Attention(nn.Module):
         self.value = nn.Linear(architecture.hidden, architecture.hidden)
         self.output = nn.Linear(architecture.hidden, architecture.hidden)
 
-    def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
-        """[R, D] -> [R, D]."""
+    def forward(self, hidden_RD: Tensor, packing: Packing, wanted_K: Tensor | None = None) -> Tensor:
+        """[R, D] -> [R, D], or [K, D] where only tokens `wanted_K` of the R are wanted."""
         projected_RE, dropout = self._project(hidden_RD), self._dropout_now()
         if packing.layout is not None and not torch.compiler.is_compiling():
             context_RD = attend_written_out(projected_RE, packing.layout, packing.mask_B11T, dropout)
@@ -89,6 +89,8 @@ class Attention(nn.Module):
         else:
             context_BNTH = attend(self._heads(projected_RE, packing), packing.mask_B11T, dropout)
             context_RD = self._join(context_BNTH, packing)
+        if wanted_K is not None:
+            context_RD = context_RD.index_select(0, wanted_K)
         return linear(context_RD, self.output.weight, self.output.bias)
 
     def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,11 @@ class Trace(NamedTuple):
     """layers of [B, N, T, T]: how much each token (row) looks at each token (column)."""
 
 
+def first_tokens(ids_BT: Tensor) -> Tensor:
+    """int64 [B]: the flat positions of the rows' [CLS]."""
+    return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
+
+
 class Bert(nn.Module):
     """Embeddings and encoder (Devlin et al. 2019, section 3), without pooler or heads."""
 
@@ -29,10 +34,19 @@ class Bert(nn.Module):
         self.embeddings = Embeddings(architecture)
         self.encoder = Encoder(architecture)
 
-    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids_BT: Tensor,
+        segments_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        wanted_K: Tensor | None = None,
+    ) -> Tensor:
         """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
-        None: no padding) -> hidden_BTD. What stands at padding is without meaning."""
-        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT)
+        None: no padding) -> hidden_BTD. What stands at padding is without meaning.
+
+        With `wanted_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
+        """
+        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, wanted_K)
 
     def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
         """As `forward`, keeping every layer's hidden states and attention probabilities."""

@@ -27,9 +27,14 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.dropout = architecture.dropout
 
-    def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
-        """[R, D] -> [R, D]; `packing` says which rows the tokens belong to."""
-        return self._combine(hidden_RD, self.attention(hidden_RD, packing))
+    def forward(self, hidden_RD: Tensor, packing: Packing, wanted_K: Tensor | None = None) -> Tensor:
+        """[R, D] -> [R, D]; `packing` says which rows the tokens belong to.
+
+        Where only tokens `wanted_K` of the R are wanted, the others are looked at but go no further: [K, D].
+        """
+        attended = self.attention(hidden_RD, packing, wanted_K)
+        residual = hidden_RD if wanted_K is None else hidden_RD.index_select(0, wanted_K)
+        return self._combine(residual, attended)
 
     def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, with the attention probabilities_BNTT beside the result."""
@@ -55,8 +60,15 @@ class Encoder(nn.Module):
         self.num_heads, self.head_size = architecture.heads, architecture.head_size
         self.activation_checkpointing = False
 
-    def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
-        """`mask_BT` (bool): True at real tokens; None: no padding. Returns the last [B, T, D]."""
+    def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None, wanted_K: Tensor | None = None) -> Tensor:
+        """The last layer's output: [B, T, D], or [K, D] of the tokens that are wanted.
+
+        Most of the last layer is then left out for all the others, which in pretraining are five of six.
+
+        Args:
+            mask_BT: bool, True at real tokens; None: no padding.
+            wanted_K: int64, flat positions b * T + t of real tokens; None: all, and padding too.
+        """
         packing = Packing.of(
             mask_BT,
             (hidden_BTD.shape[0], hidden_BTD.shape[1]),
@@ -65,14 +77,17 @@ class Encoder(nn.Module):
             num_heads=self.num_heads if is_written_out(hidden_BTD) else None,
         )
         hidden_RD = packing.pack(hidden_BTD)
-        for layer in self.layers:
-            if self.activation_checkpointing and self.training:
-                hidden_RD = checkpoint(
-                    layer, hidden_RD, packing, use_reentrant=False, preserve_rng_state=True
-                )
-            else:
-                hidden_RD = layer(hidden_RD, packing)
-        return packing.unpack(hidden_RD)
+        *lower, last = self.layers
+        for layer in lower:
+            hidden_RD = self._run(layer, hidden_RD, packing)
+        if wanted_K is None:
+            return packing.unpack(self._run(last, hidden_RD, packing))
+        return self._run(last, hidden_RD, packing, packing.find(wanted_K))
+
+    def _run(self, layer: nn.Module, *inputs: Tensor | Packing) -> Tensor:
+        if self.activation_checkpointing and self.training:
+            return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True)
+        return layer(*inputs)
 
     def trace(
         self, hidden_BTD: Tensor, mask_BT: Tensor | None

@@ -24,15 +24,11 @@ class HeadLayout:
     places_R3N: Tensor
 
     @classmethod
-    def of(cls, places_R: Tensor | None, shape: tuple[int, int], num_heads: int) -> HeadLayout:
-        """`places_R`, `shape`: as in `Packing`; on the CPU."""
-        rows, length = shape
-        if places_R is None:
-            places_R = torch.arange(rows * length)
-        packed_BT = torch.zeros(rows * length, dtype=torch.int64)
-        packed_BT[places_R] = torch.arange(len(places_R))
+    def of(cls, places_R: Tensor, numbers_BT: Tensor, num_heads: int) -> HeadLayout:
+        """`places_R`, `numbers_BT`: as in `Packing`; on the CPU."""
+        rows, length = numbers_BT.shape
         which_3111, head_N1 = torch.arange(3)[:, None, None, None], torch.arange(num_heads)[:, None]
-        sources_3BNT = (packed_BT.view(rows, 1, length) * 3 + which_3111) * num_heads + head_N1
+        sources_3BNT = (numbers_BT[:, None] * 3 + which_3111) * num_heads + head_N1
         row_R11, token_R11 = (part[:, None, None] for part in (places_R // length, places_R % length))
         which_31, head_N = torch.arange(3)[:, None], torch.arange(num_heads)
         places_R3N = ((which_31 * rows + row_R11) * num_heads + head_N) * length + token_R11

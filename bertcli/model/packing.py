@@ -18,6 +18,7 @@ class Packing:
     Attributes:
         shape: (B, T).
         places_R: int64, their flat places b * T + t, and some of padding (`round_up`); None: every place.
+        numbers_BT: int64, the inverse: which of the R stands there (0 at padding that is none of them).
         mask_B11T: bool, True at real tokens, for attention over padded rows; None: every place is.
         starts_S: int32, where each row starts among the R, then R: for attention that reads them packed.
             Padding makes rows of its own, no longer than T. None: attention needs padded rows.
@@ -26,6 +27,7 @@ class Packing:
 
     shape: tuple[int, int]
     places_R: Tensor | None = None
+    numbers_BT: Tensor | None = None
     mask_B11T: Tensor | None = None
     starts_S: Tensor | None = None
     layout: HeadLayout | None = None
@@ -47,23 +49,30 @@ class Packing:
             num_heads: of attention that is written out; None: it is not.
         """
         if mask_BT is None:
-            return cls(shape, layout=HeadLayout.of(None, shape, num_heads) if num_heads else None)
+            layout = HeadLayout.of(*_of_all(shape), num_heads) if num_heads else None
+            return cls(shape, layout=layout)
         mask = mask_BT.cpu().flatten()
         real_R, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
         places_R = torch.cat([real_R, padding[: round_up(len(real_R)) - len(real_R)]])
-        sent_R = _send(places_R, device)
+        numbers_BT = torch.zeros(shape, dtype=torch.int64)
+        numbers_BT.view(-1)[places_R] = torch.arange(len(places_R))
+        sent = _send(places_R, device), _send(numbers_BT, device)
         if not keep_packed:
-            layout = HeadLayout.of(places_R, shape, num_heads) if num_heads else None
-            return cls(shape, sent_R, mask_B11T=_send(mask_BT, device)[:, None, None, :], layout=layout)
+            layout = HeadLayout.of(places_R, numbers_BT, num_heads) if num_heads else None
+            return cls(shape, *sent, mask_B11T=_send(mask_BT, device)[:, None, None, :], layout=layout)
         ends_B = mask.view(shape).sum(1).cumsum(0)
         beyond = torch.arange(len(real_R), len(places_R), shape[1])[1:]
         starts_S = torch.cat([torch.tensor([0]), ends_B, beyond, torch.tensor([len(places_R)])])
-        return cls(shape, sent_R, starts_S=_send(starts_S.int(), device))
+        return cls(shape, *sent, starts_S=_send(starts_S.int(), device))
 
     def pack(self, values_BTD: Tensor) -> Tensor:
         """[B, T, D] -> [R, D]."""
         flat = values_BTD.flatten(0, 1)
         return flat if self.places_R is None else _Gather.apply(flat, self.places_R)
+
+    def find(self, wanted_K: Tensor) -> Tensor:
+        """Flat places b * T + t of real tokens -> which of the R they are."""
+        return wanted_K if self.numbers_BT is None else self.numbers_BT.flatten()[wanted_K]
 
     def unpack(self, values_RD: Tensor) -> Tensor:
         """[R, D] -> [B, T, D], 0 at padding."""
@@ -71,6 +80,12 @@ class Packing:
         if self.places_R is not None:
             values_RD = _Scatter.apply(values_RD, self.places_R, rows * length)
         return values_RD.unflatten(0, self.shape)
+
+
+def _of_all(shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """places_R and numbers_BT where every place is packed."""
+    places_R = torch.arange(shape[0] * shape[1])
+    return places_R, places_R.view(shape)
 
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:

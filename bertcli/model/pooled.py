@@ -21,5 +21,6 @@ class PooledBert(nn.Module):
         initialise(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns hidden_BTD; the arguments are those of `Bert`. `pooler(hidden_BTD)` gives pooled_BD."""
+        """Returns hidden_BTD; the arguments are those of `Bert`. `pooler(hidden_BTD[:, 0])` gives
+        pooled_BD."""
         return self.bert(ids_BT, segments_BT, mask_BT)

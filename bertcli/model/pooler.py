@@ -15,6 +15,6 @@ class Pooler(nn.Module):
         super().__init__()
         self.dense = nn.Linear(architecture.hidden, architecture.hidden)
 
-    def forward(self, hidden_BTD: Tensor) -> Tensor:
-        """[B, T, D] -> pooled_BD."""
-        return torch.tanh(self.dense(hidden_BTD[:, 0]))
+    def forward(self, first_BD: Tensor) -> Tensor:
+        """The first token's hidden states -> pooled_BD."""
+        return torch.tanh(self.dense(first_BD))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.bert import Bert
+from bertcli.model.bert import Bert, first_tokens
 from bertcli.model.heads import MlmHead, NspHead
 from bertcli.model.init import initialise
 from bertcli.model.pooler import Pooler
@@ -47,17 +48,22 @@ class BertForPreTraining(nn.Module):
             ids_BT: token ids, int64.
             segments_BT: 0 in sentence A, 1 in sentence B, int64.
             mask_BT: bool, True at real tokens, at least one a row; None: no padding.
-            masked_M: int64, flat positions b * T + t. Only these go through the MLM head, whose
-                projection to the vocabulary outweighs the encoder in small models; None: all B * T.
+            masked_M: int64, flat positions b * T + t of real tokens. Only these go through the MLM head,
+                whose projection to the vocabulary outweighs the encoder in small models, and (with [CLS])
+                through most of the last layer; None: all B * T.
 
         Raises:
             ValueError: rows longer than the model's positions.
         """
-        hidden_BTD = self.bert(ids_BT, segments_BT, mask_BT)
-        hidden_MD = hidden_BTD.flatten(0, 1)
-        if masked_M is not None:
-            hidden_MD = hidden_MD.index_select(0, masked_M)
+        if masked_M is None:
+            hidden_BTD = self.bert(ids_BT, segments_BT, mask_BT)
+            hidden_MD, first_BD = hidden_BTD.flatten(0, 1), hidden_BTD[:, 0]
+        else:
+            wanted_K = torch.cat([first_tokens(ids_BT), masked_M])
+            first_BD, hidden_MD = self.bert(ids_BT, segments_BT, mask_BT, wanted_K).split(
+                [len(ids_BT), len(masked_M)]
+            )
         mlm_logits_MV = self.mlm_head(hidden_MD, self.bert.embeddings.word.weight)
         if self.pooler is None or self.nsp_head is None:
             return PretrainingOutput(mlm_logits_MV, None)
-        return PretrainingOutput(mlm_logits_MV, self.nsp_head(self.pooler(hidden_BTD)))
+        return PretrainingOutput(mlm_logits_MV, self.nsp_head(self.pooler(first_BD)))

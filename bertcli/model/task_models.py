@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from bertcli.config.finetune import TaskType
 from bertcli.model.architecture import Architecture
-from bertcli.model.bert import Bert
+from bertcli.model.bert import Bert, first_tokens
 from bertcli.model.dropout import Dropout
 from bertcli.model.init import initialise
 from bertcli.model.pooler import Pooler
@@ -29,7 +29,8 @@ class BertForSequences(nn.Module):
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_BC; the arguments are those of `Bert`."""
-        return self.classifier(self.dropout(self.pooler(self.bert(ids_BT, segments_BT, mask_BT))))
+        first_BD = self.bert(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT))
+        return self.classifier(self.dropout(self.pooler(first_BD)))
 
 
 class BertForTokens(nn.Module):

@@ -63,6 +63,7 @@ def test_a_step_holds_what_is_calculated(change: dict) -> None:
         next(reports)
     need = step_memory(architecture, parameters, parameters, sizes)
     calculated = need.total - need.moments - FP32 * parameters
+    print("RATIO", calculated / live.peak)
     assert calculated == pytest.approx(live.peak, rel=0.1)
 
 

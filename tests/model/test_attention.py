@@ -59,7 +59,7 @@ def test_its_gradient_is_that_of_what_it_computes_with_dropout(heads, mask_B11T,
 
 
 def test_it_leaves_its_inputs_as_they_are():
-    layout = HeadLayout.of(None, (1, 1), num_heads=1)  # whose copy would change no order
+    layout = HeadLayout.of(torch.tensor([0]), torch.tensor([[0]]), num_heads=1)  # whose copy changes no order
     projected_RE = torch.randn(1, 3 * H, requires_grad=True)
     before = projected_RE.detach().clone()
     attend_written_out(projected_RE, layout, None, dropout=0.4).sum().backward()

@@ -1,5 +1,9 @@
+from dataclasses import replace
+
+import pytest
 import torch
 
+from bertcli.model.bert import Bert
 from bertcli.model.pretraining import BertForPreTraining
 
 
@@ -17,6 +21,27 @@ def gradients(model, activation_checkpointing: bool):
 def test_activation_checkpointing_gives_the_same_gradients_to_the_bit_with_dropout(model):
     kept, computed_again = gradients(model, False), gradients(model, True)
     assert all(torch.equal(kept[name], computed_again[name]) for name in kept)
+
+
+@pytest.mark.parametrize("lengths", [[11, 6, 1], [11, 11, 11]], ids=["padded", "full"])
+@pytest.mark.parametrize("training", [False, True])
+def test_tokens_that_are_wanted_come_out_as_they_do_with_all_the_others(odd, lengths, training):
+    torch.manual_seed(0)
+    odd = replace(odd, dropout=0.0, attention_dropout=0.0)
+    bert = Bert(odd).double().train(training)
+    ids_BT = torch.randint(0, odd.vocab_size, (3, 11))
+    mask_BT = torch.arange(11) < torch.tensor(lengths)[:, None]
+    wanted_K = torch.tensor([22, 0, 5, 16, 0, 11])  # one of them twice
+    weights_K1 = torch.arange(1.0, 7.0, dtype=torch.float64)[:, None]
+    inputs = ids_BT, torch.zeros_like(ids_BT), mask_BT
+
+    want_KD, got_KD = bert(*inputs).flatten(0, 1)[wanted_K], bert(*inputs, wanted_K)
+    torch.testing.assert_close(got_KD, want_KD)
+    want, got = (
+        torch.autograd.grad((hidden_KD.square() * weights_K1).sum(), list(bert.parameters()))
+        for hidden_KD in (want_KD, got_KD)
+    )
+    torch.testing.assert_close(got, want)
 
 
 def test_dropout_is_on_in_training_and_off_in_evaluation(model):

@@ -38,6 +38,15 @@ def test_packing_keeps_the_real_tokens_in_order_and_unpacking_puts_them_back(len
     assert torch.equal(packing.unpack(packed_RD)[mask_BT], values_BTD[mask_BT])
 
 
+@given(lengths)
+def test_real_tokens_are_found_among_the_packed(lengths: list[int]) -> None:
+    mask_BT = mask_of(lengths)
+    packing = Packing.of(mask_BT, (mask_BT.shape[0], mask_BT.shape[1]), CPU)
+    values_BTD = torch.randn(*mask_BT.shape, 3)
+    wanted_K = mask_BT.flatten().nonzero().squeeze(1).flip(0)
+    assert torch.equal(packing.pack(values_BTD)[packing.find(wanted_K)], values_BTD.flatten(0, 1)[wanted_K])
+
+
 @settings(deadline=None)
 @given(lengths)
 def test_gradients_flow_through_both(lengths: list[int]) -> None:

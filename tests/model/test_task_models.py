@@ -51,5 +51,5 @@ def test_a_bare_encoder_with_and_without_its_pooler(odd):
     hidden_BTD = model(IDS_BT, SEGMENTS_BT, MASK_BT)
     assert hidden_BTD.shape == (2, 5, 15)
     assert model.pooler is not None
-    assert model.pooler(hidden_BTD).shape == (2, 15)
+    assert model.pooler(hidden_BTD[:, 0]).shape == (2, 15)
     assert PooledBert(odd, pooler=False).pooler is None

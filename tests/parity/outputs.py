@@ -31,7 +31,7 @@ def our_outputs(model: BertForPreTraining, inputs: tuple[Tensor, Tensor, Tensor 
         **{f"hidden_{i}": value for i, value in enumerate(trace.hidden_states)},
         **{f"attention_{i}": value for i, value in enumerate(trace.attention_probabilities)},
         "last_hidden": last_BTD,
-        "pooled": model.pooler(last_BTD),
+        "pooled": model.pooler(last_BTD[:, 0]),
         "mlm_logits": output.mlm_logits_MV.unflatten(0, inputs[0].shape),
         "nsp_logits": output.nsp_logits_B2,
     }
