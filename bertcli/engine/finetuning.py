@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from bertcli import ranks
 from bertcli.config.finetune import FinetuneConfig
@@ -25,16 +25,16 @@ from bertcli.engine.labelled_data import LabelledData, check_same_data, load_lab
 from bertcli.engine.loop import train
 from bertcli.engine.metrics_log import MetricsLog, cut_back, read_metrics
 from bertcli.engine.new_task_model import new_task_model
+from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
 from bertcli.engine.progress import Progress, say
 from bertcli.engine.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.sealed import find_damage, seal
 from bertcli.engine.task_card import task_card
-from bertcli.files import disk_errors, write_folder
+from bertcli.engine.task_weights import TaskWeights
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
-from bertcli.hf.task_folder import load_task_folder, save_task_folder
 from bertcli.model.task_models import TaskModel
 from bertcli.tasks.labelled import LabelledBatch, Supervised
 from bertcli.text.tokenizer import Tokenizer
@@ -79,6 +79,8 @@ def _finetune(
     tokenizer = Tokenizer.load(source)
     data = ranks.first_then_all(lambda: load_labelled_data(config, tokenizer, say))
     model = new_task_model(config, source, data.task.labels)
+    words = OccurringWords(model, data, tokenizer.pad_id)
+    words.narrow_model(model)
     tokens = config.training.epochs * sum(item.length for item in data.train.items)
     training = resolve_loop(config.training, model.architecture, config.task.max_length, tokens)
     config = config.model_copy(update={"training": ranks.from_first(training)})
@@ -89,7 +91,7 @@ def _finetune(
             check_same_data(folder.data, config, data.task.labels)
 
     ranks.on_first(check_same)
-    run = _Run(config, folder, tokenizer, data, model)
+    run = _Run(config, folder, tokenizer, words.narrow_data(data), model, words)
     run.check_metric()
 
     def save() -> None:  # not before: a config that cannot run leaves the folder free
@@ -110,6 +112,7 @@ class _Run:
         tokenizer: Tokenizer,
         data: LabelledData,
         model: TaskModel,
+        words: OccurringWords,
     ):
         training = config.training
         lengths_N = np.array([item.length for item in data.train.items])
@@ -120,7 +123,8 @@ class _Run:
         self.share = own_share(training)
         self.metric = config.task.metric or data.task.metric
         self.best_folder = folder.checkpoints / "best"
-        self.config, self.folder, self.tokenizer, self.data = config, folder, tokenizer, data
+        self.config, self.folder, self.data, self.words = config, folder, data, words
+        self.weights = TaskWeights(model, words, tokenizer, config.task.settings, data.task.labels)
         self.model = model.to(self.loop.device)
 
     def check_metric(self) -> None:
@@ -133,7 +137,7 @@ class _Run:
         training, folder, model = self.config.training, self.folder, self.model
         checkpoint = ranks.on_first(self._last_good) if resume else None
         if checkpoint is not None:
-            model.load_state_dict(load_task_folder(checkpoint / "model").model.state_dict())
+            model.load_state_dict(self.weights.read(checkpoint / "model"))
         if training.compile:
             compile_layers(model)
         trained = ranks.spread(model, training.parallel)
@@ -179,12 +183,17 @@ class _Run:
 
     def _describe(self) -> None:
         training = self.config.training
-        parameters = list(self.model.parameters())
+        parameters, words = list(self.model.parameters()), self.words
+        total = words.left_out + sum(parameter.numel() for parameter in parameters)
         trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
         say(
-            f"run: {sum(parameter.numel() for parameter in parameters):,} parameters, {trained:,} of them "
-            f"trained; {self.steps:,} steps of {training.batch_size} rows, {self.order.steps_per_epoch:,} an "
-            f"epoch, {training.precision} on {training.device}"
+            f"vocabulary: {len(words):,} of {self.model.architecture.vocab_size:,} words occur here; the "
+            "embeddings of the others stay as they are"
+        )
+        say(
+            f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
+            f"{training.batch_size} rows, {self.order.steps_per_epoch:,} an epoch, {training.precision} on "
+            f"{training.device}"
         )
         if self.data.dev is None:
             say("no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept")
@@ -203,14 +212,14 @@ class _Run:
             steps_per_epoch=epoch,
         )
         checkpoints = CheckpointWriter(
-            folder.checkpoints, self.model, optimizer, self._save_model, config.checkpoint.keep_last
+            folder.checkpoints, self.model, optimizer, self.weights.save, config.checkpoint.keep_last
         )
         log = MetricsLog(folder.metrics, config.logging.tensorboard)
         progress = Progress("finetune", state.step, self.steps, config.logging.every_steps)
 
         def is_enough(scores: Scores, state: RunState) -> bool:
             if best.consider(state.step, scores):
-                self._write(self.best_folder, ranks.whole_weights(self.model), finish=seal)
+                self.weights.replace(self.best_folder, ranks.whole_weights(self.model), finish=seal)
             if best.is_settled and state.step < self.steps:
                 progress.line(
                     f"stopping early at step {state.step}: no better {self.metric} in "
@@ -237,7 +246,7 @@ class _Run:
     def _steps(self, first_step: int) -> Iterator[list[MicroBatch]]:
         items = self.data.train.items
         for step in range(first_step, self.steps):
-            batch = LabelledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
+            batch = LabelledBatch(tuple(items[i] for i in self.order[step]), self.words.pad_id)
             yield batch.micro_batches(self.share)
 
     def _judge(self, at_most: int | None = None) -> Scores:
@@ -249,30 +258,12 @@ class _Run:
             self.data.task,
             part.examples,
             part.items,
-            self.tokenizer.pad_id,
+            self.words.pad_id,
             loop.device,
             loop.precision,
             self.share.micro_batch_size,
         )
         return scores
-
-    def _save_model(self, path: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
-        settings, labels = self.config.task.settings, self.data.task.labels
-        save_task_folder(path, self.model, self.tokenizer, settings, labels, card, weights)
-
-    def _write(
-        self,
-        folder: Path,
-        weights: Mapping[str, Tensor],
-        card: str | None = None,
-        finish: Callable[[Path], None] = lambda path: None,
-    ) -> None:
-        def fill(path: Path) -> None:
-            self._save_model(path, weights, card)
-            finish(path)
-
-        with disk_errors(f"{folder}: the model could not be written"):
-            ranks.on_first(lambda: write_folder(folder, fill))
 
     def _finish(self, best: BestEvaluation) -> Finetuned:
         """The best model, or without dev data the last one, as `model/` with its card."""
@@ -280,10 +271,10 @@ class _Run:
         if self.data.dev is None:
             weights = ranks.whole_weights(self.model)
         else:
-            weights = load_task_folder(self.best_folder).model.state_dict()
+            weights = self.weights.read(self.best_folder)
             ranks.load_weights(self.model, weights)
             scores = best.scores or self._judge()
             say(f"best by {self.metric}: step {best.step}")
         card = task_card(self.config, self.model.architecture, self.data, scores)
-        self._write(self.folder.model, weights, card)
+        self.weights.replace(self.folder.model, weights, card)
         return Finetuned(self.folder.model, scores, self.metric)

@@ -14,6 +14,7 @@ from bertcli.data.like_lengths import LikeLengthOrder
 from bertcli.data.share import MicroBatch, Share
 from bertcli.engine.labelled_data import load_labelled_data
 from bertcli.engine.new_task_model import new_task_model
+from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.progress import say
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
@@ -33,7 +34,10 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
     tokenizer = Tokenizer.load(source)
     data = load_labelled_data(config, tokenizer, say)
     model = new_task_model(config, source, data.task.labels)
-    items, training = data.train.items, config.training
+    words = OccurringWords(model, data, tokenizer.pad_id)
+    words.narrow_model(model)
+    data, training = words.narrow_data(data), config.training
+    items = data.train.items
     lengths_N = np.array([item.length for item in items])
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
@@ -41,7 +45,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
         order = LikeLengthOrder(lengths_N, batch_size, config.training_seed)
         longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):
-            batch = LabelledBatch(tuple(items[i] for i in numbers), tokenizer.pad_id)
+            batch = LabelledBatch(tuple(items[i] for i in numbers), words.pad_id)
             yield batch.micro_batches(Share(rows))
 
     per_epoch = math.ceil(len(items) / training.batch_size)
