@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertcli.checks import batches, pretraining
-from bertcli.checks.pretraining import CorpusReport, check_pretraining
 from bertcli.commands.prepare import summarise
 from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig, TokenizerConfig
@@ -23,17 +22,9 @@ from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.tokenizer import Normalization, Tokenizer
+from tests.checks.corpora import check, vocabulary
 from tests.finetunes import LETTERS, write_model
-from tests.store.builds import make_config, silent, write_corpus_folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_corpus_folder(tmp_path)
-
-
-def check(config: PretrainConfig, tokenise_all: bool = False, processes: int = 0) -> CorpusReport:
-    return check_pretraining(config, tokenise_all, silent, processes)
+from tests.store.builds import make_config, silent
 
 
 def prepared(store: OpenStore) -> dict[str, Any]:
@@ -82,11 +73,6 @@ def test_in_every_format(folder: Path, name: str) -> None:
     tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
     options = {"files": [str(file) for file in files], "format": name, "heldout_fraction": 0.0, **options}
     assert_counts(make_config(folder, tokenizer, store=str(folder / "store"), **options))
-
-
-def vocabulary(folder: Path) -> Path:
-    """A tokenizer trained on the corpus of `folder`."""
-    return prepare_store(make_config(folder, store=str(folder / "first")), silent).folder / "tokenizer"
 
 
 def test_a_store_that_stands_gives_its_tokens(folder: Path) -> None:
@@ -253,48 +239,6 @@ def test_a_file_that_breaks_off_does_not_spoil_the_others(folder: Path) -> None:
     figures, findings = check(make_config(folder))
     assert [finding.problem for finding in findings if finding.fails] == [stops(make_config(folder))]
     assert figures["documents"] + figures["heldout_documents"] > 20
-
-
-def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
-    text = "This is the first of the documents. It has what any text of its kind has in it."
-    lines = [
-        f"{text}\nThe same licence stands in each, as it does in many a corpus.\nLine {number} of this."
-        for number in range(30)
-    ]
-    lines += [lines[3], "A CafÃ© stood there. It was closed.", "Old\rMac. Lines.", "x" * 30_000]
-    lines += ["Das ist nicht die Sprache, in der die anderen Texte sind, und es ist auch kein Zitat."]
-    (folder / "spoilt.txt").write_text("\n\n".join(lines), newline="")
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
-    config = make_config(folder, tokenizer, files=[str(folder / "spoilt.txt")])
-    figures, findings = check(config)
-    said = {finding.problem.partition(") ")[2] or finding.problem: finding for finding in findings}
-    assert figures["repeated_documents"] == 1
-    assert (figures["mojibake_lines"], figures["control_character_lines"], figures["long_lines"]) == (1, 1, 1)
-    assert figures["other_language_lines"] == {"de": 1}
-    places = "\n".join(place for finding in said.values() for place in finding.places)
-    assert f"{folder}/spoilt.txt, document 32: 'A CafÃ© stood there." in places
-    assert f"{folder}/spoilt.txt, document 33: 'Old\\rMac. Lines.'" in places
-    assert f"{folder}/spoilt.txt, document 2: 'The same licence stands" in places
-    assert f", as in {folder}/spoilt.txt, document 1; 30 such copies" in places
-    assert not any(finding.fails for finding in findings)
-
-
-def test_a_corpus_of_single_sentences_is_said_to_give_few_pairs(folder: Path) -> None:
-    documents = [f"Post number {number} of many others." for number in range(200)]
-    (folder / "posts.txt").write_text("\n\n".join([*documents, "One. Two.", "Three. Four."]))
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
-    config = make_config(folder, tokenizer, files=[str(folder / "posts.txt")], heldout_fraction=0.05)
-    problems = " ".join(finding.problem for finding in check(config).findings)
-    assert "few places give a true pair (2)" in problems
-    assert "every held-out document is one sentence long" in problems
-
-
-def test_a_vocabulary_of_another_language_is_said(folder: Path) -> None:
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
-    (folder / "ru.txt").write_text("\n\n".join(f"Дом {n} был мал. Но сад велик." for n in range(30)))
-    config = make_config(folder, tokenizer, files=[str(folder / "ru.txt")], language="ru")
-    problems = " ".join(finding.problem for finding in check(config).findings)
-    assert "of the tokens are [UNK]" in problems
 
 
 def test_what_is_not_there_is_an_error(folder: Path) -> None:

@@ -1,0 +1,19 @@
+"""What the tests of a corpus' checks share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertcli.checks.pretraining import CorpusReport, check_pretraining
+from bertcli.config.schema import PretrainConfig
+from bertcli.store.build import prepare_store
+from tests.store.builds import make_config, silent
+
+
+def check(config: PretrainConfig, tokenise_all: bool = False, processes: int = 0) -> CorpusReport:
+    return check_pretraining(config, tokenise_all, silent, processes)
+
+
+def vocabulary(folder: Path) -> Path:
+    """A tokenizer trained on the corpus of `folder`."""
+    return prepare_store(make_config(folder, store=str(folder / "first")), silent).folder / "tokenizer"
