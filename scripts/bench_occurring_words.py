@@ -1,0 +1,68 @@
+"""What it brings that fine-tuning keeps the embeddings of occurring words alone (`engine.occurring_words`).
+
+    python scripts/bench_occurring_words.py CONFIG [--pairs 40]
+
+Steps of the config's own rows as the run takes them, and with the whole vocabulary, in turn in one process.
+Prints the mean of their processor time (steps of long rows take longer), and the median ratio of a pair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import bertcli.measure.plan_finetuning as planning
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import load_config
+from bertcli.engine.labelled_data import LabelledData
+from bertcli.engine.occurring_words import OccurringWords
+from bertcli.engine.resolve import resolve_loop
+from bertcli.measure.step import WARMUP_STEPS, take_steps
+from bertcli.model.task_models import TaskModel
+
+
+class AllWords(OccurringWords):
+    """As if every word of the vocabulary occurred."""
+
+    def narrow_data(self, data: LabelledData) -> LabelledData:
+        return data
+
+    def narrow_model(self, model: TaskModel) -> None:
+        pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--pairs", type=int, default=40)
+    options = parser.parse_args()
+    config = load_config(FinetuneConfig, options.config)
+    sides = [steps_of(config, words) for words in (OccurringWords, AllWords)]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(WARMUP_STEPS + options.pairs):
+        for reports, own in zip(sides, seconds, strict=True):
+            started = time.process_time()
+            next(reports)
+            own.append(time.process_time() - started)
+    occurring, whole = (own[WARMUP_STEPS:] for own in seconds)
+    ratio = statistics.median(b / a for a, b in zip(occurring, whole, strict=True))
+    milliseconds = [1e3 * statistics.fmean(own) for own in (occurring, whole)]
+    print("occurring words {:.0f} ms, all words {:.0f} ms: ".format(*milliseconds), end="")
+    print(f"{ratio:.2f} times as fast")
+
+
+def steps_of(config: FinetuneConfig, words: type[OccurringWords]) -> Any:
+    planning.OccurringWords = words
+    plan = planning.plan_finetuning(config)
+    training = plan.training.model_copy(update={"compile": False, "device": "cpu"})
+    training = resolve_loop(training, plan.architecture, plan.length, plan.tokens)
+    assert training.micro_batch_size != "auto"
+    batches = iter(plan.make_steps(training.batch_size, training.micro_batch_size))
+    return take_steps(plan.build(), plan.task, batches, training)
+
+
+if __name__ == "__main__":
+    main()
