@@ -11,7 +11,7 @@ from bertcli.config.schema import Count, LoggingConfig, LoopConfig, Section
 TaskType = Literal[
     "classification", "regression", "token-classification", "question-answering", "multiple-choice"
 ]
-Column = str | Annotated[int, Field(ge=0)]
+Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
 """A column's name, or its number counted from 0."""
 
 

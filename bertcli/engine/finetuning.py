@@ -81,6 +81,7 @@ def _finetune(
     model = new_task_model(config, source, data.task.labels)
     words = OccurringWords(model, data, tokenizer.pad_id)
     words.narrow_model(model)
+    data = words.narrow_data(data)
     tokens = config.training.epochs * sum(item.length for item in data.train.items)
     training = resolve_loop(config.training, model.architecture, config.task.max_length, tokens)
     config = config.model_copy(update={"training": ranks.from_first(training)})
@@ -91,7 +92,7 @@ def _finetune(
             check_same_data(folder.data, config, data.task.labels)
 
     ranks.on_first(check_same)
-    run = _Run(config, folder, tokenizer, words.narrow_data(data), model, words)
+    run = _Run(config, folder, tokenizer, data, model, words)
     run.check_metric()
 
     def save() -> None:  # not before: a config that cannot run leaves the folder free

@@ -75,7 +75,7 @@ def load_labelled_data(
 
 
 def note_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...]) -> None:
-    """Write down in `path` which labels and files a run learns from. Raises `UserError`: a full disk."""
+    """Write down in `path` which labels, files and model a run learns from. Raises `UserError`: full disk."""
     write_run_data(path, _identity(config, labels))
 
 
@@ -104,4 +104,15 @@ def check_same_data(path: Path, config: FinetuneConfig, labels: tuple[str, ...])
 
 def _identity(config: FinetuneConfig, labels: tuple[str, ...]) -> dict[str, Any]:
     names = [name for name in (config.task.train, config.task.dev) if name is not None]
-    return {"labels": list(labels), "files": {name: file_hash(find_labelled_file(name)) for name in names}}
+    files = {name: file_hash(find_labelled_file(name)) for name in names}
+    files |= {str(path): file_hash(path, "blake2b") for path in _model_files(Path(config.model))}
+    return {"labels": list(labels), "files": files}
+
+
+def _model_files(folder: Path) -> list[Path]:
+    """Weights and vocabulary: words that do not occur are taken from there again on a resume."""
+    return sorted(
+        path
+        for path in folder.glob("*")
+        if path.suffix in (".safetensors", ".bin") or path.name in ("vocab.txt", "tokenizer.json")
+    )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli import ranks
+from bertcli.errors import UserError
 
 
 def build_optimizer(
@@ -72,10 +73,20 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 def load_optimizer_tensors(
     model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` gave, bit for bit."""
+    """Put back what `optimizer_tensors` gave, bit for bit.
+
+    Raises `UserError` where it was of weights of other shapes, which the optimizer itself would take.
+    """
     for name, parameter in model.named_parameters():
         prefix = f"{name}/"
         state = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        for key, value in state.items():
+            if value.ndim and value.shape != parameter.shape:
+                raise UserError(
+                    f"cannot resume: the checkpoint's {key} of {name} has the shape {list(value.shape)}, the "
+                    f"model's is {list(parameter.shape)}; it is of another model, or of another version of "
+                    "bertcli: start a new run in another output_dir"
+                )
         if state:  # none for a parameter that no step has touched yet
             optimizer.state[parameter] = {
                 key: ranks.part_like(parameter, value.to(parameter.device, copy=True))

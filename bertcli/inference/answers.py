@@ -76,7 +76,7 @@ def readable(predicted: Predicted) -> str:
     example, answer = predicted.example, predicted.prediction.as_json()
     text = "  |  ".join(example.texts)
     if "entities" in answer:
-        found = (f"\n  {e['score']:7.2%}  {e['type']:<12}{e['text']}" for e in answer["entities"])
+        found = (f"\n  {e['score']:7.2%}  {e['type']:<11} {e['text']}" for e in answer["entities"])
         return text + ("".join(found) or "\n  no entities")
     if "answer" in answer:
         return f"{answer['score']:7.2%}  {answer['answer'] or 'no answer in the text'}"

@@ -10,7 +10,7 @@ import pytest
 from bertcli.engine.labelled_data import LabelledData, check_same_data, load_labelled_data, note_data
 from bertcli.errors import UserError
 from bertcli.text.tokenizer import Normalization, Tokenizer
-from tests.finetunes import LETTERS, checked, spam_config, write_spam
+from tests.finetunes import LETTERS, checked, spam_config, write_model, write_spam
 
 LABELS = ("ham", "spam")
 
@@ -98,3 +98,15 @@ def test_a_resume_wants_the_same_labels_and_files(files: Path) -> None:
         check_same_data(note, config, LABELS)
     write_spam(files / "dev.tsv", rows=20, skip=60)
     check_same_data(note, config, LABELS)
+
+
+def test_a_resume_wants_the_same_model_folder(files: Path) -> None:
+    model = write_model(files / "bert")
+    config, note = checked(spam_config(files)), files / "data.json"
+    note_data(note, config, LABELS)
+    check_same_data(note, config, LABELS)
+    with open(model / "model.safetensors", "rb+") as file:
+        file.seek(-1, 2)
+        file.write(b"?")
+    with pytest.raises(UserError, match=rf"cannot resume: {model}/model.safetensors changed since the run"):
+        check_same_data(note, config, LABELS)

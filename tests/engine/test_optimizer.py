@@ -10,6 +10,7 @@ from bertcli.engine.optimizer import (
     load_optimizer_tensors,
     optimizer_tensors,
 )
+from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.model.task_models import BertForSequences
@@ -63,6 +64,19 @@ def test_state_comes_back_to_the_bit() -> None:
     take_step(model, optimizer, 9)
     take_step(twin, copy, 9)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+
+
+def test_moments_of_another_shape_are_refused() -> None:
+    model = new_model()
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    take_step(model, optimizer, 0)
+    tensors = optimizer_tensors(model, optimizer)
+    name = "bert.embeddings.word.weight"
+    tensors[f"{name}/exp_avg"] = tensors[f"{name}/exp_avg"][:-1]
+    with pytest.raises(
+        UserError, match=rf"exp_avg of {name} has the shape \[49, 16\], the model's is \[50, 16\]"
+    ):
+        load_optimizer_tensors(model, optimizer, tensors)
 
 
 def task_model() -> BertForSequences:
