@@ -19,7 +19,7 @@ from torch import Tensor
 from bertcli.config.presets import PRESETS
 from bertcli.config.schema import ModelConfig, TrainingConfig
 from bertcli.data.share import Share
-from bertcli.measure.step import WARMUP_STEPS, take_steps
+from bertcli.measure.step import take_steps, time_in_turn
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.bert import Bert
 from bertcli.model.build import architecture
@@ -51,13 +51,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10)
     options = parser.parse_args()
     sides = [steps_of(bert, options) for bert in (Bert, WholeLastLayer)]
-    seconds: list[list[float]] = [[], []]
-    for _ in range(WARMUP_STEPS + options.pairs):
-        for reports, own in zip(sides, seconds, strict=True):
-            started = time.process_time()
-            next(reports)
-            own.append(time.process_time() - started)
-    wanted, whole = (own[WARMUP_STEPS:] for own in seconds)
+    wanted, whole = (side.seconds for side in time_in_turn(sides, options.pairs, time.process_time))
     ratio = statistics.median(b / a for a, b in zip(wanted, whole, strict=True))
     milliseconds = [1e3 * statistics.median(own) for own in (wanted, whole)]
     print("wanted tokens alone {:.0f} ms, whole {:.0f} ms: ".format(*milliseconds), end="")

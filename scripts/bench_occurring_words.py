@@ -20,7 +20,7 @@ from bertcli.config.load import load_config
 from bertcli.engine.labelled_data import LabelledData
 from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.resolve import resolve_loop
-from bertcli.measure.step import WARMUP_STEPS, take_steps
+from bertcli.measure.step import take_steps, time_in_turn
 from bertcli.model.task_models import TaskModel
 
 
@@ -41,13 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     config = load_config(FinetuneConfig, options.config)
     sides = [steps_of(config, words) for words in (OccurringWords, AllWords)]
-    seconds: list[list[float]] = [[], []]
-    for _ in range(WARMUP_STEPS + options.pairs):
-        for reports, own in zip(sides, seconds, strict=True):
-            started = time.process_time()
-            next(reports)
-            own.append(time.process_time() - started)
-    occurring, whole = (own[WARMUP_STEPS:] for own in seconds)
+    occurring, whole = (side.seconds for side in time_in_turn(sides, options.pairs, time.process_time))
     ratio = statistics.median(b / a for a, b in zip(occurring, whole, strict=True))
     milliseconds = [1e3 * statistics.fmean(own) for own in (occurring, whole)]
     print("occurring words {:.0f} ms, all words {:.0f} ms: ".format(*milliseconds), end="")

@@ -8,7 +8,7 @@ is bundled. Both sides train alternately in processes of their own: AdamW with w
 1e-6, linear decay after a warm-up over a tenth, batches of 32, gradients clipped at 1, rows of at most 128
 tokens, the metric of the last epoch (no best checkpoint is picked). The Trainer runs with its defaults:
 batches in random order, padded to their longest row. Needs the test extras, and accelerate for the Trainer.
-With --results FILE each pair is kept there as it ends, and a pair that is there is not run again.
+With --results FILE each run is kept there as it ends, and a run that is there is not made again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import yaml
 
@@ -37,43 +37,58 @@ METRICS = {
 }
 
 
+class Run(NamedTuple):
+    """One training on one side."""
+
+    task: str
+    seed: int
+    side: str
+    metric: float
+    """Of the dev data after the last epoch, times 100."""
+    loss: float
+    """Of the dev data after the last epoch, a mean over texts or words: it varies less with the seed."""
+    seconds: float
+    """Of the whole command."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("data", type=Path)
     parser.add_argument("--tasks", nargs="+", default=["cola", "mrpc", "stsb", "wnut17"], choices=METRICS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=SIDES)
     parser.add_argument("--epochs", type=float, default=3)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     parser.add_argument("--rows", type=int, help="train on so many rows alone, for a quick look")
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
-    parser.add_argument("--results", type=Path, help="a JSONL file to keep pairs in")
+    parser.add_argument("--results", type=Path, help="a JSONL file to keep runs in")
     options = parser.parse_args()
     model = find_minilm() if options.model == "minilm" else options.model
-    pairs = read_pairs(options.results)
+    runs = read_runs(options.results)
     with tempfile.TemporaryDirectory() as scratch:
-        for seed, task in itertools.product(options.seeds, options.tasks):
-            if any((pair["task"], pair["seed"]) == (task, seed) for pair in pairs):
+        for seed, task, side in itertools.product(options.seeds, options.tasks, options.sides):
+            if any((run.task, run.seed, run.side) == (task, seed, side) for run in runs):
                 continue
             config = write_config(Path(scratch), task, seed, model, options)
-            ours, theirs = time_ours(config), time_theirs(config)
-            pair = {"task": task, "seed": seed, "ours": ours, "trainer": theirs}
-            pairs.append(pair)
+            started = time.perf_counter()
+            metric, loss = SIDES[side](config)
+            run = Run(task, seed, side, 100 * metric, loss, time.perf_counter() - started)
+            runs.append(run)
             print(
-                f"{task} seed {seed}: ours {ours[0]:.2f} in {ours[1]:.0f} s, Trainer {theirs[0]:.2f} in "
-                f"{theirs[1]:.0f} s, {theirs[1] / ours[1]:.2f} times as fast",
+                f"{task} seed {seed}, {side}: {run.metric:.2f}, loss {loss:.4f}, {run.seconds:.0f} s",
                 flush=True,
             )
             if options.results:
                 with options.results.open("a") as file:
-                    file.write(json.dumps(pair) + "\n")
-    summarise([pair for pair in pairs if pair["task"] in options.tasks and pair["seed"] in options.seeds])
+                    file.write(json.dumps(run._asdict()) + "\n")
+    summarise([run for run in runs if run.task in options.tasks and run.seed in options.seeds])
 
 
-def read_pairs(results: Path | None) -> list[dict[str, Any]]:
+def read_runs(results: Path | None) -> list[Run]:
     if results is None or not results.exists():
         return []
-    return [json.loads(line) for line in results.read_text().splitlines()]
+    return [Run(**json.loads(line)) for line in results.read_text().splitlines()]
 
 
 def write_config(scratch: Path, task: str, seed: int, model: str, options: argparse.Namespace) -> Path:
@@ -116,43 +131,56 @@ def cut(name: str, rows: int, target: Path) -> Path:
     return target
 
 
-def time_ours(config: Path) -> tuple[float, float]:
-    """(metric of the last epoch times 100, seconds of the whole command)."""
-    started = time.perf_counter()
+def train_ours(config: Path) -> tuple[float, float]:
+    """(metric, loss) of the dev data after the last epoch."""
     subprocess.run(
         [sys.executable, "-m", "bertcli", "finetune", str(config)], check=True, capture_output=True
     )
-    seconds = time.perf_counter() - started
     run = yaml.safe_load(config.read_text())
     rows = [json.loads(line) for line in (Path(run["output_dir"]) / "metrics.jsonl").read_text().splitlines()]
     last = [row for row in rows if row["split"] == "heldout"][-1]
-    return 100 * last[run["task"]["metric"]], seconds
+    return last[run["task"]["metric"]], last["loss"]
 
 
-def time_theirs(config: Path) -> tuple[float, float]:
-    started = time.perf_counter()
+def train_theirs(config: Path) -> tuple[float, float]:
+    """As `train_ours`."""
     trainer = Path(__file__).with_name("finetune_with_trainer.py")
     done = subprocess.run(
         [sys.executable, str(trainer), str(config)], check=True, capture_output=True, text=True
     )
-    return 100 * json.loads(done.stdout.splitlines()[-1])["metric"], time.perf_counter() - started
+    last = json.loads(done.stdout.splitlines()[-1])
+    return last["metric"], last["loss"]
 
 
-def summarise(pairs: list[dict[str, Any]]) -> None:
-    print(f"\n{'task':<8}{'metric':<22}{'ours':>15}{'Trainer':>15}{'speed':>8}")
+SIDES = {"ours": train_ours, "trainer": train_theirs}
+
+
+def summarise(runs: list[Run]) -> None:
+    columns = "{:<8}{:<22}{:>15}{:>15}{:>18}{:>18}{:>7}"
+    print("\n" + columns.format("task", "metric", "ours", "Trainer", "our loss", "its loss", "speed"))
     differences = []
-    for task in dict.fromkeys(pair["task"] for pair in pairs):
-        own = [pair for pair in pairs if pair["task"] == task]
-        ours, theirs = [pair["ours"][0] for pair in own], [pair["trainer"][0] for pair in own]
-        ratio = statistics.median(pair["trainer"][1] / pair["ours"][1] for pair in own)
-        differences.append(statistics.fmean(ours) - statistics.fmean(theirs))
-        print(f"{task:<8}{METRICS[task]:<22}{_spread(ours):>15}{_spread(theirs):>15}{ratio:>8.2f}")
-    print(f"mean difference over the tasks: {statistics.fmean(differences):+.2f} points")
+    for task in dict.fromkeys(run.task for run in runs):
+        ours, theirs = (
+            {run.seed: run for run in runs if (run.task, run.side) == (task, side)} for side in SIDES
+        )
+        if not ours or not theirs:
+            continue
+        metrics, losses = (
+            [[getattr(run, name) for run in side.values()] for side in (ours, theirs)]
+            for name in ("metric", "loss")
+        )
+        ratios = [theirs[seed].seconds / ours[seed].seconds for seed in ours.keys() & theirs.keys()]
+        differences.append(statistics.fmean(metrics[0]) - statistics.fmean(metrics[1]))
+        spreads = [*(_spread(each, 2) for each in metrics), *(_spread(each, 4) for each in losses)]
+        speed = f"{statistics.median(ratios):.2f}" if ratios else ""
+        print(columns.format(task, METRICS[task], *spreads, speed))
+    if differences:
+        print(f"mean difference over the tasks: {statistics.fmean(differences):+.2f} points")
 
 
-def _spread(values: list[float]) -> str:
+def _spread(values: list[float], digits: int) -> str:
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.fmean(values):.2f} ± {deviation:.2f}"
+    return f"{statistics.fmean(values):.{digits}f} ± {deviation:.{digits}f}"
 
 
 def find_minilm() -> str:

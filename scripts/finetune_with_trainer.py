@@ -1,4 +1,4 @@
-"""A bertcli fine-tuning config, trained with transformers' Trainer instead; ends with a {"metric": ...}.
+"""A bertcli fine-tuning config, trained with transformers' Trainer instead; prints JSON: metric, loss.
 
 The peer of scripts/compare_finetune.py: AutoModelFor..., the Trainer with its defaults (random batches padded
 to their longest row), the same rows, labels and hyper-parameters, judged by bertcli's metrics.
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
@@ -83,12 +84,21 @@ def main() -> None:
             data_collator=collator,
         )
         trainer.train()
-        logits = np.asarray(trainer.predict([features(example) for example in dev]).predictions)  # pyright: ignore[reportArgumentType]
+        judged = trainer.predict([features(example) for example in dev])  # pyright: ignore[reportArgumentType]
+    logits, wanted = np.asarray(judged.predictions), np.asarray(judged.label_ids)
     if isinstance(features, TokenFeatures):
         scores = token_scores(logits, dev, labels, features)
     else:
         scores = row_scores(logits, dev, config, labels)
-    print(json.dumps({"metric": scores[task.metric or "accuracy"]}))
+    print(json.dumps({"metric": scores[task.metric or "accuracy"], "loss": dev_loss(logits, wanted)}))
+
+
+def dev_loss(logits: np.ndarray, wanted: np.ndarray) -> float:
+    """The mean over all texts or words, where the Trainer's own is one over batches of unlike size."""
+    found, target = torch.from_numpy(logits), torch.from_numpy(wanted)
+    if target.is_floating_point():
+        return float(F.mse_loss(found.view_as(target), target))
+    return float(F.cross_entropy(found.flatten(0, -2), target.flatten(), ignore_index=-100))
 
 
 class TextFeatures:

@@ -35,7 +35,6 @@ from bertcli.engine.task_card import task_card
 from bertcli.engine.task_weights import TaskWeights
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
-from bertcli.model.task_models import TaskModel
 from bertcli.tasks.labelled import LabelledBatch, Supervised
 from bertcli.text.tokenizer import Tokenizer
 
@@ -92,12 +91,14 @@ def _finetune(
             check_same_data(folder.data, config, data.task.labels)
 
     ranks.on_first(check_same)
-    run = _Run(config, folder, tokenizer, data, model, words)
+    weights = TaskWeights(model, words, tokenizer, config.task.settings, data.task.labels)
+    run = _Run(config, folder, data, weights)
     run.check_metric()
 
     def save() -> None:  # not before: a config that cannot run leaves the folder free
         folder.save(config)
-        note_data(folder.data, config, data.task.labels)
+        if not folder.data.exists():  # else a resume has just compared it
+            note_data(folder.data, config, data.task.labels)
 
     ranks.on_first(save)
     return run.to_the_end(resume)
@@ -110,10 +111,8 @@ class _Run:
         self,
         config: FinetuneConfig,
         folder: RunFolder[FinetuneConfig],
-        tokenizer: Tokenizer,
         data: LabelledData,
-        model: TaskModel,
-        words: OccurringWords,
+        weights: TaskWeights,
     ):
         training = config.training
         lengths_N = np.array([item.length for item in data.train.items])
@@ -124,9 +123,8 @@ class _Run:
         self.share = own_share(training)
         self.metric = config.task.metric or data.task.metric
         self.best_folder = folder.checkpoints / "best"
-        self.config, self.folder, self.data, self.words = config, folder, data, words
-        self.weights = TaskWeights(model, words, tokenizer, config.task.settings, data.task.labels)
-        self.model = model.to(self.loop.device)
+        self.config, self.folder, self.data, self.weights = config, folder, data, weights
+        self.model = weights.model.to(self.loop.device)
 
     def check_metric(self) -> None:
         """Raises `UserError` where the dev data cannot be judged by the metric."""
@@ -184,13 +182,14 @@ class _Run:
 
     def _describe(self) -> None:
         training = self.config.training
-        parameters, words = list(self.model.parameters()), self.words
+        parameters, words = list(self.model.parameters()), self.weights.words
         total = words.left_out + sum(parameter.numel() for parameter in parameters)
         trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
-        say(
-            f"vocabulary: {len(words):,} of {self.model.architecture.vocab_size:,} words occur here; the "
-            "embeddings of the others stay as they are"
-        )
+        if self.model.bert.embeddings.word.weight.requires_grad:
+            say(
+                f"vocabulary: {len(words):,} of {self.model.architecture.vocab_size:,} words occur here; the "
+                "embeddings of the others stay as they are"
+            )
         say(
             f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
             f"{training.batch_size} rows, {self.order.steps_per_epoch:,} an epoch, {training.precision} on "
@@ -247,7 +246,7 @@ class _Run:
     def _steps(self, first_step: int) -> Iterator[list[MicroBatch]]:
         items = self.data.train.items
         for step in range(first_step, self.steps):
-            batch = LabelledBatch(tuple(items[i] for i in self.order[step]), self.words.pad_id)
+            batch = LabelledBatch(tuple(items[i] for i in self.order[step]), self.weights.words.pad_id)
             yield batch.micro_batches(self.share)
 
     def _judge(self, at_most: int | None = None) -> Scores:
@@ -259,7 +258,7 @@ class _Run:
             self.data.task,
             part.examples,
             part.items,
-            self.words.pad_id,
+            self.weights.words.pad_id,
             loop.device,
             loop.precision,
             self.share.micro_batch_size,

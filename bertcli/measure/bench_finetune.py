@@ -12,7 +12,7 @@ from bertcli.engine.resolve import resolve_loop
 from bertcli.measure.clock import device_name, now
 from bertcli.measure.padded import Padded
 from bertcli.measure.plan_finetuning import plan_finetuning
-from bertcli.measure.step import WARMUP_STEPS, take_steps
+from bertcli.measure.step import take_steps, time_in_turn
 from bertcli.memory.peak import peak_memory
 
 
@@ -39,27 +39,19 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
         take_steps(side, plan.task, iter(plan.make_steps(size, training.micro_batch_size)), training)
         for side in (model, padded)
     ]
-    for _ in range(WARMUP_STEPS):
-        for reports in sides:
-            next(reports)
-    seconds, tokens = [0.0, 0.0], [0, 0]
-    for _ in range(steps):
-        for side, reports in enumerate(sides):
-            started = now(device)
-            tokens[side] += next(reports).tokens
-            seconds[side] += now(device) - started
-    rows = steps * size
+    own, of_padded = time_in_turn(sides, steps, lambda: now(device))
+    rows, seconds, tokens = steps * size, sum(own.seconds), sum(own.tokens)
     return {
         "what": "finetune",
         "device": device_name(device),
         "precision": training.precision,
         "batch_size": size,
         "max_length": config.task.max_length,
-        "tokens_per_row": tokens[0] / rows,
-        "ms_per_step": 1e3 * seconds[0] / steps,
-        "rows_per_s": rows / seconds[0],
-        "tokens_per_s": tokens[0] / seconds[0],
-        "padded_rows_per_s": rows / seconds[1],
-        "speedup": seconds[1] / seconds[0],
+        "tokens_per_row": tokens / rows,
+        "ms_per_step": 1e3 * seconds / steps,
+        "rows_per_s": rows / seconds,
+        "tokens_per_s": tokens / seconds,
+        "padded_rows_per_s": rows / sum(of_padded.seconds),
+        "speedup": sum(of_padded.seconds) / seconds,
         "peak_memory_mb": peak_memory(device) / 1e6,
     }

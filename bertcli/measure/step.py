@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -73,6 +73,21 @@ def take_steps(
     if training.compile:
         compile_layers(model)
     return train(model, task, steps, optimizer, settings, 0)
+
+
+def time_in_turn(
+    sides: Sequence[Iterator[StepReport]], steps: int, clock: Callable[[], float]
+) -> list[StepTimes]:
+    """A step of each side after the other, `steps` times after `WARMUP_STEPS`; `clock` gives seconds."""
+    times: list[tuple[list[float], list[int]]] = [([], []) for _ in sides]
+    for number in range(WARMUP_STEPS + steps):
+        for reports, (seconds, tokens) in zip(sides, times, strict=True):
+            started = clock()
+            report = next(reports)
+            if number >= WARMUP_STEPS:
+                seconds.append(clock() - started)
+                tokens.append(report.tokens)
+    return [StepTimes(*of_side) for of_side in times]
 
 
 def time_steps(

@@ -59,10 +59,9 @@ class BertForPreTraining(nn.Module):
             hidden_BTD = self.bert(ids_BT, segments_BT, mask_BT)
             hidden_MD, first_BD = hidden_BTD.flatten(0, 1), hidden_BTD[:, 0]
         else:
-            wanted_K = torch.cat([first_tokens(ids_BT), masked_M])
-            first_BD, hidden_MD = self.bert(ids_BT, segments_BT, mask_BT, wanted_K).split(
-                [len(ids_BT), len(masked_M)]
-            )
+            first_B = first_tokens(ids_BT) if self.pooler is not None else masked_M[:0]
+            hidden_KD = self.bert(ids_BT, segments_BT, mask_BT, torch.cat([first_B, masked_M]))
+            first_BD, hidden_MD = hidden_KD.split([len(first_B), len(masked_M)])
         mlm_logits_MV = self.mlm_head(hidden_MD, self.bert.embeddings.word.weight)
         if self.pooler is None or self.nsp_head is None:
             return PretrainingOutput(mlm_logits_MV, None)

@@ -11,7 +11,7 @@ from bertcli.data.share import Share
 from bertcli.engine.loop import StepReport
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.probe import probe
-from bertcli.measure.step import StepTimes, take_steps, time_steps
+from bertcli.measure.step import StepTimes, take_steps, time_in_turn, time_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
@@ -50,6 +50,14 @@ def test_no_step_begins_after_the_time(clock: list[float]) -> None:
     assert len(time_steps(reports(clock, [1] * 99), CPU, steps=50, seconds=10).seconds) == 7
     clock[0] = 0
     assert len(time_steps(reports(clock, [60] * 99), CPU, steps=50, seconds=10).seconds) == 1
+
+
+def test_sides_take_turns(clock: list[float]) -> None:
+    one, two = (reports(clock, [9, 9, 9, *seconds]) for seconds in ([1, 2], [10, 20]))
+    times = time_in_turn([one, two], 2, lambda: clock[0])
+    assert [list(each.seconds) for each in times] == [[1, 2], [10, 20]]
+    assert [list(each.tokens) for each in times] == [[400, 500], [400, 500]]
+    assert clock[0] == 6 * 9 + 33
 
 
 def test_one_step_has_no_spread() -> None:

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from bertcli.model.heads import pad_vocabulary
+from bertcli.model.pretraining import BertForPreTraining
 from bertcli.tasks.cross_entropy import vocabulary_cross_entropy
 
 B, T, V = 3, 7, 37
@@ -29,6 +30,15 @@ def test_only_masked_positions_reach_the_vocabulary(model, rows):
     model.mlm_head.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].shape))
     model(*rows, torch.tensor([1, 5]))
     assert seen == [(2, 15)]
+
+
+@pytest.mark.parametrize(("nsp", "tokens"), [(True, B + 2), (False, 2)])
+def test_only_wanted_tokens_go_through_the_last_layer(odd, nsp, tokens, rows):
+    model = BertForPreTraining(odd, nsp=nsp)
+    seen = []
+    model.bert.layers[-1].feed_forward.register_forward_hook(lambda _, __, output: seen.append(output.shape))
+    model(*rows, torch.tensor([1, 5]))
+    assert seen == [(tokens, 15)]
 
 
 @pytest.mark.parametrize("extra", [1, 6, 12])
