@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +51,12 @@ class Finetuned:
     metric: str
 
 
-def finetune(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:
+def finetune(
+    config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
+) -> Finetuned:
     """Run it with one seed (`engine.seeds` takes several).
+
+    `accepted` is called, on the first rank, once config, data and model are found to fit.
 
     Raises:
         UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
@@ -61,12 +65,16 @@ def finetune(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    with ranks.first_holds(folder.claim(resume, overwrite)):
-        return _finetune(config, source, folder, resume)
+    with ranks.first_holds(folder.claim(resume, overwrite, source)):
+        return _finetune(config, source, folder, resume, accepted)
 
 
 def _finetune(
-    config: FinetuneConfig, source: Path, folder: RunFolder[FinetuneConfig], resume: bool
+    config: FinetuneConfig,
+    source: Path,
+    folder: RunFolder[FinetuneConfig],
+    resume: bool,
+    accepted: Callable[[], None],
 ) -> Finetuned:
     saved = ranks.on_first(folder.saved_config) if resume else None
     if saved is not None:
@@ -95,12 +103,13 @@ def _finetune(
     run = _Run(config, folder, data, weights)
     run.check_metric()
 
-    def save() -> None:  # not before: a config that cannot run leaves the folder free
-        folder.save(config)
+    def accept() -> None:
+        folder.accept(config)
         if not folder.data.exists():  # else a resume has just compared it
             note_data(folder.data, config, data.task.labels)
+        accepted()
 
-    ranks.on_first(save)
+    ranks.on_first(accept)
     return run.to_the_end(resume)
 
 

@@ -49,7 +49,8 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
     """
     config = ranks.first_then_all(lambda: locate_init_from(config))
     folder = RunFolder(Path(config.output_dir), PretrainConfig)
-    with ranks.first_holds(folder.claim(resume, overwrite)):
+    source = Path(config.model.init_from) if config.model.init_from else None
+    with ranks.first_holds(folder.claim(resume, overwrite, source)):
         return _pretrain(config, folder, resume)
 
 
@@ -119,7 +120,7 @@ def _settle(
     if saved is not None:
         check_resumable(saved, config, say)
         check_same_store(folder.data, store)
-    folder.save(config)
+    folder.accept(config)
     note_store(folder.data, store)
     return config
 

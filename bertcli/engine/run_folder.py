@@ -35,7 +35,7 @@ class RunFolder(Generic[Config]):
     """Paths of a run, and the rules for using them again; `schema` is that of its config."""
 
     def __init__(self, root: Path, schema: type[Config]):
-        self.root, self._schema = root, schema
+        self.root, self._schema, self._overwrite = root, schema, False
         self.lock = root / ".lock"
         self.config = root / "config.yaml"
         self.data = root / "data.json"
@@ -49,17 +49,27 @@ class RunFolder(Generic[Config]):
         return any(path.exists() for path in self._own())
 
     @contextmanager
-    def claim(self, resume: bool, overwrite: bool) -> Iterator[None]:
-        """Hold the folder against other processes, made ready for a new run, or as it is for a resume.
+    def claim(self, resume: bool, overwrite: bool, source: Path | None = None) -> Iterator[None]:
+        """Hold the folder against other processes; a run that is here stays until `accept`.
 
         In a job of several processes one claims it for all.
 
+        Args:
+            source: the model folder that the run begins from.
+
         Raises:
-            UserError: another process runs here; a run is here, and neither flag says what to do with it; or
-                it cannot be written.
+            UserError: another process runs here; a run is here, and neither flag says what to do with it; it
+                is to be deleted, and `source` with it; or the folder cannot be written.
         """
         if resume and overwrite:
             raise UserError("give --resume or --overwrite, not both")
+        begun_from = source.resolve() if source and overwrite else None
+        if begun_from and any(begun_from.is_relative_to(path.resolve()) for path in self._own()):
+            raise UserError(
+                f"--overwrite would delete {source}, the model to begin from, with the run in {self.root}: "
+                "choose another output_dir, or copy the model elsewhere first"
+            )
+        self._overwrite = overwrite
         with ExitStack() as held:
             with disk_errors(f"output_dir {self.root} cannot be used"):
                 self.root.mkdir(parents=True, exist_ok=True)
@@ -77,16 +87,22 @@ class RunFolder(Generic[Config]):
                     )
                 for path in self._unfinished():
                     shutil.rmtree(path)
-                if overwrite:
-                    for path in self._own():
-                        remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
             yield
 
     def saved_config(self) -> Config | None:
         """The resolved config of the run that is here; None before the first step of the first run."""
         return load_config(self._schema, self.config) if self.config.exists() else None
 
-    def save(self, config: Config) -> None:
+    def accept(self, config: Config, own_part: Path | None = None) -> None:
+        """Write down the config of a run that can begin; only now does the run that it overwrites go.
+
+        `own_part` is the folder of a seed of the new run, which stays.
+        """
+        with disk_errors(f"output_dir {self.root} could not be emptied"):
+            for path in self._own() if self._overwrite else []:
+                if path != own_part:
+                    remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
+        self._overwrite = False
         with disk_errors(f"{self.config}: the config could not be written"):
             save_config(config, self.config)
 

@@ -17,6 +17,7 @@ from bertcli.engine.finetuning import Finetuned, finetune
 from bertcli.engine.progress import say
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.files import disk_errors, write_folder, write_text
+from bertcli.hf.locate import resolve_model
 
 
 def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:
@@ -25,9 +26,11 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     `output_dir/seeds.json` holds each run's metrics, their mean and their standard deviation (of the
     sample, n - 1; null for one run). A resume goes on where the runs stopped. Raises what `finetune` raises.
     """
+    source = ranks.first_then_all(lambda: resolve_model(config.model))
+    config = config.model_copy(update={"model": str(source)})
     assert config.seeds
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    with ranks.first_holds(folder.claim(resume, overwrite)):
+    with ranks.first_holds(folder.claim(resume, overwrite, source)):
         return _finetune_each(config, config.seeds, folder, resume, overwrite)
 
 
@@ -45,8 +48,11 @@ def _finetune_each(
         say(f"seed {seed} ({number} of {len(seeds)})")
         own = RunFolder(folder.root / f"seed-{seed}", FinetuneConfig)
         config_of_seed = config.model_copy(update={"seeds": [seed], "output_dir": str(own.root)})
-        runs[seed] = finetune(config_of_seed, resume and ranks.from_first(own.is_taken), overwrite)
-        ranks.on_first(lambda: folder.save(config))  # not before: a config that cannot run leaves it free
+
+        def accept(own_part: Path = own.root) -> None:
+            folder.accept(config, own_part)
+
+        runs[seed] = finetune(config_of_seed, resume and ranks.from_first(own.is_taken), overwrite, accept)
 
     scores = {seed: run.scores for seed, run in runs.items() if run.scores}
     if not scores:

@@ -90,6 +90,28 @@ def test_a_run_is_never_overwritten_unasked(corpus: Path, tmp_path: Path) -> Non
         pretrain(config(corpus, run), resume=True, overwrite=True)
 
 
+def test_what_is_overwritten_stays_until_the_new_run_can_begin(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    pretrain(config(corpus, run), resume=False, overwrite=False)
+    weights = (run / "model" / "model.safetensors").read_bytes()
+    with pytest.raises(UserError, match="the store was built from something else"):
+        pretrain(config(corpus, run, tokenizer={"vocab_size": 401}), resume=False, overwrite=True)
+    assert (run / "model" / "model.safetensors").read_bytes() == weights
+    pretrain(config(corpus, run), resume=True, overwrite=False)
+
+
+@pytest.mark.parametrize("begun_from", ["run", "run/model", "run/checkpoints/step-00000003"])
+def test_a_run_does_not_overwrite_the_model_it_begins_from(
+    begun_from: str, corpus: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    pretrain(config(corpus, run), resume=False, overwrite=False)
+    own = config(corpus, run, model={"init_from": str(tmp_path / begun_from)})
+    with pytest.raises(UserError, match=r"would delete .*, the model to begin from"):
+        pretrain(own, resume=False, overwrite=True)
+    assert (run / "model" / "model.safetensors").exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written_is_an_error(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)

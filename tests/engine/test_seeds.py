@@ -152,3 +152,14 @@ def test_a_config_that_cannot_run_leaves_the_folder_free(files: Path, tmp_path: 
         finetune_seeds(checked(own), resume=False, overwrite=False)
     own["training"]["freeze_layers"] = 2
     finetune_seeds(checked(own), resume=False, overwrite=False)
+
+
+def test_an_overwritten_folder_keeps_nothing_of_the_seeds_before(files: Path, tmp_path: Path) -> None:
+    own = config(files, tmp_path / "run")
+    finetune_seeds(checked(own), resume=False, overwrite=False)
+    begun = checked(own | {"model": str(tmp_path / "run" / "seed-2")})
+    with pytest.raises(UserError, match="--overwrite would delete"):
+        finetune_seeds(begun, resume=False, overwrite=True)
+    finetune_seeds(checked(own | {"seeds": [3]}), resume=False, overwrite=True)
+    assert [path.name for path in tmp_path.glob("run/seed-*")] == ["seed-3"]
+    assert json.loads((tmp_path / "run" / "seeds.json").read_text())["runs"].keys() == {"3"}

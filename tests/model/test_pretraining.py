@@ -36,7 +36,8 @@ def test_only_masked_positions_reach_the_vocabulary(model, rows):
 def test_only_wanted_tokens_go_through_the_last_layer(odd, nsp, tokens, rows):
     model = BertForPreTraining(odd, nsp=nsp)
     seen = []
-    model.bert.layers[-1].feed_forward.register_forward_hook(lambda _, __, output: seen.append(output.shape))
+    last = model.get_submodule("bert.encoder.layers.1.feed_forward")
+    last.register_forward_hook(lambda _, __, output: seen.append(output.shape))
     model(*rows, torch.tensor([1, 5]))
     assert seen == [(tokens, 15)]
 
