@@ -86,7 +86,9 @@ def predict(
     is_table = tsv or (output is not None and output.suffix == ".tsv")
     is_for_people = bool(texts) and texts != ["-"] and output is None and not json_
     cut = CutRows()
-    failed = disk_errors(f"{output}: could not be written", "and try again", "write elsewhere")
+    failed = disk_errors(
+        f"{output or 'standard output'}: could not be written", "and try again", "write elsewhere"
+    )
     with failed, opened(output) as file:
         table = AnswerTable(file)
         write = table.write if is_table else lines_to(file, readable if is_for_people else json_line)

@@ -18,9 +18,14 @@ class TextFile(Protocol):
 
 def row_json(predicted: Predicted) -> dict[str, Any]:
     """The row's own columns, then the answer. A column with the name of one of the answer's fields, as the
-    label of a labelled file, is called `given_...`."""
-    answer = predicted.prediction.as_json()
-    own = {f"given_{k}" if k in answer else k: value for k, value in predicted.example.columns.items()}
+    label of a labelled file, is called `given_...`; bytes that are no text are written in hexadecimal."""
+    answer, columns = predicted.prediction.as_json(), predicted.example.columns
+    own = {}
+    for name, value in columns.items():
+        taken = answer.keys() | (columns.keys() - {name})
+        while name in taken:
+            name = f"given_{name}"
+        own[name] = value.hex() if isinstance(value, bytes) else value
     return own | answer
 
 

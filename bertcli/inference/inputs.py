@@ -38,7 +38,7 @@ def read_inputs(
         return read_examples(find_labelled_file(file), settings, labelled=False, report=report)
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
-    lines = read_lines(texts, None if file is None else Path(file))
+    lines = read_lines(texts, None if file is None else Path(file), report)
     is_one_text = settings.type == "token-classification" or _num_texts(settings) == 1
     is_one_text = is_one_text and settings.type != "multiple-choice"
     if is_one_text:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from bertcli.errors import UserError
+from bertcli.labelled.bad_rows import blank_lines
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,15 @@ class Line:
     """For messages: `text 2`, or `reviews.txt, line 17`."""
 
 
-def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
+def read_lines(
+    texts: Sequence[str], file: Path | None, report: Callable[[str], None] = lambda line: None
+) -> Iterator[Line]:
     """The `texts` themselves, or the lines of `file`, or those of standard input where neither is given.
 
     `-` as the only text or as the file means standard input. Lines are read one at a time; blank ones are
-    passed over. Raises `UserError` where there is nothing to read, or (while iterating) bytes are not UTF-8.
+    passed over, and their number told to `report`.
+
+    Raises `UserError` where there is nothing to read, or (while iterating) bytes are not UTF-8.
     """
     if texts and file is not None:
         raise UserError("give the text itself or --input FILE, not both")
@@ -30,12 +35,12 @@ def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
         return iter([_checked(text, f"text {number}") for number, text in enumerate(texts, start=1)])
     if file is not None and str(file) != "-":
         try:
-            return _decoded(open(file, "rb"), str(file))
+            return _decoded(open(file, "rb"), str(file), report)
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     if sys.stdin.isatty() and not texts and file is None:
         raise UserError("no text: give it after MODEL, or --input FILE, or pipe it in")
-    return _decoded(sys.stdin.buffer, "standard input")
+    return _decoded(sys.stdin.buffer, "standard input", report)
 
 
 def _checked(text: str, where: str) -> Line:
@@ -48,8 +53,8 @@ def _checked(text: str, where: str) -> Line:
     return Line(text, where)
 
 
-def _decoded(stream: BinaryIO, name: str) -> Iterator[Line]:
-    empty, offset = True, 0
+def _decoded(stream: BinaryIO, name: str, report: Callable[[str], None]) -> Iterator[Line]:
+    texts, blank, offset = 0, 0, 0
     with stream:
         for number, raw in enumerate(stream, start=1):
             where = f"{name}, line {number}"
@@ -62,7 +67,11 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[Line]:
                 ) from None
             offset += len(raw)
             if text.strip():
-                empty = False
+                texts += 1
                 yield Line(text, where)
-    if empty:
+            else:
+                blank += 1
+    if not texts:
         raise UserError(f"{name}: holds no text")
+    if blank:
+        report(blank_lines(name, blank))

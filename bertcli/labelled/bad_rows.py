@@ -73,6 +73,11 @@ def keep_usable(
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
 
 
+def blank_lines(name: str, count: int) -> str:
+    """What to say of them where a line is a text, so that answers and lines are not taken for parallel."""
+    return f"{name}: passed over {count:,} blank line{'s' * (count > 1)}: no answer is given for them"
+
+
 class _Noted:
     """A count, and the first few of what was counted."""
 

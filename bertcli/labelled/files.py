@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.labelled.bad_rows import BadRow, keep_usable
+from bertcli.labelled.bad_rows import BadRow, blank_lines, keep_usable
 from bertcli.labelled.choices import choice_examples
 from bertcli.labelled.conll import read_conll
 from bertcli.labelled.delimited import open_delimited
@@ -78,7 +78,7 @@ def read_examples(
         UserError: what cannot be read as the settings say, with file and line; rows that cannot be used are
             all counted first.
     """
-    found = _read(path, _format(path, settings, labelled), settings, labelled)
+    found = _read(path, _format(path, settings, labelled), settings, labelled, report)
     return keep_usable(found, path, labelled, skip_bad, report)
 
 
@@ -102,13 +102,15 @@ def _format(path: Path, settings: TaskSettings, labelled: bool) -> Format:
     return "tsv"
 
 
-def _read(path: Path, format: Format, settings: TaskSettings, labelled: bool) -> Iterator[Example | BadRow]:
+def _read(
+    path: Path, format: Format, settings: TaskSettings, labelled: bool, report: Callable[[str], None]
+) -> Iterator[Example | BadRow]:
     if format == "conll":
         return read_conll(path, settings, labelled)
     if format == "squad":
         return read_squad(path, settings, labelled)
     if format == "lines":
-        return _read_lines(path, settings)
+        return _read_lines(path, settings, report)
     if format == "jsonl":
         table = open_jsonl(path, settings.encoding)
     elif format == "parquet":
@@ -118,16 +120,20 @@ def _read(path: Path, format: Format, settings: TaskSettings, labelled: bool) ->
     return _FROM_TABLES[settings.type](table, settings, labelled)
 
 
-def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
-    """A text a line, to predict; blank lines are passed over. Raises `UserError` if a row is more."""
+def _read_lines(path: Path, settings: TaskSettings, report: Callable[[str], None]) -> Iterator[Example]:
+    """A text a line, to predict; `report` is told of blank ones. Raises `UserError` if a row is more."""
     if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
         raise UserError(
             f"{path}: a line of plain text is one text, but a row of this task is more than one; give a "
             "table (.tsv, .csv, .jsonl) with its columns"
         )
+    blank = number = 0
     for number, line in enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1):
         text, where = line.strip(), f"{path}, line {number}"
+        blank += not text
         if text and settings.type == "token-classification":
             yield tagged_text(where, {"text": text}, text)
         elif text:
             yield TextExample(where, {"text": text}, text, None, None)
+    if 0 < blank < number:
+        report(blank_lines(str(path), blank))

@@ -14,9 +14,10 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
-    """The value of a JSON text that begins at `first_line` of a file. Raises `BadRow` where it is none."""
+    """The value of a JSON text that begins at `first_line` of a file; NaN, as pandas and Python write what is
+    missing, is None. Raises `BadRow` where it is none."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_constant)
         if "\\ud" in text or "\\uD" in text:  # the only way in which half a character gets into JSON
             value = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
     except json.JSONDecodeError as error:
@@ -25,3 +26,9 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
     except (ValueError, RecursionError) as error:
         raise BadRow(f"{path}, line {first_line}: JSON that cannot be read: {error}") from None
     return value
+
+
+def _constant(name: str) -> None:
+    """What Python reads beyond the standard: NaN, Infinity, -Infinity."""
+    if name != "NaN":
+        raise ValueError(f"{name} is no number of JSON")

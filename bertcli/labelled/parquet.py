@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,16 @@ def _rows(path: Path, parquet: Any, names: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _plain(value: Any) -> Any:
-    """Dates, decimals and the like as text, so that a row can be written out again."""
+    """As JSON has it, so that a row can be written out again: dates, decimals and the like as text; bytes
+    that are UTF-8 too, as some programs write no other text; NaN, which pandas writes for what is missing,
+    as None."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
     return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,8 +59,9 @@ def _labels(value: Any, where: str) -> tuple[str, ...]:
 def _number(value: Any, where: str) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number):
-        raise BadRow(f"{where}: {value!r} is no number; task.type: regression needs one, such as 3.5")
+        shown = textwrap.shorten(repr(value), 60, placeholder="...")
+        raise BadRow(f"{where}: {shown} is no number; task.type: regression needs one, such as 3.5")
     return number

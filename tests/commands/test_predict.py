@@ -97,10 +97,10 @@ def test_files_of_every_format_give_their_columns_and_answers_in_order(run_bertc
 def test_a_text_a_line(run_bertcli, models, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("the cat\n\na dog\n")
-    _, out, _ = run_bertcli("predict", models / "multi-label", "--input", path)
-    assert [row["text"] for row in rows(out)] == ["the cat", "a dog"]
-    _, out, _ = run_bertcli("predict", models / "tokens", "--input", path)
-    assert [row["text"] for row in rows(out)] == ["the cat", "a dog"]
+    for kind in ("multi-label", "tokens"):
+        _, out, err = run_bertcli("predict", models / kind, "--input", path)
+        assert [row["text"] for row in rows(out)] == ["the cat", "a dog"]
+        assert err == f"{path}: passed over 1 blank line: no answer is given for them\n"
 
 
 def test_conll_and_squad(run_bertcli, models, tmp_path):
@@ -128,6 +128,14 @@ def test_a_reader_that_has_seen_enough(models):
     done = subprocess.run(command, shell=True, input=texts, capture_output=True, text=True, check=True)
     assert rows(done.stdout)[0]["text"] == "the cat"
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_behind_standard_output(models):
+    command = f"{sys.executable} -m bertcli predict {models / 'multi-label'} --json > /dev/full"
+    done = subprocess.run(command, shell=True, input="the cat\n" * 3000, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: standard output: could not be written: no space left on device")
 
 
 def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path):

@@ -48,6 +48,13 @@ def test_the_columns_of_the_row_come_first_and_none_is_lost() -> None:
     assert "Wíth" in json_line(text(SPAM))
 
 
+def test_a_column_that_is_called_given_already_stays_too() -> None:
+    row = row_json(text(SPAM, label="ham", given_label="mine", image=b"\xff\xd8"))
+    assert row["given_label"] == "mine"
+    assert row["given_given_label"] == "ham"
+    assert (row["label"], row["image"]) == ("spam", "ffd8")
+
+
 def test_a_table_has_a_column_for_each_probability() -> None:
     names, row = table(text(SPAM))
     assert names == ["text", "label", "probabilities.ham", "probabilities.spam"]

@@ -27,10 +27,12 @@ def test_texts_of_the_command_line():
 
 def test_lines_of_a_file_keep_their_numbers_past_blank_ones(tmp_path):
     path = written(tmp_path, b"\xef\xbb\xbfone \r\n\n  \n\xc3\xa4\xe2\x80\xa8b")
-    assert list(read_lines([], path)) == [
+    said = []
+    assert list(read_lines([], path, said.append)) == [
         Line("one ", f"{path}, line 1"),
         Line("ä\u2028b", f"{path}, line 4"),
     ]
+    assert said == [f"{path}: passed over 2 blank lines: no answer is given for them"]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ def test_half_a_character_becomes_a_replacement_wherever_it_stands(tmp_path: Pat
         ('{"text": "two", "label": null}', "line 2, column 'label': no label"),
         ('{"text": "two", "label": ' + "9" * 5000 + "}", "a.jsonl, line 2: JSON that cannot be read"),
         ("[" * 100_000, "a.jsonl, line 2: JSON that cannot be read"),
+        ('{"text": "two", "label": NaN}', "line 2, column 'label': no label"),
+        ('{"text": "two", "label": -Infinity}', "line 2: JSON that cannot be read: -Infinity is no number"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, second: str, message: str):
@@ -83,6 +85,23 @@ def test_parquet(tmp_path: Path):
     assert examples[-1].where == f"{path}, row {count}"
     assert examples[0].columns == {"text": "text 0", "label": 0, "day": "2024-01-02"}
     assert [each.text_a for each in read(path, settings(text=0, label=1))] == table["text"]
+
+
+def test_parquet_of_bytes_and_of_numbers_that_are_none(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    table = {
+        "text": [b"one", "zwölf".encode()],
+        "label": ["x", "y"],
+        "image": [b"\xff\xd8", b"ok"],
+        "score": [float("nan"), float("inf")],
+    }
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    assert [each.text_a for each in read(path)] == ["one", "zwölf"]
+    assert [each.columns["score"] for each in read(path)] == [None, "inf"]
+    with pytest.raises(
+        UserError, match="row 1, column 'image': holds bytes; a text or a number was expected"
+    ):
+        read(path, settings(text="image"))
 
 
 def test_a_damaged_parquet_file(tmp_path: Path):

@@ -38,7 +38,7 @@ def test_numbers(tmp_path: Path):
     assert [each.label for each in read(path, settings(type="regression"))] == [3.5, -100.0]
 
 
-@pytest.mark.parametrize("value", ["three", "3,5", "", "nan", "inf", True, None, [1.0]])
+@pytest.mark.parametrize("value", ["three", "3,5", "", "nan", "inf", True, None, [1.0], 10**400])
 def test_a_label_that_is_no_number(tmp_path: Path, value: object):
     path = write_jsonl(tmp_path / "a.jsonl", {"text": "one", "label": value})
     with pytest.raises(UserError, match=r"a.jsonl, line 1, column 'label': .* is no number; .* such as 3.5"):
