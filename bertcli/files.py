@@ -135,6 +135,11 @@ def write_text(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
+def looked_in(path: Path) -> str:
+    """For a message on a path that leads nowhere: what a relative one is relative to."""
+    return "" if path.is_absolute() else f" in {Path.cwd()}, where bertcli was called"
+
+
 def file_hash(path: Path, kind: str = "sha256") -> str:
     """Of a file's bytes, hexadecimal; `kind` as `hashlib` names it."""
     with open(path, "rb") as file:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -39,8 +40,19 @@ def test_version() -> None:
 def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> None:
     result = run_cli("pretrain", "nowhere.yaml")
     assert result.returncode == 2
-    assert result.stderr == "error: nowhere.yaml: no such config file\n"
+    where = f"in {Path.cwd()}, where bertcli was called"
+    assert result.stderr == f"error: nowhere.yaml: no such config file {where}\n"
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [("pretrian", "no command 'pretrian'; did you mean pretrain?"), ("xyzzy", "see bertcli --help")],
+)
+def test_a_mistyped_command_is_met_with_the_nearest(given: str, message: str) -> None:
+    result = run_cli(given)
+    assert result.returncode == 2
+    assert message in result.stderr
 
 
 def test_a_file_that_the_system_refuses_is_named_without_traceback() -> None:

@@ -72,7 +72,8 @@ def train(
 @app.command()
 def encode(
     tokenizer: Annotated[
-        Path, typer.Option("--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one.")
+        Path,
+        typer.Option("--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one, as a run."),
     ],
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="[TEXT]...", help="Default: lines of stdin.")

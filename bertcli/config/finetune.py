@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -27,7 +27,8 @@ class TaskSettings(Section):
     label: Column | None = None
     """The column of the label; for CoNLL files the last one."""
     format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad"] = "auto"
-    """auto: by the file's suffix, and by the task where that says nothing."""
+    """auto: by the file's suffix, and by the task where that says nothing. In csv, semicolons or tabs stand
+    between fields where the first line has no comma."""
     columns: Annotated[list[str], Field(min_length=1)] | None = None
     """The columns' names, where the file has no header."""
     quoting: Literal["auto", "csv", "none"] = "auto"
@@ -149,6 +150,16 @@ class FinetuneConfig(Section):
     evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()
     checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_kind(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "corpus" in value and "task" not in value:
+            raise ValueError(
+                "it has a section corpus, as for bertcli pretrain; a fine-tuning config has model "
+                "and a section task"
+            )
+        return value
 
     @property
     def training_seed(self) -> int:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bertcli.errors import UserError
-from bertcli.files import write_text
+from bertcli.files import looked_in, write_text
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -87,7 +87,7 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(f"{path}: no such config file") from None
+        raise UserError(f"{path}: no such config file{looked_in(path)}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}; a config is a UTF-8 text file") from None
     except OSError as error:

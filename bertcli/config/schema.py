@@ -6,9 +6,9 @@ section stand with that section; checks across sections stand in `PretrainConfig
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from bertcli.config.presets import HEAD_SIZE, PRESETS
 
@@ -17,8 +17,23 @@ Count = Annotated[int, Field(ge=1)]
 Auto = Literal["auto"]
 
 
+def _kinds(annotation: Any) -> set[Any]:
+    """The types that a union or an annotated type is made of."""
+    parts = get_args(annotation)
+    return {kind for part in parts for kind in _kinds(part)} if parts else {annotation}
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML reads a bare yes or on as true, and Python takes true for 1."""
+        kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
+        if isinstance(value, bool) and kinds & {int, float} and not kinds & {bool, str}:
+            raise ValueError(f"expected a number, got {str(value).lower()}")
+        return value
 
 
 class CorpusConfig(Section):
@@ -195,6 +210,15 @@ class PretrainConfig(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_kind(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "task" in value and "corpus" not in value:
+            raise ValueError(
+                "it has a section task, as for bertcli finetune; a pretraining config has a section corpus"
+            )
+        return value
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -64,8 +64,8 @@ def _right_choice(value: Any, choices: tuple[str, ...], where: str) -> int:
     by_text = stripped.index(text) if isinstance(value, str) and text in stripped else None
     if by_number is None and by_text is None:
         raise BadRow(
-            f"{where}: the label {text!r} is neither the number of a choice, 0 to {len(choices) - 1}, nor "
-            "the text of one"
+            f"{where}: the label {text!r} is neither the number of a choice, 0 (the first) to "
+            f"{len(choices) - 1}, nor the text of one"
         )
     if by_number is not None and by_text is not None and by_number != by_text:
         raise BadRow(

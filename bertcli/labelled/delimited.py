@@ -13,7 +13,9 @@ from bertcli.labelled.bad_rows import BadRow
 from bertcli.labelled.table import Row, Table, check_names
 from bertcli.text.streams import LONGEST_LINE, read_lines
 
-SEPARATORS = {"tsv": "\t", "csv": ","}
+_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+"""In csv the first of comma, semicolon and tab that stands in the first line: where a comma is the decimal
+point, spreadsheets separate by semicolons."""
 Record = tuple[int, list[str]]
 """The number of the line where it begins, from 1, and its fields."""
 
@@ -32,10 +34,11 @@ def open_delimited(path: Path, format: str, settings: TaskSettings, labelled: bo
         UserError: an empty file; a header with a name twice; a header that `columns` says is not there; a
             quote that is not closed.
     """
+    separator = "\t" if format == "tsv" else _separator_of_csv(path, settings.encoding)
     is_quoted = settings.quoting == "csv" or (
         settings.quoting == "auto" and (format == "csv" or _makes_sense_quoted(path, settings.encoding))
     )
-    records = _records(path, settings.encoding, SEPARATORS[format], is_quoted)
+    records = _records(path, settings.encoding, separator, is_quoted)
     first = next(records, None)
     if first is None:
         raise UserError(f"{path}: is empty; rows of {format} were expected")
@@ -44,9 +47,15 @@ def open_delimited(path: Path, format: str, settings: TaskSettings, labelled: bo
         records = chain([first], records)
     hint = ""
     if has_header:
-        separated = "tabs" if format == "tsv" else "commas"
-        hint = f" (separated by {separated}; if the file has no header, name them in task.columns)"
+        hint = (
+            f" (separated by {_SEPARATORS[separator]}; if the file has no header, name them in task.columns)"
+        )
     return Table(path, names, _rows(path, names, records), hint)
+
+
+def _separator_of_csv(path: Path, encoding: str) -> str:
+    first_line = next(_lines(path, encoding), "")
+    return next((separator for separator in (",", ";", "\t") if separator in first_line), ",")
 
 
 def _records(path: Path, encoding: str, separator: str, is_quoted: bool) -> Iterator[Record]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
+from bertcli.files import looked_in
 from bertcli.labelled.bad_rows import BadRow, blank_lines, keep_usable
 from bertcli.labelled.choices import choice_examples
 from bertcli.labelled.conll import read_conll
@@ -57,7 +58,7 @@ def find_labelled_file(name: str) -> Path:
     near = difflib.get_close_matches(path.name, siblings, n=1)
     nearest = [str(path.parent / near[0])] if near else difflib.get_close_matches(name, LABELLED, n=1)
     hint = f"did you mean {nearest[0]}?" if nearest else f"bundled samples: {', '.join(LABELLED)}"
-    raise UserError(f"{name}: no such file; {hint}")
+    raise UserError(f"{name}: no such file{looked_in(path)}; {hint}")
 
 
 def read_examples(

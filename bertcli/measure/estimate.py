@@ -104,7 +104,8 @@ def _fill(plan: Plan, training: LoopConfig, seen: Probe) -> float:
 def _memory(
     plan: Plan, training: LoopConfig, on_cpu: bool, before: float, seen: Probe | None
 ) -> dict[str, float]:
-    """Bytes by part. Where the probe took the run's own micro-batches, `other` is what it held besides."""
+    """Bytes by part. Where the probe took the run's own micro-batches, `other` is what it held besides; where
+    it held less, the activations, which are reckoned upwards, were so many fewer."""
     assert training.micro_batch_size != "auto"
     sizes = StepSizes(
         rows=training.micro_batch_size,
@@ -119,7 +120,9 @@ def _memory(
     parts["process"] = before + KERNELS["cpu" if on_cpu else "cuda"]
     if seen is not None and seen.peak is not None:
         context = 0.0 if on_cpu else KERNELS["cuda"]
-        parts["other"] = seen.peak + context - sum(parts.values())
+        besides = seen.peak + context - sum(parts.values())
+        parts["other"] = max(besides, 0.0)
+        parts["activations"] += min(besides, 0.0)
     if on_cpu:
         parts["checkpoint_copy"] = FP32 * parameters + (CHECKPOINT_BYTES - FP32) * plan.trained
         rows_read = plan.steps * training.batch_size

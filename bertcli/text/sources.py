@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertcli.errors import UserError
+from bertcli.files import looked_in
 from bertcli.samples import SAMPLES
 
 
@@ -79,12 +80,13 @@ def _nothing_found(name: str) -> str:
         return f"corpus.files: {name}: the folder holds no files (hidden ones are skipped)"
     if glob.has_magic(name):
         return (
-            f"corpus.files: {name}: no file matches this pattern; in it, ** stands for folders of any depth"
+            f"corpus.files: {name}: no file matches this pattern{looked_in(path)}; in it, ** stands for "
+            "folders of any depth"
         )
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, [*names, *SAMPLES], n=1)
     if near:
         nearest = near[0] if near[0] in SAMPLES and near[0] not in names else str(path.parent / near[0])
-        return f"corpus.files: {name}: no such file or folder; did you mean {nearest}?"
-    where = "" if path.parent.is_dir() else f"; there is no folder {path.parent} either"
+        return f"corpus.files: {name}: no such file or folder{looked_in(path)}; did you mean {nearest}?"
+    where = looked_in(path) + ("" if path.parent.is_dir() else f"; there is no folder {path.parent} either")
     return f"corpus.files: {name}: no such file or folder{where}; bundled samples: {', '.join(SAMPLES)}"

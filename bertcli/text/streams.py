@@ -43,10 +43,11 @@ def read_lines(
         UserError: an unknown encoding; bytes that are not in it, with their offset in the (decompressed)
             file; an unreadable file; damaged or truncated compression; a line without end.
     """
-    rest = ""
+    rest, has_newline = "", False
     for text in _decode(path, encoding, progress, key):
         *lines, tail = text.split("\n")
         if lines:
+            has_newline = True
             lines[0], rest = rest + lines[0], tail
             yield from lines
         else:
@@ -56,6 +57,11 @@ def read_lines(
                 f"{path}: a line of more than {LONGEST_LINE:,} characters; a paragraph, sentence or JSON "
                 "object a line was expected. Break the text into lines first"
             )
+    if not has_newline and "\r" in rest.rstrip("\r"):
+        raise UserError(
+            f"{path}: its lines end with a carriage return alone, as on old Macs; convert it first: "
+            f"tr '\\r' '\\n' < {path.name} > converted"
+        )
     if rest:
         yield rest
 
@@ -96,6 +102,8 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
 
 def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: UnicodeDecodeError) -> UserError:
     wrong = bytes(error.object[error.start : error.end])
+    if start + error.start == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return UserError(f"{path}: is not {encoding}; it begins as UTF-16 does: set {key}: utf-16")
     return UserError(
         f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If "
         f"the text is in another encoding, name it in {key}, for example cp1252; if it is no text, leave "

@@ -39,9 +39,10 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
         raise UserError(
             f"{path}: no such tokenizer; expected a vocab.txt, a tokenizer.json or a folder with one"
         )
-    for name in ("tokenizer.json", "vocab.txt"):
-        if (path / name).is_file():
-            return path / name, _folder_normalization(path, given)
+    for folder in (path, path / "model"):  # a run folder holds its model there
+        for name in ("tokenizer.json", "vocab.txt"):
+            if (folder / name).is_file():
+                return folder / name, _folder_normalization(folder, given)
     raise UserError(
         f"{path}: holds neither tokenizer.json nor vocab.txt; expected one of them in a tokenizer's folder"
     )

@@ -91,12 +91,20 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
         ),
         ("corpus", {"files": ["x"], "join_lines": True}, "join_lines: true needs document: file"),
         ("corpus", {"files": []}, "corpus.files: list should have at least 1 item"),
+        ("training", {"batch_size": True}, "training.batch_size: expected a number, got true"),
+        ("data", {"workers": False}, "data.workers: expected a number, got false"),
         ("corpus", {"files": ["x"], "format": "jsonl", "document": "file", "join_lines": True}, "not jsonl"),
     ],
 )
 def test_impossible_values_are_refused(section: str, values: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
         check_config(PretrainConfig, MINIMAL | {section: values}, "test")
+
+
+def test_a_fine_tuning_config_is_recognised() -> None:
+    with pytest.raises(UserError, match="has a section task, as for bertcli finetune") as error:
+        check_config(PretrainConfig, {"output_dir": "x", "model": "y", "task": {}}, "test")
+    assert "unknown key" not in str(error.value)
 
 
 def test_short_rows_are_for_a_fresh_model() -> None:

@@ -50,7 +50,7 @@ def test_to_predict_no_label_is_needed(tmp_path: Path):
     [
         (
             {"label": 3},
-            "line 1: the label '3' is neither the number of a choice, 0 to 2, nor the text of one",
+            "line 1: the label '3' is neither the number of a choice, 0 .the first. to 2, nor the text",
         ),
         ({"label": "Yes."}, "the label 'Yes.' is neither"),
         ({"label": None}, "the label '' is neither"),

@@ -47,6 +47,15 @@ def test_a_csv_has_quotes_commas_and_lines_in_its_fields(tmp_path: Path):
     assert [each.where for each in examples] == [f"{path}, line 2", f"{path}, line 4"]
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_csv_of_other_separators(tmp_path: Path, separator: str):
+    lines = ["label;text", 'x;"one, two; three"', "y;1,5"]
+    path = write(tmp_path / "a.csv", "\n".join(lines).replace(";", separator) + "\n")
+    assert [each.text_a for each in read(path)] == [f"one, two{separator} three", "1,5"]
+    with pytest.raises(UserError, match=r"no column 'txt'.*separated by (semicolons|tabs)"):
+        read(path, settings(text="txt"))
+
+
 def test_a_column_without_a_name_goes_by_its_number(tmp_path: Path):
     path = write(tmp_path / "a.csv", ",text,label\n0,one,x\n1,two,y\n")
     assert read(path)[1].columns == {"0": "1", "text": "two", "label": "y"}

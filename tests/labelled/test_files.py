@@ -23,10 +23,10 @@ def test_a_path_comes_before_a_sample_of_its_name(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("sms-spm", "sms-spm: no such file; did you mean sms-spam"),
-        ("trian.tsv", "trian.tsv: no such file; did you mean train.tsv"),
-        ("zzz", "zzz: no such file; bundled samples: sms-spam, wnut17, wnut17-dev, wnut17-test"),
-        ("nowhere/zzz", "nowhere/zzz: no such file; bundled samples"),
+        ("sms-spm", "sms-spm: no such file in /.*, where bertcli was called; did you mean sms-spam"),
+        ("trian.tsv", "trian.tsv: no such file in /.*; did you mean train.tsv"),
+        ("zzz", "zzz: no such file in /.*; bundled samples: sms-spam, wnut17, wnut17-dev, wnut17-test"),
+        ("nowhere/zzz", "nowhere/zzz: no such file in /.*; bundled samples"),
         ("folder", "folder: is a folder; name the file in it"),
     ],
 )

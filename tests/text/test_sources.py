@@ -51,9 +51,15 @@ def test_a_bundled_sample_has_a_name_that_does_not_move(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("texts/a.tx", r"texts/a.tx: no such file or folder; did you mean texts/a.txt\?"),
-        ("clasics", r"clasics: no such file or folder; did you mean classics\?"),
-        ("gone/zzz.txt", "zzz.txt: no such file or folder; there is no folder gone either; .*classics"),
+        (
+            "texts/a.tx",
+            r"texts/a.tx: no such file or folder in /.*, where bertcli was called; did.*texts/a.txt\?",
+        ),
+        ("clasics", r"clasics: no such file or folder in /.*; did you mean classics\?"),
+        (
+            "gone/zzz.txt",
+            "zzz.txt: no such file or folder in /.*; there is no folder gone either; .*classics",
+        ),
         ("texts/*.jsonl", "no file matches this pattern"),
         ("empty", "the folder holds no files"),
     ],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bertcli.errors import UserError
@@ -38,6 +38,7 @@ def test_only_a_newline_ends_a_line(tmp_path: Path, suffix: str):
 def test_blocks_of_any_size_give_the_same_lines(
     tmp_path_factory: pytest.TempPathFactory, text: str, block: int
 ):
+    assume("\n" in text or "\r" not in text.rstrip("\r"))
     path = write(tmp_path_factory.getbasetemp() / "blocks.txt", text.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "BLOCK", block)
@@ -70,6 +71,20 @@ def test_wrong_bytes_are_named_by_file_and_offset(tmp_path: Path, suffix: str, o
     path = write(tmp_path / f"text{suffix}", b"a" * offset + b"\xe9l\n")
     message = rf"text{suffix}: byte {offset} \(0xe9\) is not utf-8: .*corpus.encoding"
     with pytest.raises(UserError, match=message):
+        list(read_lines(path, "utf-8"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_recognised(tmp_path: Path, encoding: str):
+    path = write(tmp_path / "text.txt", "\ufeffone\n".encode(encoding))
+    with pytest.raises(UserError, match=r"begins as UTF-16 does: set corpus.encoding: utf-16"):
+        list(read_lines(path, "utf-8"))
+    assert list(read_lines(path, "utf-16")) == ["one"]
+
+
+def test_lines_that_end_as_on_old_macs_are_an_error(tmp_path: Path):
+    path = write(tmp_path / "text.txt", b"one\rtwo\r")
+    with pytest.raises(UserError, match=r"text.txt: its lines end with a carriage return alone.*tr '\\r'"):
         list(read_lines(path, "utf-8"))
 
 

@@ -174,6 +174,11 @@ def test_a_tokenizer_that_transformers_saved_is_read(tmp_path: Path, trained: To
     assert Tokenizer.load(tmp_path / "theirs").encode(HARD) == trained.encode(HARD)
 
 
+def test_a_run_folder_has_its_tokenizer_in_the_model(tmp_path: Path, trained: Tokenizer):
+    trained.save(tmp_path / "run" / "model")
+    assert Tokenizer.load(tmp_path / "run").encode(HARD) == trained.encode(HARD)
+
+
 def test_a_vocabulary_without_special_tokens_is_an_error(tmp_path: Path):
     pieces = [piece for piece in PIECES if piece not in ("[MASK]", "[CLS]")]
     path = write_vocabulary(tmp_path / "vocab.txt", pieces)
