@@ -77,7 +77,8 @@ def build_from(
     names = {ours: theirs for ours, theirs in names.items() if theirs not in new}
     left_aside = _check(model, files, names)  # before anything of the sizes in config.json is made real
     for part in new_parts:
-        initialise(getattr(model, part).to_empty(device="cpu"), files.architecture.init_std)
+        fresh_part = getattr(model, part).to_empty(device="cpu")
+        initialise(fresh_part, files.architecture.init_std, truncated=False)
     taken = {
         # A copy: what safetensors returns is the file itself, mapped, which may be overwritten later.
         ours: files.weights[theirs].to(torch.float32, copy=True)

@@ -15,7 +15,7 @@ TRUNCATION = 2.0
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, std: float) -> None:
+def initialise(model: nn.Module, std: float, truncated: bool = True) -> None:
     """Give every parameter of `model` its initial value, drawing from torch's own generator.
 
     | module      | parameter | initial value                                   |
@@ -28,11 +28,18 @@ def initialise(model: nn.Module, std: float) -> None:
     | MlmHead     | bias      | 0                                               |
 
     As the original does (google-research/bert, `modeling.py`); the row of [PAD] is no exception there.
+
+    Args:
+        truncated: False draws a head for a trained body as transformers does, with which the usual learning
+            rates were found: a truncated one is 12 % smaller, and so are the body's first gradients.
     """
     for module in model.modules():
         if isinstance(module, nn.Embedding | nn.Linear):
             bound = TRUNCATION * std  # trunc_normal_'s own bounds are absolute, and would cut nothing off
-            nn.init.trunc_normal_(module.weight, std=std, a=-bound, b=bound)
+            if truncated:
+                nn.init.trunc_normal_(module.weight, std=std, a=-bound, b=bound)
+            else:
+                nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.LayerNorm):
             nn.init.ones_(module.weight)
         if isinstance(module, nn.Linear | nn.LayerNorm | MlmHead):

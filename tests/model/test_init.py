@@ -50,6 +50,15 @@ def test_every_parameter_has_the_value_that_the_table_says(fresh):
             assert abs(parameter.mean().item()) < tolerance * STD
 
 
+def test_a_head_for_a_trained_body_is_not_truncated():
+    torch.manual_seed(0)
+    head = nn.Linear(1000, 1000)
+    initialise(head, STD, truncated=False)
+    assert head.weight.std().item() == pytest.approx(STD, rel=4e-3)
+    assert head.weight.abs().max() > 4 * STD
+    assert not head.bias.any()
+
+
 def test_no_row_of_an_embedding_is_zeroed(fresh):
     assert (fresh.bert.embeddings.word.weight.std(dim=1) > 0.8 * truncated_std(STD)).all()
 
