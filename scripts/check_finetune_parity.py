@@ -1,12 +1,11 @@
 """Fine-tuning here and with transformers' model, step by step on the same batches: do both learn the same?
 
-    python scripts/check_finetune_parity.py MODEL [--seed 1] [--epochs 3] [--rows N]
+    python scripts/check_finetune_parity.py MODEL [--seed 1] [--epochs 3] [--steps N] [--head-std S]
 
 The bundled wnut17, MODEL any BERT folder; both sides begin with the same head, and take random batches of 32,
 dropout 0.1 (each draws its own), AdamW, linear decay after a warm-up over a tenth. Prints the mean training
-losses of each stretch of 40 steps, then loss and entity F1 on the dev data. What differs between a whole run
-of `bertcli finetune` and one of the Trainer, and not here, is the order of the batches or chance. Needs the
-test extras.
+losses of each stretch of 40 steps, then loss and entity F1 on the dev data. With --head-std the head is drawn
+from normal(0, S), whose scale decides how soon a body with small hidden states learns. Needs the test extras.
 """
 
 from __future__ import annotations
@@ -51,7 +50,8 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--rows", type=int, help="train on so many rows alone, for a quick look")
+    parser.add_argument("--steps", type=int, help="stop after so many, for a quick look")
+    parser.add_argument("--head-std", type=float, help="default: as bertcli finetune draws it")
     options = parser.parse_args()
     task = {"type": "token-classification", "train": "wnut17", "dev": "wnut17-dev", "max_length": 128}
     value = {"output_dir": "unused", "seed": options.seed, "model": str(options.model), "task": task}
@@ -63,19 +63,22 @@ def main() -> None:
     theirs: Any = AutoModelForTokenClassification.from_pretrained(
         options.model, num_labels=len(data.task.labels), local_files_only=True
     )
+    if options.head_std is not None:
+        torch.manual_seed(options.seed)
+        nn.init.normal_(ours.classifier.weight, std=options.head_std)
     theirs.classifier.load_state_dict(ours.classifier.state_dict())
     train({"ours": ours, "theirs": Theirs(theirs)}, data, tokenizer.pad_id, options)
 
 
 def train(sides: dict[str, nn.Module], data: LabelledData, pad_id: int, options: argparse.Namespace) -> None:
     assert data.dev is not None
-    items, source = data.train.items[: options.rows], random.Random(options.seed)
+    items, source = data.train.items, random.Random(options.seed)
     order = [number for _ in range(options.epochs) for number in source.sample(range(len(items)), len(items))]
     optimizers = {name: build_optimizer(model, (0.9, 0.999), 0.01) for name, model in sides.items()}
     steps = len(order) // BATCH
     torch.manual_seed(options.seed)
     losses: dict[str, list[float]] = {name: [] for name in sides}
-    for step in range(steps):
+    for step in range(min(steps, options.steps or steps)):
         numbers = order[step * BATCH : (step + 1) * BATCH]
         batch = LabelledBatch(tuple(items[number] for number in numbers), pad_id)
         for name, model in sides.items():

@@ -24,8 +24,8 @@ from bertcli.config.load import differences, load_config, save_config
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, lock_file, remove_folder
 
-_MAY_CHANGE = ("logging.", "evaluation.", "checkpoint.", "data.workers", "training.parallel")
-"""Keys that a resume may change: none of them touches the weights of a step."""
+_MAY_CHANGE = ("output_dir", "logging.", "evaluation.", "checkpoint.", "data.workers", "training.parallel")
+"""Keys that a resume may change: none of them touches the weights of a step. A run's folder may be moved."""
 _MAY_GROW = ("training.steps", "training.epochs")
 
 Config = TypeVar("Config", bound=BaseModel)

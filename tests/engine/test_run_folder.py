@@ -67,6 +67,17 @@ def test_logging_evaluation_checkpoints_and_workers_may_change(corpus: Path, tmp
     assert read_rows(run / "metrics.jsonl")[-1]["step"] == 4
 
 
+def test_a_moved_run_goes_on(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pretrain(config(corpus, tmp_path / "run"), resume=False, overwrite=False)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    pretrain(config(corpus, tmp_path / "moved", steps=4), resume=True, overwrite=False)
+    assert read_rows(tmp_path / "moved" / "metrics.jsonl")[-1]["step"] == 4
+    assert (
+        f"resume: output_dir changes from {tmp_path / 'run'} to {tmp_path / 'moved'}"
+        in capsys.readouterr().err
+    )
+
+
 def test_a_resume_keeps_what_auto_decided(corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     pretrain(config(corpus, run, training={"micro_batch_size": 2}), resume=False, overwrite=False)
