@@ -23,6 +23,7 @@ from transformers import (
     DataCollatorWithPadding,
     Trainer,
     TrainingArguments,
+    set_seed,
 )
 
 from bertcli.config.finetune import FinetuneConfig
@@ -41,6 +42,7 @@ def main() -> None:
     dev = list(read_examples(find_labelled_file(task.dev), settings, labelled=True))
     labels = label_set(train, settings)
     tokenizer = AutoTokenizer.from_pretrained(config.model)
+    set_seed(config.seed)  # of the head: the Trainer sets its own when the model is there
     if settings.type == "token-classification":
         model = AutoModelForTokenClassification.from_pretrained(config.model, num_labels=len(labels))
         features = TokenFeatures(tokenizer, labels, settings.max_length)
