@@ -54,7 +54,7 @@ def open_delimited(path: Path, format: str, settings: TaskSettings, labelled: bo
 
 
 def _separator_of_csv(path: Path, encoding: str) -> str:
-    first_line = next(_lines(path, encoding), "")
+    first_line = next((line for line in _lines(path, encoding) if line), "")
     return next((separator for separator in (",", ";", "\t") if separator in first_line), ",")
 
 

@@ -105,7 +105,7 @@ def _memory(
     plan: Plan, training: LoopConfig, on_cpu: bool, before: float, seen: Probe | None
 ) -> dict[str, float]:
     """Bytes by part. Where the probe took the run's own micro-batches, `other` is what it held besides; where
-    it held less, the activations, which are reckoned upwards, were so many fewer."""
+    it held less, the parts that are reckoned upwards are so much smaller."""
     assert training.micro_batch_size != "auto"
     sizes = StepSizes(
         rows=training.micro_batch_size,
@@ -121,8 +121,10 @@ def _memory(
     if seen is not None and seen.peak is not None:
         context = 0.0 if on_cpu else KERNELS["cuda"]
         besides = seen.peak + context - sum(parts.values())
-        parts["other"] = max(besides, 0.0)
-        parts["activations"] += min(besides, 0.0)
+        parts["other"], too_much = max(besides, 0.0), max(-besides, 0.0)
+        for name in ("activations", "process"):
+            less = min(too_much, parts[name])
+            parts[name], too_much = parts[name] - less, too_much - less
     if on_cpu:
         parts["checkpoint_copy"] = FP32 * parameters + (CHECKPOINT_BYTES - FP32) * plan.trained
         rows_read = plan.steps * training.batch_size

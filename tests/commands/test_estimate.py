@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bertcli.measure.probe import probe
+from bertcli.measure.probe import Probe, probe
 from tests.finetunes import spam_config, spam_files
 from tests.runs import small_config, write_config
 
@@ -58,6 +60,19 @@ def test_a_run_by_epochs(run_bertcli, config: Path) -> None:
     assert run_bertcli("prepare", config)[0] == 0
     exactly = estimated(run_bertcli, config, *epochs)
     assert twice["steps"] == pytest.approx(exactly["steps"], rel=0.5)  # with few entries, a token is shorter
+
+
+def test_no_part_of_the_memory_is_less_than_nothing(
+    run_bertcli, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def frugal(*arguments: Any) -> Probe:
+        return replace(probe(*arguments, seconds=0.5), peak=100e6)
+
+    monkeypatch.setattr("bertcli.measure.estimate.probe", frugal)
+    memory = estimated(run_bertcli, config)["memory_mb"]
+    assert min(memory.values()) == memory["other"] == 0
+    besides = memory["total"] - memory["store"] - memory["checkpoint_copy"]
+    assert besides == pytest.approx(100)
 
 
 def test_fine_tuning(run_bertcli, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_csv_has_quotes_commas_and_lines_in_its_fields(tmp_path: Path):
 
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_a_csv_of_other_separators(tmp_path: Path, separator: str):
-    lines = ["label;text", 'x;"one, two; three"', "y;1,5"]
+    lines = ["", "label;text", 'x;"one, two; three"', "y;1,5"]
     path = write(tmp_path / "a.csv", "\n".join(lines).replace(";", separator) + "\n")
     assert [each.text_a for each in read(path)] == [f"one, two{separator} three", "1,5"]
     with pytest.raises(UserError, match=r"no column 'txt'.*separated by (semicolons|tabs)"):
