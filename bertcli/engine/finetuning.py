@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 
 from bertcli import ranks
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.data.like_lengths import LikeLengthOrder
+from bertcli.data.epochs import EpochOrder
 from bertcli.data.share import MicroBatch
 from bertcli.engine.best import BestEvaluation, metric_value, metric_values
 from bertcli.engine.checkpoint import RunState, go_on_from, load_state, newest_checkpoint
@@ -124,8 +123,7 @@ class _Run:
         weights: TaskWeights,
     ):
         training = config.training
-        lengths_N = np.array([item.length for item in data.train.items])
-        self.order = LikeLengthOrder(lengths_N, training.batch_size, config.training_seed)
+        self.order = EpochOrder(len(data.train.items), training.batch_size, config.training_seed)
         self.steps = max(1, round(training.epochs * self.order.steps_per_epoch))
         warmup_steps = round(training.warmup_ratio * self.steps)
         self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps)

@@ -15,12 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config, save_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.like_lengths import LikeLengthOrder
+from bertcli.data.epochs import EpochOrder
 from bertcli.engine.kills import Kill, WatchedRun, differences, draw_moments, read_rows
 from bertcli.engine.labelled_data import load_labelled_data
 from bertcli.engine.progress import say
@@ -135,8 +133,7 @@ def _short_pretraining(config: PretrainConfig, steps: int, folder: Path) -> tupl
 def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfig, int]:
     tokenizer = Tokenizer.load(resolve_model(config.model))
     data = load_labelled_data(config, tokenizer, lambda line: None)
-    lengths_N = np.array([item.length for item in data.train.items])
-    order = LikeLengthOrder(lengths_N, config.training.batch_size, config.training_seed)
+    order = EpochOrder(len(data.train.items), config.training.batch_size, config.training_seed)
     steps = min(steps, max(1, round(config.training.epochs * order.steps_per_epoch)))
     config = config.model_copy(update={"seeds": config.seeds and config.seeds[:1]})
     return _updated(config, steps, {"training": {"epochs": steps / order.steps_per_epoch}}), steps

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.data.like_lengths import LikeLengthOrder
+from bertcli.data.epochs import EpochOrder
 from bertcli.data.share import MicroBatch, Share
 from bertcli.engine.labelled_data import load_labelled_data
 from bertcli.engine.new_task_model import new_task_model
@@ -42,7 +42,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
         """The longest rows first: their batch decides about the memory."""
-        order = LikeLengthOrder(lengths_N, batch_size, config.training_seed)
+        order = EpochOrder(len(items), batch_size, config.training_seed)
         longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):
             batch = LabelledBatch(tuple(items[i] for i in numbers), words.pad_id)

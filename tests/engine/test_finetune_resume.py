@@ -29,7 +29,8 @@ def config(folder: Path, **sections: Any) -> dict[str, Any]:
     return spam_config(
         folder,
         task={"metric": "loss"},
-        training={"epochs": 6, "learning_rate": 8.0e-3, "early_stopping": 2},
+        seed=42,
+        training={"epochs": 6, "learning_rate": 1.0e-2, "early_stopping": 2},
         evaluation={"every_steps": 4},
         checkpoint={"every_steps": 5},
         **sections,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.data.like_lengths import LikeLengthOrder  # noqa: E402
+from bertcli.data.epochs import EpochOrder  # noqa: E402
 from bertcli.data.share import Share  # noqa: E402
 from bertcli.engine.loop import LoopSettings, StepReport, train  # noqa: E402
 from bertcli.engine.optimizer import build_optimizer  # noqa: E402
@@ -98,7 +97,7 @@ def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     theirs = getattr(transformers, model_class(SETTINGS[kind].type)).from_pretrained(tmp_path)
     task = build_task(SETTINGS[kind], LABELS.get(kind, ()))
     items = task.encode(draw_examples(kind, 50), tiny_tokenizer())
-    order = LikeLengthOrder(np.array([item.length for item in items]), BATCH, seed=3)
+    order = EpochOrder(len(items), BATCH, seed=3)
     batches = [LabelledBatch(tuple(items[i] for i in order[step]), pad_id=0) for step in range(STEPS)]
 
     reports = our_steps(task, ours, batches)

@@ -67,7 +67,7 @@ def test_weights_of_the_labels_weigh_the_loss() -> None:
 
 
 def test_weights_stay_in_a_batch_of_one_label() -> None:
-    """As batches of rows of like length may be; divided by the sum of its weights it would have none."""
+    """As small batches may be; divided by the sum of its weights it would have none."""
     task = Classification(settings(), LABELS, {"bad": 0.5, "fair": 2.0, "good": 3.0})
     batch, logits_BC = batch_of(task, [text("a cat", "good"), text("a dog", "good")]), torch.randn(2, 3)
     loss = task.term(logits_BC, batch).loss / task.count(batch)
