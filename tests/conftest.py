@@ -8,8 +8,12 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
+from hypothesis import settings
 
 from tests.runs import write_corpus
+
+settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
+settings.load_profile("bertcli")
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,7 @@ def read_lines(
                 f"{path}: a line of more than {LONGEST_LINE:,} characters; a paragraph, sentence or JSON "
                 "object a line was expected. Break the text into lines first"
             )
-    if not has_newline and "\r" in rest.rstrip("\r"):
+    if not has_newline and rest.count("\r") > 1:
         raise UserError(
             f"{path}: its lines end with a carriage return alone, as on old Macs; convert it first: "
             f"tr '\\r' '\\n' < {path.name} > converted"

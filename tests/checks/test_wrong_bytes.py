@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bertcli.checks.wrong_bytes import SUBSTITUTE, noting_encoding
@@ -46,8 +46,10 @@ def test_wrong_bytes_are_noted_and_read_over(
 def test_it_reads_like_the_decoder_of_python(
     parts: list[bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    data = b"".join(parts)
+    assume(b"\n" in data or data.count(b"\r") < 2)
     path = tmp_path_factory.mktemp("any") / "a.txt"
-    path.write_bytes(b"".join(parts))
+    path.write_bytes(data)
     lines, noted = read(path, "utf-8")
     right = path.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff")
     assert "\n".join(lines).replace(SUBSTITUTE, "\ufffd") == right.removesuffix("\n").replace(

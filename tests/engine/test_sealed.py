@@ -34,7 +34,7 @@ def test_a_sealed_folder_is_whole_and_so_is_its_copy(folder: Path, tmp_path: Pat
 
 
 @given(st.sampled_from(["model/weights", "state.json", MANIFEST]), st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 def test_no_byte_can_change_and_no_end_be_cut_off(folder: Path, name: str, data: st.DataObject) -> None:
     path = folder / name
     content = path.read_bytes()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -49,7 +49,6 @@ def test_every_packed_token_is_in_one_row_and_real_rows_come_first(lengths: list
     assert all(0 <= end - start <= max(lengths) for start, end in pairwise(starts))
 
 
-@settings(deadline=None)
 @given(ragged)
 def test_packed_it_gives_what_padded_rows_give(lengths: list[int]) -> None:
     torch.manual_seed(0)

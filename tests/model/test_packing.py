@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.model.architecture import Architecture
@@ -47,7 +47,6 @@ def test_real_tokens_are_found_among_the_packed(lengths: list[int]) -> None:
     assert torch.equal(packing.pack(values_BTD)[packing.find(wanted_K)], values_BTD.flatten(0, 1)[wanted_K])
 
 
-@settings(deadline=None)
 @given(lengths)
 def test_gradients_flow_through_both(lengths: list[int]) -> None:
     mask_BT = mask_of(lengths)
@@ -58,7 +57,6 @@ def test_gradients_flow_through_both(lengths: list[int]) -> None:
     assert torch.autograd.gradcheck(packing.unpack, packed_RD)
 
 
-@settings(deadline=None)  # the first example waits for threads to start
 @given(lengths)
 def test_each_row_is_computed_as_if_it_were_alone(lengths: list[int]) -> None:
     torch.manual_seed(0)

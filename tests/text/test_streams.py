@@ -38,7 +38,7 @@ def test_only_a_newline_ends_a_line(tmp_path: Path, suffix: str):
 def test_blocks_of_any_size_give_the_same_lines(
     tmp_path_factory: pytest.TempPathFactory, text: str, block: int
 ):
-    assume("\n" in text or "\r" not in text.rstrip("\r"))
+    assume("\n" in text or text.count("\r") < 2)
     path = write(tmp_path_factory.getbasetemp() / "blocks.txt", text.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "BLOCK", block)
