@@ -56,7 +56,6 @@ def embed(
     """
     from bertcli.config.finetune import TaskSettings
     from bertcli.errors import UserError
-    from bertcli.files import disk_errors
     from bertcli.hardware import resolve_device, resolve_precision
     from bertcli.hf.folder import load_encoder_folder
     from bertcli.hf.lengths import check_length
@@ -65,7 +64,7 @@ def embed(
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.embed import Embedder
     from bertcli.inference.inputs import adapt_settings, read_inputs
-    from bertcli.inference.outputs import CutRows, check_output
+    from bertcli.inference.outputs import CutRows, check_output, opened, writing
     from bertcli.inference.vector_files import SUFFIXES, vector_line, write_vectors
 
     if json_ and output is not None:
@@ -102,10 +101,9 @@ def embed(
     cut = CutRows()
     vectors = cut.watch(embedder.embed(examples))
     if output is None:
-        for embedded in vectors:
-            sys.stdout.write(vector_line(embedded))
-        sys.stdout.flush()
+        with opened(None) as file:
+            file.writelines(vector_line(embedded) for embedded in vectors)
     else:
-        with disk_errors(f"{output}: could not be written", "and try again", "write elsewhere"):
+        with writing(output):
             write_vectors(output, vectors, encoder.architecture.hidden)
     cut.tell()

@@ -144,7 +144,6 @@ def _evaluate_data(
     from bertcli.engine.labelled_scores import judge_file
     from bertcli.engine.tables import scores_json, scores_table
     from bertcli.errors import UserError
-    from bertcli.files import disk_errors
     from bertcli.hardware import resolve_device
     from bertcli.hf.config_file import read_json
     from bertcli.hf.locate import resolve_model
@@ -181,7 +180,6 @@ def _evaluate_data(
     else:
         print(f"{'task':<22}{settings.type}\n{'rows':<22}{count:,}\n{scores_table(judged.scores)}")
     if wrong is not None and ranks.is_first():
-        failed = disk_errors(f"{wrong}: could not be written", "and try again", "write elsewhere")
-        with failed, opened(wrong) as lines:
+        with opened(wrong) as lines:
             for case in judged.wrong_cases():
                 lines.write(json.dumps(case, ensure_ascii=False) + "\n")

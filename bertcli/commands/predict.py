@@ -53,7 +53,6 @@ def predict(
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
     from bertcli.errors import UserError
-    from bertcli.files import disk_errors
     from bertcli.hardware import resolve_device, resolve_precision
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.task_folder import load_task_folder
@@ -86,10 +85,7 @@ def predict(
     is_table = tsv or (output is not None and output.suffix == ".tsv")
     is_for_people = bool(texts) and texts != ["-"] and output is None and not json_
     cut = CutRows()
-    failed = disk_errors(
-        f"{output or 'standard output'}: could not be written", "and try again", "write elsewhere"
-    )
-    with failed, opened(output) as file:
+    with opened(output) as file:
         table = AnswerTable(file)
         write = table.write if is_table else lines_to(file, readable if is_for_people else json_line)
         for answer in cut.watch(predict_stream(runner, loaded.tokenizer, examples)):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertcli.config.schema import Count, LoggingConfig, LoopConfig, Section
+from bertcli.config.schema import Count, LoggingConfig, LoopConfig, Section, refuse_other_kind
 
 TaskType = Literal[
     "classification", "regression", "token-classification", "question-answering", "multiple-choice"
@@ -151,15 +151,7 @@ class FinetuneConfig(Section):
     checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _check_kind(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "corpus" in value and "task" not in value:
-            raise ValueError(
-                "it has a section corpus, as for bertcli pretrain; a fine-tuning config has model "
-                "and a section task"
-            )
-        return value
+    _check_kind = model_validator(mode="before")(refuse_other_kind("task", "corpus", "bertcli pretrain"))
 
     @property
     def training_seed(self) -> int:

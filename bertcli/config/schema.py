@@ -6,6 +6,7 @@ section stand with that section; checks across sections stand in `PretrainConfig
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -34,6 +35,17 @@ class Section(BaseModel):
         if isinstance(value, bool) and kinds & {int, float} and not kinds & {bool, str}:
             raise ValueError(f"expected a number, got {str(value).lower()}")
         return value
+
+
+def refuse_other_kind(own: str, other: str, command: str) -> Callable[[Any], Any]:
+    """What refuses a config that has the `other` section, which `command` reads, and not the `own` one."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and other in value and own not in value:
+            raise ValueError(f"it has a section {other}, as for {command}; a section {own} was expected")
+        return value
+
+    return check
 
 
 class CorpusConfig(Section):
@@ -211,14 +223,7 @@ class PretrainConfig(Section):
     checkpoint: CheckpointConfig = CheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _check_kind(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "task" in value and "corpus" not in value:
-            raise ValueError(
-                "it has a section task, as for bertcli finetune; a pretraining config has a section corpus"
-            )
-        return value
+    _check_kind = model_validator(mode="before")(refuse_other_kind("corpus", "task", "bertcli finetune"))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -15,8 +15,8 @@ class EpochOrder:
     """Step number -> the numbers of the items of that step's batch: a pure function of size and seed.
 
     Batches are fair samples, as BERT's training data is shuffled: ones of like length would cost attention
-    no padding, but what is learnt from them is less (LOG.md, "Batches of like length"). The last batch of
-    an epoch may be a small one.
+    no padding, but what is learnt from them is less (LOG.md, "Fine-tuning beside the Trainer"). The last
+    batch of an epoch may be a small one.
     """
 
     def __init__(self, size: int, batch_size: int, seed: int):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
 from bertcli.errors import UserError
+from bertcli.files import disk_errors
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
@@ -25,13 +26,20 @@ def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None)
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """The file, UTF-8; standard output for None."""
-    if path is None:
-        yield sys.stdout
-        sys.stdout.flush()  # here, where a reader who is gone is still noticed
-        return
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        yield file
+    """The file, UTF-8; standard output for None. Raises `UserError` where it cannot be written."""
+    with writing(path):
+        if path is None:
+            yield sys.stdout
+            sys.stdout.flush()  # here, where a reader who is gone is still noticed
+            return
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            yield file
+
+
+def writing(path: Path | None) -> AbstractContextManager[None]:
+    """Turns a full disk, or a place that may not be written, into a `UserError`."""
+    name = "standard output" if path is None else str(path)
+    return disk_errors(f"{name}: could not be written", "and try again", "write elsewhere")
 
 
 class HasDropped(Protocol):
