@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from bertcli.errors import UserError
 from bertcli.hf.model_files import ModelFiles
@@ -69,7 +70,7 @@ def build_from(
     Raises:
         UserError: weights that are unknown, missing or misshapen, all at once.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), _Unfilled():
         model = build()
     new_parts = _find_new_parts(model, files, may_be_new, fresh)
     new = [theirs for part in new_parts.values() for theirs in part]
@@ -86,6 +87,17 @@ def build_from(
     }
     model.load_state_dict(model.state_dict() | taken, assign=True)
     return model, LoadReport(tuple(names.values()), tuple(sorted(new)), tuple(sorted(left_aside)))
+
+
+class _Unfilled(TorchFunctionMode):
+    """New modules are not initialised: on the meta device torch would first import its compiler for it."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return None
+        return func(*args, **(kwargs or {}))
 
 
 def _find_new_parts(
