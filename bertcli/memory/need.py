@@ -95,10 +95,8 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
     embeddings = _held(_Kept(3, FP32 * architecture.hidden), sizes)
     backward = _held(_Kept(2, narrow * architecture.hidden), sizes)
     backward += _held(_Kept(1, narrow * architecture.feed_forward), sizes)
-    if sizes.on_cpu and not sizes.checkpointing:  # the last layer's attention may have the more
-        attention = _held(_Kept(9, narrow * architecture.hidden), sizes)
-        attention += _held(_Kept(1, narrow * architecture.heads * sizes.length), sizes)
-        backward = max(sizes.wanted * backward, (1 - sizes.wanted) * attention)
+    if sizes.on_cpu and not sizes.checkpointing:  # the gradients of keys and values have the more
+        backward = max(sizes.wanted * backward, _held(_Kept(7, narrow * architecture.hidden), sizes))
     if sizes.on_cpu:  # themselves and their gradient
         logits = _held(_Kept(2, narrow * sizes.predicted * architecture.vocab_size), sizes)
     else:
@@ -139,11 +137,13 @@ def _of_layer(architecture: Architecture, sizes: StepSizes, wanted: float) -> It
     if architecture.dropout:
         yield _Kept(2, BOOL * wanted * hidden)  # what is kept
     if sizes.on_cpu:
-        yield _Kept(3, narrow * hidden)  # queries, keys, values
-        yield _Kept(1, narrow * hidden)  # the context by heads
-        yield _Kept(1, narrow * wanted * hidden)  # and by tokens
+        matrix = (
+            narrow * wanted * architecture.heads * sizes.length
+        )  # of a query for each token that is wanted
+        yield _Kept(2, narrow * hidden)  # keys, values
+        yield _Kept(3, narrow * wanted * hidden)  # queries; the context by heads and by tokens
         yield _Kept(4, narrow * wanted * hidden)  # what goes into each LayerNorm, and what comes out
-        yield _Kept(2 if architecture.attention_dropout else 1, narrow * architecture.heads * sizes.length)
+        yield _Kept(2 if architecture.attention_dropout else 1, matrix)
         return
     yield _Kept(4, narrow * hidden)  # query, key, value, context
     yield _Kept(2, FP32 * wanted * hidden)  # what goes into each LayerNorm, which computes in fp32

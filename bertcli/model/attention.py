@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention_written_out import attend_written_out
+from bertcli.model.attention_written_out import attend_for_some, attend_written_out
 from bertcli.model.linear import linear
-from bertcli.model.packing import Packing
+from bertcli.model.packing import Packing, Wanted
 
 _LARGEST_PACKED_HEAD = 256
 
@@ -78,36 +78,46 @@ class Attention(nn.Module):
         self.value = nn.Linear(architecture.hidden, architecture.hidden)
         self.output = nn.Linear(architecture.hidden, architecture.hidden)
 
-    def forward(self, hidden_RD: Tensor, packing: Packing, wanted_K: Tensor | None = None) -> Tensor:
-        """[R, D] -> [R, D], or [K, D] where only tokens `wanted_K` of the R are wanted."""
-        projected_RE, dropout = self._project(hidden_RD), self._dropout_now()
-        if packing.layout is not None and not torch.compiler.is_compiling():
-            context_RD = attend_written_out(projected_RE, packing.layout, packing.mask_B11T, dropout)
-        elif packing.starts_S is not None:
-            heads_3RNH = projected_RE.unflatten(-1, (3, -1, self.head_size)).movedim(1, 0)
-            context_RD = attend_packed(heads_3RNH, packing.starts_S, packing.shape[1], dropout).flatten(1)
-        else:
-            context_BNTH = attend(self._heads(projected_RE, packing), packing.mask_B11T, dropout)
-            context_RD = self._join(context_BNTH, packing)
-        if wanted_K is not None:
-            context_RD = context_RD.index_select(0, wanted_K)
-        return linear(context_RD, self.output.weight, self.output.bias)
+    def forward(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
+        """[R, D] -> [R, D]."""
+        return self._project_back(self._context(hidden_RD, packing))
+
+    def forward_some(self, hidden_RD: Tensor, packing: Packing, asking_KD: Tensor, wanted: Wanted) -> Tensor:
+        """As `forward` for the wanted tokens alone, whose own hidden states are `asking_KD`: [K, D]."""
+        if wanted.queries is None or wanted.keys is None or torch.compiler.is_compiling():
+            return self._project_back(self._context(hidden_RD, packing).index_select(0, wanted.numbers_K))
+        query_KD = linear(asking_KD, self.query.weight, self.query.bias)
+        projected_RE = _project(hidden_RD, self.key, self.value)
+        mask_B11T, dropout = packing.mask_B11T, self._dropout_now()
+        return self._project_back(
+            attend_for_some(query_KD, wanted.queries, projected_RE, wanted.keys, mask_B11T, dropout)
+        )
 
     def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, by the reference, with the probabilities_BNTT beside the result."""
-        heads_3BNTH = self._heads(self._project(hidden_RD), packing)
+        heads_3BNTH = self._heads(self._project_all(hidden_RD), packing)
         context_BNTH, probabilities_BNTT = attend_reference(
             heads_3BNTH, packing.mask_B11T, self._dropout_now()
         )
-        context_RD = self._join(context_BNTH, packing)
-        return linear(context_RD, self.output.weight, self.output.bias), probabilities_BNTT
+        return self._project_back(self._join(context_BNTH, packing)), probabilities_BNTT
 
-    def _project(self, hidden_RD: Tensor) -> Tensor:
-        """Queries, keys and values side by side, projected_RE, by one product."""
-        projections = (self.query, self.key, self.value)
-        weight_ED = torch.cat([projection.weight for projection in projections])
-        bias_E = torch.cat([projection.bias for projection in projections])
-        return linear(hidden_RD, weight_ED, bias_E)
+    def _context(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
+        """-> context_RD, in the fastest way there is."""
+        projected_RE, dropout = self._project_all(hidden_RD), self._dropout_now()
+        if packing.layout is not None and not torch.compiler.is_compiling():
+            return attend_written_out(projected_RE, packing.layout, packing.mask_B11T, dropout)
+        if packing.starts_S is not None:
+            heads_3RNH = projected_RE.unflatten(-1, (3, -1, self.head_size)).movedim(1, 0)
+            return attend_packed(heads_3RNH, packing.starts_S, packing.shape[1], dropout).flatten(1)
+        context_BNTH = attend(self._heads(projected_RE, packing), packing.mask_B11T, dropout)
+        return self._join(context_BNTH, packing)
+
+    def _project_all(self, hidden_RD: Tensor) -> Tensor:
+        """Queries, keys and values side by side, projected_RE."""
+        return _project(hidden_RD, self.query, self.key, self.value)
+
+    def _project_back(self, context_RD: Tensor) -> Tensor:
+        return linear(context_RD, self.output.weight, self.output.bias)
 
     def _heads(self, projected_RE: Tensor, packing: Packing) -> Tensor:
         """[R, E] -> heads_3BNTH, padded."""
@@ -120,3 +130,10 @@ class Attention(nn.Module):
 
     def _dropout_now(self) -> float:
         return self.dropout if self.training else 0.0
+
+
+def _project(hidden_RD: Tensor, *projections: nn.Linear) -> Tensor:
+    """Side by side, by one product."""
+    weight_ED = torch.cat([projection.weight for projection in projections])
+    bias_E = torch.cat([projection.bias for projection in projections])
+    return linear(hidden_RD, weight_ED, bias_E)

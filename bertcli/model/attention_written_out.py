@@ -24,51 +24,77 @@ def attend_written_out(
     projected_RE: Tensor, layout: HeadLayout, mask_B11T: Tensor | None, dropout: float
 ) -> Tensor:
     """`attention.attend_reference` from queries, keys and values side by side to context_RD."""
-    return _Attend.apply(projected_RE, layout, mask_B11T, dropout)  # pyright: ignore[reportReturnType]
+    return _Attend.apply(projected_RE, layout, None, None, mask_B11T, dropout)  # pyright: ignore[reportReturnType]
+
+
+def attend_for_some(
+    query_KD: Tensor,
+    queries: HeadLayout,
+    projected_RE: Tensor,
+    layout: HeadLayout,
+    mask_B11T: Tensor | None,
+    dropout: float,
+) -> Tensor:
+    """As `attend_written_out` for the queries of K tokens alone, to context_KD.
+
+    Args:
+        queries: [K, D] <-> [B * N, W, H], where W is the most of them in one row.
+        projected_RE, layout: of keys and values.
+    """
+    return _Attend.apply(projected_RE, layout, query_KD, queries, mask_B11T, dropout)  # pyright: ignore[reportReturnType]
 
 
 class _Attend(torch.autograd.Function):
-    """It and its derivatives in few passes over the [T, T] matrices (I rows in all heads).
+    """It and its derivatives in few passes over the [W, T] matrices (I rows in all heads; W is T for all).
 
     What scales the kept probabilities is put on the values, which are far fewer.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, projected_RE: Tensor, layout: HeadLayout, mask_B11T: Tensor | None, dropout: float
+        ctx: Any,
+        projected_RE: Tensor,
+        layout: HeadLayout,
+        query_KD: Tensor | None,
+        queries: HeadLayout | None,
+        mask_B11T: Tensor | None,
+        dropout: float,
     ) -> Tensor:
-        heads_3ITH = layout.split(projected_RE)
-        query_ITH, key_ITH, value_ITH = heads_3ITH
-        query_ITH /= math.sqrt(query_ITH.shape[-1])
-        scores_ITT = query_ITH @ key_ITH.mT
+        heads_SITH = layout.split(projected_RE)
+        key_ITH, value_ITH = heads_SITH[-2:]
+        query_IWH = heads_SITH[0] if query_KD is None or queries is None else queries.split(query_KD)[0]
+        query_IWH /= math.sqrt(query_IWH.shape[-1])
+        scores_IWT = query_IWH @ key_ITH.mT
         if mask_B11T is not None:
-            bias_B11T = torch.zeros_like(mask_B11T, dtype=query_ITH.dtype).masked_fill_(~mask_B11T, -math.inf)
-            scores_ITT.unflatten(0, layout.shape[:2]).add_(bias_B11T)
-        probabilities_ITT = kept_ITT = scores_ITT.softmax(dim=-1)
+            bias_B11T = torch.zeros_like(mask_B11T, dtype=query_IWH.dtype).masked_fill_(~mask_B11T, -math.inf)
+            scores_IWT.unflatten(0, layout.shape[:2]).add_(bias_B11T)
+        probabilities_IWT = kept_IWT = scores_IWT.softmax(dim=-1)
         ctx.scale = 1.0
         if dropout:
-            kept, ctx.scale = draw(probabilities_ITT, dropout)
-            kept_ITT = probabilities_ITT * kept.to(probabilities_ITT.dtype)
+            kept, ctx.scale = draw(probabilities_IWT, dropout)
+            kept_IWT = probabilities_IWT * kept.to(probabilities_IWT.dtype)
             value_ITH *= ctx.scale
-        context_ITH = kept_ITT @ value_ITH
-        ctx.layout = layout
-        ctx.save_for_backward(heads_3ITH, probabilities_ITT, kept_ITT, context_ITH)
-        return layout.join(context_ITH)
+        context_IWH = kept_IWT @ value_ITH
+        ctx.layout, ctx.queries = layout, queries
+        ctx.save_for_backward(query_IWH, heads_SITH, probabilities_IWT, kept_IWT, context_IWH)
+        return (queries or layout).join(context_IWH)
 
     @staticmethod
-    def backward(ctx: Any, gradient_RD: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        heads_3ITH, probabilities_ITT, kept_ITT, context_ITH = ctx.saved_tensors
-        query_ITH, key_ITH, value_ITH = heads_3ITH
-        gradient_ITH = ctx.layout.unjoin(gradient_RD)
+    def backward(ctx: Any, gradient_KD: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        query_IWH, heads_SITH, probabilities_IWT, kept_IWT, context_IWH = ctx.saved_tensors
+        key_ITH, value_ITH = heads_SITH[-2:]
+        gradient_IWH = (ctx.queries or ctx.layout).unjoin(gradient_KD)
         # P * (dP - sum(P * dP)), where the sum is that of gradient * context (Dao et al. 2022, section 3.1).
-        of_kept_ITT = (gradient_ITH @ value_ITH.mT).mul_(kept_ITT)
-        sum_IT1 = (gradient_ITH * context_ITH).sum(-1, keepdim=True)
-        of_scores_ITT = of_kept_ITT.addcmul_(probabilities_ITT, sum_IT1, value=-1.0)
-        of_heads_3ITH = torch.empty_like(heads_3ITH)
-        of_query_ITH, of_key_ITH, of_value_ITH = of_heads_3ITH
-        torch.bmm(of_scores_ITT, key_ITH, out=of_query_ITH)
-        torch.bmm(of_scores_ITT.mT, query_ITH, out=of_key_ITH)
-        torch.bmm(kept_ITT.mT, gradient_ITH, out=of_value_ITH)
-        of_query_ITH /= math.sqrt(query_ITH.shape[-1])
+        of_kept_IWT = (gradient_IWH @ value_ITH.mT).mul_(kept_IWT)
+        sum_IW1 = (gradient_IWH * context_IWH).sum(-1, keepdim=True)
+        of_scores_IWT = of_kept_IWT.addcmul_(probabilities_IWT, sum_IW1, value=-1.0)
+        of_heads_SITH = torch.empty_like(heads_SITH)
+        of_key_ITH, of_value_ITH = of_heads_SITH[-2:]
+        of_query_IWH = torch.empty_like(query_IWH) if ctx.queries else of_heads_SITH[0]
+        torch.bmm(of_scores_IWT, key_ITH, out=of_query_IWH)
+        torch.bmm(of_scores_IWT.mT, query_IWH, out=of_key_ITH)
+        torch.bmm(kept_IWT.mT, gradient_IWH, out=of_value_ITH)
+        of_query_IWH /= math.sqrt(query_IWH.shape[-1])
         of_value_ITH *= ctx.scale
-        return ctx.layout.unsplit(of_heads_3ITH), None, None, None
+        of_query_KD = ctx.queries.unsplit(of_query_IWH[None]) if ctx.queries else None
+        return ctx.layout.unsplit(of_heads_SITH), None, of_query_KD, None, None, None

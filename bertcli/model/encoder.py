@@ -10,7 +10,7 @@ from bertcli.model.attention import Attention, reads_packed
 from bertcli.model.attention_written_out import is_written_out
 from bertcli.model.dropout import drop_add_norm
 from bertcli.model.feed_forward import FeedForward
-from bertcli.model.packing import Packing
+from bertcli.model.packing import Packing, Wanted
 
 
 class EncoderLayer(nn.Module):
@@ -27,14 +27,16 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.dropout = architecture.dropout
 
-    def forward(self, hidden_RD: Tensor, packing: Packing, wanted_K: Tensor | None = None) -> Tensor:
+    def forward(self, hidden_RD: Tensor, packing: Packing, wanted: Wanted | None = None) -> Tensor:
         """[R, D] -> [R, D]; `packing` says which rows the tokens belong to.
 
-        Where only tokens `wanted_K` of the R are wanted, the others are looked at but go no further: [K, D].
+        Where only some tokens are wanted, the others are looked at but go no further: [K, D].
         """
-        attended = self.attention(hidden_RD, packing, wanted_K)
-        residual = hidden_RD if wanted_K is None else hidden_RD.index_select(0, wanted_K)
-        return self._combine(residual, attended)
+        if wanted is None:
+            return self._combine(hidden_RD, self.attention(hidden_RD, packing))
+        asking_KD = hidden_RD.index_select(0, wanted.numbers_K)
+        attended_KD = self.attention.forward_some(hidden_RD, packing, asking_KD, wanted)
+        return self._combine(asking_KD, attended_KD)
 
     def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """As `forward`, with the attention probabilities_BNTT beside the result."""
@@ -82,9 +84,9 @@ class Encoder(nn.Module):
             hidden_RD = self._run(layer, hidden_RD, packing)
         if wanted_K is None:
             return packing.unpack(self._run(last, hidden_RD, packing))
-        return self._run(last, hidden_RD, packing, packing.find(wanted_K))
+        return self._run(last, hidden_RD, packing, packing.want(wanted_K))
 
-    def _run(self, layer: nn.Module, *inputs: Tensor | Packing) -> Tensor:
+    def _run(self, layer: nn.Module, *inputs: Tensor | Packing | Wanted) -> Tensor:
         if self.activation_checkpointing and self.training:
             return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True)
         return layer(*inputs)

@@ -10,44 +10,45 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class HeadLayout:
-    """What stands where (I rows in all heads: B * N).
+    """What stands where (I rows in all heads: B * N; S of queries, keys and values, side by side).
 
     Attributes:
         shape: (B, N, T).
-        sources_3BNT: int64, for queries, keys and values by head which of the R * 3 * N heads of packed
-            tokens. Padding that is not packed has those of the first token, which nothing looks at.
-        places_R3N: int64, the inverse: for each head of a packed token which of the 3 * B * N * T.
+        sources_SBNT: int64, for each of the S by head which of the R * S * N heads of packed tokens.
+            Padding that is not packed has those of the first token, which nothing looks at.
+        places_RSN: int64, the inverse: for each head of a packed token which of the S * B * N * T.
     """
 
     shape: tuple[int, int, int]
-    sources_3BNT: Tensor
-    places_R3N: Tensor
+    sources_SBNT: Tensor
+    places_RSN: Tensor
 
     @classmethod
-    def of(cls, places_R: Tensor, numbers_BT: Tensor, num_heads: int) -> HeadLayout:
-        """`places_R`, `numbers_BT`: as in `Packing`; on the CPU."""
+    def of(cls, places_R: Tensor, numbers_BT: Tensor, num_heads: int, parts: int = 3) -> HeadLayout:
+        """`places_R`, `numbers_BT`: as in `Packing`; on the CPU. `parts`: S."""
         rows, length = numbers_BT.shape
-        which_3111, head_N1 = torch.arange(3)[:, None, None, None], torch.arange(num_heads)[:, None]
-        sources_3BNT = (numbers_BT[:, None] * 3 + which_3111) * num_heads + head_N1
-        row_R11, token_R11 = (part[:, None, None] for part in (places_R // length, places_R % length))
-        which_31, head_N = torch.arange(3)[:, None], torch.arange(num_heads)
-        places_R3N = ((which_31 * rows + row_R11) * num_heads + head_N) * length + token_R11
-        return cls((rows, num_heads, length), sources_3BNT, places_R3N)
+        part_S111, head_N1 = torch.arange(parts)[:, None, None, None], torch.arange(num_heads)[:, None]
+        sources_SBNT = (numbers_BT[:, None] * parts + part_S111) * num_heads + head_N1
+        row_R11, token_R11 = (place[:, None, None] for place in (places_R // length, places_R % length))
+        part_S1, head_N = torch.arange(parts)[:, None], torch.arange(num_heads)
+        places_RSN = ((part_S1 * rows + row_R11) * num_heads + head_N) * length + token_R11
+        return cls((rows, num_heads, length), sources_SBNT, places_RSN)
 
     def split(self, projected_RE: Tensor) -> Tensor:
-        """Queries, keys and values side by side -> heads_3ITH, a tensor of its own."""
-        heads = self._by_head(projected_RE, 3).index_select(0, self.sources_3BNT.flatten())
-        return heads.view(3, -1, self.shape[2], heads.shape[1])
+        """-> heads_SITH, a tensor of its own."""
+        parts = len(self.sources_SBNT)
+        heads = self._by_head(projected_RE, parts).index_select(0, self.sources_SBNT.flatten())
+        return heads.view(parts, -1, self.shape[2], heads.shape[1])
 
     def join(self, context_ITH: Tensor) -> Tensor:
         """-> context_RD."""
         context = context_ITH.flatten(0, 1).index_select(0, self._places_of_one)
-        return context.view(len(self.places_R3N), -1)
+        return context.view(len(self.places_RSN), -1)
 
-    def unsplit(self, gradient_3ITH: Tensor) -> Tensor:
+    def unsplit(self, gradient_SITH: Tensor) -> Tensor:
         """The gradient of `split`: [R, E]. Where nothing looks there is none."""
-        gradient = gradient_3ITH.flatten(0, 2).index_select(0, self.places_R3N.flatten())
-        return gradient.view(len(self.places_R3N), -1)
+        gradient = gradient_SITH.flatten(0, 2).index_select(0, self.places_RSN.flatten())
+        return gradient.view(len(self.places_RSN), -1)
 
     def unjoin(self, gradient_RD: Tensor) -> Tensor:
         """The gradient of `join`: [I, T, H], 0 at padding that is not packed."""
@@ -58,8 +59,8 @@ class HeadLayout:
 
     @property
     def _places_of_one(self) -> Tensor:
-        """Where the heads of the first of the three stand."""
-        return self.places_R3N[:, 0].flatten()
+        """Where the heads of the first of the S stand."""
+        return self.places_RSN[:, 0].flatten()
 
     def _by_head(self, values: Tensor, number: int) -> Tensor:
         """[R, number * D] -> [R * number * N, H]."""

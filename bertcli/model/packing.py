@@ -12,6 +12,21 @@ from bertcli.model.head_layout import HeadLayout
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """The tokens whose last hidden states are wanted.
+
+    Attributes:
+        numbers_K: int64, which of the R they are.
+        queries, keys: for attention that is written out and has queries of them alone: the layout of those,
+            and the one of all tokens' keys and values. None: it is not.
+    """
+
+    numbers_K: Tensor
+    queries: HeadLayout | None = None
+    keys: HeadLayout | None = None
+
+
+@dataclass(frozen=True)
 class Packing:
     """Where the real tokens of a batch stand.
 
@@ -70,9 +85,30 @@ class Packing:
         flat = values_BTD.flatten(0, 1)
         return flat if self.places_R is None else _Gather.apply(flat, self.places_R)
 
-    def find(self, wanted_K: Tensor) -> Tensor:
-        """Flat places b * T + t of real tokens -> which of the R they are."""
-        return wanted_K if self.numbers_BT is None else self.numbers_BT.flatten()[wanted_K]
+    def want(self, places_K: Tensor) -> Wanted:
+        """Of real tokens at flat places b * T + t."""
+        numbers_K = places_K if self.numbers_BT is None else self.numbers_BT.flatten()[places_K]
+        if self.layout is None:
+            return Wanted(numbers_K)
+        num_rows, num_heads, length = self.layout.shape
+        rows_K = places_K // length
+        counts_B = rows_K.bincount(minlength=num_rows)
+        by_row_K = rows_K.argsort(stable=True)
+        nth_K = torch.empty_like(rows_K)
+        nth_K[by_row_K] = torch.arange(len(rows_K)) - (counts_B.cumsum(0) - counts_B)[rows_K[by_row_K]]
+        most = int(counts_B.max())
+        asking_K = rows_K * most + nth_K
+        asking_BW = torch.zeros(num_rows, most, dtype=torch.int64)
+        asking_BW.view(-1)[asking_K] = torch.arange(len(rows_K))
+        if self.places_R is None or self.numbers_BT is None:
+            places_R, numbers_BT = _of_all(self.shape)
+        else:
+            places_R, numbers_BT = self.places_R, self.numbers_BT
+        return Wanted(
+            numbers_K,
+            queries=HeadLayout.of(asking_K, asking_BW, num_heads, parts=1),
+            keys=HeadLayout.of(places_R, numbers_BT, num_heads, parts=2),
+        )
 
     def unpack(self, values_RD: Tensor) -> Tensor:
         """[R, D] -> [B, T, D], 0 at padding."""

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from bertcli.model.attention import attend, attend_reference
-from bertcli.model.attention_written_out import attend_written_out
+from bertcli.model.attention_written_out import attend_for_some, attend_written_out
 from bertcli.model.head_layout import HeadLayout
 from bertcli.model.packing import Packing
 
@@ -31,7 +31,27 @@ def written_out(heads, mask_B11T, dropout):
     return packing.unpack(context_RD).unflatten(-1, (N, -1)).transpose(1, 2)
 
 
-WAYS = pytest.mark.parametrize("way", [attend, written_out], ids=["torch", "written out"])
+def asked_by_all(heads, mask_B11T, dropout):
+    """For some tokens that are all there are, last row first."""
+    mask_BT = None if mask_B11T is None else mask_B11T[:, 0, 0]
+    packing = Packing.of(mask_BT, (B, T), torch.device("cpu"), num_heads=N)
+    places_K = torch.arange(B * T) if mask_BT is None else mask_BT.flatten().nonzero().squeeze(1)
+    wanted = packing.want(places_K.flip(0))
+    assert wanted.queries is not None
+    assert wanted.keys is not None
+    projected_RE = packing.pack(heads.permute(1, 3, 0, 2, 4).flatten(2))
+    query_RD, keys_values_RE = projected_RE.split([N * heads.shape[-1], 2 * N * heads.shape[-1]], dim=1)
+    query_KD = query_RD[wanted.numbers_K]
+    context_KD = attend_for_some(
+        query_KD, wanted.queries, keys_values_RE, wanted.keys, packing.mask_B11T, dropout
+    )
+    context_BTD = context_KD.new_zeros(B * T, context_KD.shape[1]).index_copy(0, places_K.flip(0), context_KD)
+    return context_BTD.view(B, T, N, -1).transpose(1, 2)
+
+
+WAYS = pytest.mark.parametrize(
+    "way", [attend, written_out, asked_by_all], ids=["torch", "written out", "for some"]
+)
 
 
 @pytest.mark.parametrize("padded", [False, True])

@@ -44,7 +44,9 @@ def test_real_tokens_are_found_among_the_packed(lengths: list[int]) -> None:
     packing = Packing.of(mask_BT, (mask_BT.shape[0], mask_BT.shape[1]), CPU)
     values_BTD = torch.randn(*mask_BT.shape, 3)
     wanted_K = mask_BT.flatten().nonzero().squeeze(1).flip(0)
-    assert torch.equal(packing.pack(values_BTD)[packing.find(wanted_K)], values_BTD.flatten(0, 1)[wanted_K])
+    assert torch.equal(
+        packing.pack(values_BTD)[packing.want(wanted_K).numbers_K], values_BTD.flatten(0, 1)[wanted_K]
+    )
 
 
 @given(lengths)
