@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention_written_out import attend_for_some, attend_written_out
+from bertcli.model.attention_written_out import attend_for_some, attend_in_groups
 from bertcli.model.linear import linear
 from bertcli.model.packing import Packing, Wanted
 
@@ -104,8 +104,8 @@ class Attention(nn.Module):
     def _context(self, hidden_RD: Tensor, packing: Packing) -> Tensor:
         """-> context_RD, in the fastest way there is."""
         projected_RE, dropout = self._project_all(hidden_RD), self._dropout_now()
-        if packing.layout is not None and not torch.compiler.is_compiling():
-            return attend_written_out(projected_RE, packing.layout, packing.mask_B11T, dropout)
+        if packing.groups is not None and not torch.compiler.is_compiling():
+            return attend_in_groups(projected_RE, packing.groups, dropout)
         if packing.starts_S is not None:
             heads_3RNH = projected_RE.unflatten(-1, (3, -1, self.head_size)).movedim(1, 0)
             return attend_packed(heads_3RNH, packing.starts_S, packing.shape[1], dropout).flatten(1)

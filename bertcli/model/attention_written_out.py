@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bertcli.model.dropout import draw, draws_itself
 from bertcli.model.head_layout import HeadLayout
+from bertcli.model.row_groups import RowGroup
 
 _LONGEST = 512
 """Tokens a row up to which a CPU computes the [T, T] matrices whole: faster than in blocks, more memory."""
@@ -18,6 +19,20 @@ _LONGEST = 512
 def is_written_out(hidden_BTD: Tensor) -> bool:
     """Whether `attend_written_out` is the faster way."""
     return torch.is_grad_enabled() and draws_itself(hidden_BTD) and hidden_BTD.shape[1] <= _LONGEST
+
+
+def attend_in_groups(projected_RE: Tensor, groups: tuple[RowGroup, ...], dropout: float) -> Tensor:
+    """`attend_written_out` of the groups' rows, one group after the other; 0 for padding that is packed."""
+    sizes = [group.num_tokens for group in groups]
+    padding = len(projected_RE) - sum(sizes)
+    if len(groups) == 1 and not padding:
+        return attend_written_out(projected_RE, groups[0].layout, groups[0].mask_B11T, dropout)
+    *parts, _ = projected_RE.split([*sizes, padding])
+    contexts = [
+        attend_written_out(part_RE, group.layout, group.mask_B11T, dropout)
+        for part_RE, group in zip(parts, groups, strict=True)
+    ]
+    return torch.cat([*contexts, contexts[0].new_zeros(padding, contexts[0].shape[1])])
 
 
 def attend_written_out(

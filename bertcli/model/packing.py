@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bertcli.model.head_layout import HeadLayout
+from bertcli.model.row_groups import RowGroup, group_rows
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Packing:
         mask_B11T: bool, True at real tokens, for attention over padded rows; None: every place is.
         starts_S: int32, where each row starts among the R, then R: for attention that reads them packed.
             Padding makes rows of its own, no longer than T. None: attention needs padded rows.
-        layout: for attention that is written out; None: it is not.
+        groups: of all rows, for attention that is written out; None: it is not.
     """
 
     shape: tuple[int, int]
@@ -45,7 +46,7 @@ class Packing:
     numbers_BT: Tensor | None = None
     mask_B11T: Tensor | None = None
     starts_S: Tensor | None = None
-    layout: HeadLayout | None = None
+    groups: tuple[RowGroup, ...] | None = None
 
     @classmethod
     def of(
@@ -64,8 +65,8 @@ class Packing:
             num_heads: of attention that is written out; None: it is not.
         """
         if mask_BT is None:
-            layout = HeadLayout.of(*_of_all(shape), num_heads) if num_heads else None
-            return cls(shape, layout=layout)
+            everything = torch.ones(shape, dtype=torch.bool)
+            return cls(shape, groups=(RowGroup.of(everything, num_heads),) if num_heads else None)
         mask = mask_BT.cpu().flatten()
         real_R, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
         places_R = torch.cat([real_R, padding[: round_up(len(real_R)) - len(real_R)]])
@@ -73,8 +74,8 @@ class Packing:
         numbers_BT.view(-1)[places_R] = torch.arange(len(places_R))
         sent = _send(places_R, device), _send(numbers_BT, device)
         if not keep_packed:
-            layout = HeadLayout.of(places_R, numbers_BT, num_heads) if num_heads else None
-            return cls(shape, *sent, mask_B11T=_send(mask_BT, device)[:, None, None, :], layout=layout)
+            groups = group_rows(mask.view(shape), num_heads) if num_heads else None
+            return cls(shape, *sent, mask_B11T=_send(mask_BT, device)[:, None, None, :], groups=groups)
         ends_B = mask.view(shape).sum(1).cumsum(0)
         beyond = torch.arange(len(real_R), len(places_R), shape[1])[1:]
         starts_S = torch.cat([torch.tensor([0]), ends_B, beyond, torch.tensor([len(places_R)])])
@@ -88,9 +89,10 @@ class Packing:
     def want(self, places_K: Tensor) -> Wanted:
         """Of real tokens at flat places b * T + t."""
         numbers_K = places_K if self.numbers_BT is None else self.numbers_BT.flatten()[places_K]
-        if self.layout is None:
+        if self.groups is None:
             return Wanted(numbers_K)
-        num_rows, num_heads, length = self.layout.shape
+        num_rows, length = self.shape
+        num_heads = self.groups[0].layout.shape[1]
         rows_K = places_K // length
         counts_B = rows_K.bincount(minlength=num_rows)
         by_row_K = rows_K.argsort(stable=True)

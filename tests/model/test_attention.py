@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from bertcli.model.attention import attend, attend_reference
-from bertcli.model.attention_written_out import attend_for_some, attend_written_out
+from bertcli.model.attention_written_out import attend_for_some, attend_in_groups, attend_written_out
 from bertcli.model.head_layout import HeadLayout
 from bertcli.model.packing import Packing
 
@@ -25,9 +25,9 @@ def written_out(heads, mask_B11T, dropout):
     """By way of packed rows, as the model does it; as many of them as there are places."""
     mask_BT = None if mask_B11T is None else mask_B11T[:, 0, 0]
     packing = Packing.of(mask_BT, (B, T), torch.device("cpu"), num_heads=N)
-    assert packing.layout is not None
+    assert packing.groups is not None
     projected_RE = packing.pack(heads.permute(1, 3, 0, 2, 4).flatten(2))
-    context_RD = attend_written_out(projected_RE, packing.layout, packing.mask_B11T, dropout)
+    context_RD = attend_in_groups(projected_RE, packing.groups, dropout)
     return packing.unpack(context_RD).unflatten(-1, (N, -1)).transpose(1, 2)
 
 

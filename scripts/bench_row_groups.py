@@ -1,0 +1,53 @@
+"""What it brings that attention goes over rows in groups of like length (`model.row_groups`).
+
+    python scripts/bench_row_groups.py CONFIG [--pairs 40]
+
+Steps of a fine-tuning config's own rows as the run takes them, and with all rows of a step in one group, in
+turn in one process. Prints the mean of their processor time (steps of long rows take longer), and the median
+ratio of a pair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench_occurring_words import steps_of
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import load_config
+from bertcli.engine.loop import StepReport
+from bertcli.engine.occurring_words import OccurringWords
+from bertcli.measure.step import time_in_turn
+from bertcli.model import row_groups
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--pairs", type=int, default=40)
+    options = parser.parse_args()
+    config = load_config(FinetuneConfig, options.config)
+    never = 10**18
+    sides = [
+        with_worth(worth, steps_of(config, OccurringWords)) for worth in (row_groups.WORTH_A_GROUP, never)
+    ]
+    grouped, together = (side.seconds for side in time_in_turn(sides, options.pairs, time.process_time))
+    ratio = statistics.median(b / a for a, b in zip(grouped, together, strict=True))
+    milliseconds = [1e3 * statistics.fmean(own) for own in (grouped, together)]
+    print("in groups {:.0f} ms, all together {:.0f} ms: ".format(*milliseconds), end="")
+    print(f"{ratio:.2f} times as fast")
+
+
+def with_worth(worth: int, steps: Iterator[StepReport]) -> Iterator[StepReport]:
+    """The steps, each with this price of a group."""
+    while True:
+        row_groups.WORTH_A_GROUP = worth
+        yield next(steps)
+
+
+if __name__ == "__main__":
+    main()
