@@ -89,19 +89,11 @@ class Packing:
     def want(self, places_K: Tensor) -> Wanted:
         """Of real tokens at flat places b * T + t."""
         numbers_K = places_K if self.numbers_BT is None else self.numbers_BT.flatten()[places_K]
-        if self.groups is None:
+        if self.groups is None or not len(places_K):
             return Wanted(numbers_K)
         num_rows, length = self.shape
         num_heads = self.groups[0].layout.shape[1]
-        rows_K = places_K // length
-        counts_B = rows_K.bincount(minlength=num_rows)
-        by_row_K = rows_K.argsort(stable=True)
-        nth_K = torch.empty_like(rows_K)
-        nth_K[by_row_K] = torch.arange(len(rows_K)) - (counts_B.cumsum(0) - counts_B)[rows_K[by_row_K]]
-        most = int(counts_B.max())
-        asking_K = rows_K * most + nth_K
-        asking_BW = torch.zeros(num_rows, most, dtype=torch.int64)
-        asking_BW.view(-1)[asking_K] = torch.arange(len(rows_K))
+        asking_K, asking_BW = _side_by_side(places_K // length, num_rows)
         if self.places_R is None or self.numbers_BT is None:
             places_R, numbers_BT = _of_all(self.shape)
         else:
@@ -124,6 +116,20 @@ def _of_all(shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """places_R and numbers_BT where every place is packed."""
     places_R = torch.arange(shape[0] * shape[1])
     return places_R, places_R.view(shape)
+
+
+def _side_by_side(rows_K: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
+    """K tokens of these rows, one after the other in a row of W, the most that one has -> places_K and
+    numbers_BW, as a `Packing` has them."""
+    counts_B = rows_K.bincount(minlength=num_rows)
+    most = int(counts_B.max())
+    by_row_K = rows_K.argsort(stable=True)
+    sorted_K, before_B = rows_K[by_row_K], counts_B.cumsum(0) - counts_B
+    places_K = torch.empty_like(rows_K)
+    places_K[by_row_K] = sorted_K * most + torch.arange(len(rows_K)) - before_B[sorted_K]
+    numbers_BW = torch.zeros(num_rows, most, dtype=torch.int64)
+    numbers_BW.view(-1)[places_K] = torch.arange(len(rows_K))
+    return places_K, numbers_BW
 
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:

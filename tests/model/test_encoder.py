@@ -44,6 +44,15 @@ def test_tokens_that_are_wanted_come_out_as_they_do_with_all_the_others(odd, len
     torch.testing.assert_close(got, want)
 
 
+def test_where_no_token_is_wanted_nothing_comes_out_and_no_gradient_goes_back(odd):
+    bert = Bert(odd)
+    ids_BT = torch.zeros(2, 5, dtype=torch.int64)
+    hidden_KD = bert(ids_BT, ids_BT, None, torch.empty(0, dtype=torch.int64))
+    assert hidden_KD.shape == (0, odd.hidden)
+    hidden_KD.sum().backward()
+    assert not any(parameter.grad.any() for parameter in bert.parameters() if parameter.grad is not None)
+
+
 def test_dropout_is_on_in_training_and_off_in_evaluation(model):
     ids_BT = torch.arange(6).view(2, 3)
     segments_BT = torch.zeros_like(ids_BT)
