@@ -3,7 +3,7 @@
     python scripts/check_bf16.py MODEL TEXT
 
 MODEL is a pretrained folder, TEXT a file of prose. Both sides predict the same masked words of the same 64
-rows of 64 tokens, dropout 0, once in fp32 and once in bf16. Prints |difference| / |gradient| over all weights,
+rows of 64 tokens, dropout 0, in fp32 and in bf16. Prints |difference| / |gradient| over all weights,
 and how much longer or shorter the gradient is along its own direction. Needs the test extras.
 """
 
