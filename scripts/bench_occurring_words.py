@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import bertcli.measure.plan_finetuning as planning
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
 from bertcli.engine.labelled_data import LabelledData
+from bertcli.engine.loop import StepReport
 from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.resolve import resolve_loop
 from bertcli.measure.step import take_steps, time_in_turn
@@ -41,11 +43,18 @@ def main() -> None:
     options = parser.parse_args()
     config = load_config(FinetuneConfig, options.config)
     sides = [steps_of(config, words) for words in (OccurringWords, AllWords)]
-    occurring, whole = (side.seconds for side in time_in_turn(sides, options.pairs, time.process_time))
-    ratio = statistics.median(b / a for a, b in zip(occurring, whole, strict=True))
-    milliseconds = [1e3 * statistics.fmean(own) for own in (occurring, whole)]
-    print("occurring words {:.0f} ms, all words {:.0f} ms: ".format(*milliseconds), end="")
-    print(f"{ratio:.2f} times as fast")
+    compare({"occurring words": sides[0], "all words": sides[1]}, options.pairs)
+
+
+def compare(sides: dict[str, Iterator[StepReport]], pairs: int) -> None:
+    """Take steps of both sides in turn, and print how many times as fast the first is."""
+    times = time_in_turn(list(sides.values()), pairs, time.process_time)
+    ratio = statistics.median(b / a for a, b in zip(*(side.seconds for side in times), strict=True))
+    means = [
+        f"{name} {1e3 * statistics.fmean(side.seconds):.0f} ms"
+        for name, side in zip(sides, times, strict=True)
+    ]
+    print(f"{', '.join(means)}: {ratio:.2f} times as fast")
 
 
 def steps_of(config: FinetuneConfig, words: type[OccurringWords]) -> Any:

@@ -10,18 +10,15 @@ ratio of a pair.
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench_occurring_words import steps_of
+from bench_occurring_words import compare, steps_of
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
 from bertcli.engine.loop import StepReport
 from bertcli.engine.occurring_words import OccurringWords
-from bertcli.measure.step import time_in_turn
 from bertcli.model import row_groups
 
 
@@ -35,11 +32,7 @@ def main() -> None:
     sides = [
         with_worth(worth, steps_of(config, OccurringWords)) for worth in (row_groups.WORTH_A_GROUP, never)
     ]
-    grouped, together = (side.seconds for side in time_in_turn(sides, options.pairs, time.process_time))
-    ratio = statistics.median(b / a for a, b in zip(grouped, together, strict=True))
-    milliseconds = [1e3 * statistics.fmean(own) for own in (grouped, together)]
-    print("in groups {:.0f} ms, all together {:.0f} ms: ".format(*milliseconds), end="")
-    print(f"{ratio:.2f} times as fast")
+    compare({"in groups": sides[0], "all together": sides[1]}, options.pairs)
 
 
 def with_worth(worth: int, steps: Iterator[StepReport]) -> Iterator[StepReport]:
