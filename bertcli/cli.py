@@ -94,6 +94,15 @@ def root(
 def main() -> None:
     """The console script."""
     try:
+        _call()
+    except SystemExit as end:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            _leave_at_once(end.code)
+        raise
+
+
+def _call() -> None:
+    try:
         app()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -106,3 +115,14 @@ def main() -> None:
             raise
         print(f"error: {error.filename}: {(error.strerror or 'cannot be used').lower()}", file=sys.stderr)
         sys.exit(2)
+
+
+def _leave_at_once(code: Any) -> None:
+    """End this rank without Python's teardown.
+
+    A thread of gloo's that lets go of its last tensor while Python is torn down asks for the interpreter's
+    lock, is ended by Python and takes the process with it: SIGABRT after a good run (5 of 109 on a busy machine).
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)

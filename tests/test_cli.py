@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -43,6 +44,30 @@ def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> Non
     where = f"in {Path.cwd()}, where bertcli was called"
     assert result.stderr == f"error: nowhere.yaml: no such config file {where}\n"
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("--version",), 0), (("pretrian",), 2)])
+def test_a_rank_says_all_and_leaves_without_pythons_teardown(arguments: tuple[str, ...], code: int) -> None:
+    program = (
+        "import atexit, sys\n"
+        "from bertcli.cli import main\n"
+        "atexit.register(print, 'torn down')\n"
+        f"sys.argv = ['bertcli', *{arguments!r}]\n"
+        "main()\n"
+    )
+    alone, ranked = (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"WORLD_SIZE": size},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for size in "12"
+    )
+    assert alone.returncode == ranked.returncode == code
+    assert alone.stderr == ranked.stderr
+    assert alone.stdout == ranked.stdout + "torn down\n"
 
 
 @pytest.mark.parametrize(
