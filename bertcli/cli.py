@@ -121,7 +121,7 @@ def _leave_at_once(code: Any) -> None:
     """End this rank without Python's teardown.
 
     A thread of gloo's that lets go of its last tensor while Python is torn down asks for the interpreter's
-    lock, is ended by Python and takes the process with it: SIGABRT after a good run (5 of 109 on a busy machine).
+    lock, is ended by Python and takes the process with it: SIGABRT after a good run.
     """
     sys.stdout.flush()
     sys.stderr.flush()
