@@ -15,6 +15,9 @@ from bertcli.model.row_groups import RowGroup
 _LONGEST = 512
 """Tokens a row up to which a CPU computes the [T, T] matrices whole: faster than in blocks, more memory."""
 
+_AT_ONCE = 1 << 19
+"""Scores that are computed at once: few enough to stay in the cache until they are probabilities."""
+
 
 def is_written_out(hidden_BTD: Tensor) -> bool:
     """Whether `attend_written_out` is the faster way."""
@@ -59,6 +62,30 @@ def attend_for_some(
     return _Attend.apply(projected_RE, layout, query_KD, queries, mask_B11T, dropout)  # pyright: ignore[reportReturnType]
 
 
+def _probabilities(query_IWH: Tensor, key_ITH: Tensor, mask_B11T: Tensor | None, num_heads: int) -> Tensor:
+    """-> probabilities_IWT, in the queries' dtype."""
+    probabilities_IWT = query_IWH.new_empty(*query_IWH.shape[:2], key_ITH.shape[1])
+    bias_B11T = None if mask_B11T is None else torch.where(mask_B11T, 0.0, -math.inf)
+    rows = max(1, _AT_ONCE // probabilities_IWT[:num_heads].numel())
+    for start in range(0, len(query_IWH) // num_heads, rows):
+        heads = slice(start * num_heads, (start + rows) * num_heads)
+        scores_IWT = _scores(query_IWH[heads], key_ITH[heads])
+        if bias_B11T is not None:
+            scores_IWT.unflatten(0, (-1, num_heads)).add_(bias_B11T[start : start + rows])
+        probabilities_IWT[heads] = scores_IWT.softmax(dim=-1)
+    return probabilities_IWT
+
+
+def _scores(query_IWH: Tensor, key_ITH: Tensor) -> Tensor:
+    """In fp32 at least: a score of 30 rounded to bf16 may be off by 0.06, and its probability by 6 %."""
+    scores_IWT = query_IWH @ key_ITH.mT
+    if scores_IWT.dtype.itemsize > 2:
+        return scores_IWT
+    # Products of 16 bits are summed up in fp32: begun with what was rounded, the sum is what rounding took.
+    lost_IWT = torch.baddbmm(scores_IWT, query_IWH, key_ITH.mT, beta=-1)
+    return scores_IWT.float().add_(lost_IWT)
+
+
 class _Attend(torch.autograd.Function):
     """It and its derivatives in few passes over the [W, T] matrices (I rows in all heads; W is T for all).
 
@@ -79,11 +106,7 @@ class _Attend(torch.autograd.Function):
         key_ITH, value_ITH = heads_SITH[-2:]
         query_IWH = heads_SITH[0] if query_KD is None or queries is None else queries.split(query_KD)[0]
         query_IWH /= math.sqrt(query_IWH.shape[-1])
-        scores_IWT = query_IWH @ key_ITH.mT
-        if mask_B11T is not None:
-            bias_B11T = torch.zeros_like(mask_B11T, dtype=query_IWH.dtype).masked_fill_(~mask_B11T, -math.inf)
-            scores_IWT.unflatten(0, layout.shape[:2]).add_(bias_B11T)
-        probabilities_IWT = kept_IWT = scores_IWT.softmax(dim=-1)
+        probabilities_IWT = kept_IWT = _probabilities(query_IWH, key_ITH, mask_B11T, layout.shape[1])
         ctx.scale = 1.0
         if dropout:
             kept, ctx.scale = draw(probabilities_IWT, dropout)

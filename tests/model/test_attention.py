@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from bertcli.model import attention_written_out
 from bertcli.model.attention import attend, attend_reference
 from bertcli.model.attention_written_out import attend_for_some, attend_in_groups, attend_written_out
 from bertcli.model.head_layout import HeadLayout
@@ -66,6 +67,26 @@ def test_every_way_agrees_with_the_reference(heads, mask_B11T, padded, way):
     (fast_grad,) = torch.autograd.grad((fast * weights).sum(), heads)
     (reference_grad,) = torch.autograd.grad((reference * weights).sum(), heads)
     torch.testing.assert_close(fast_grad, reference_grad, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@WAYS
+def test_large_scores_keep_their_differences_in_bf16(heads, mask_B11T, padded, way):
+    """Scores of 30 to 100 as bf16 would be off by up to 0.25, what they weigh by a quarter."""
+    mask = mask_B11T if padded else None
+    heads = heads.detach()[..., :4]  # whose square root is exact
+    heads[0], heads[1] = 4 + heads[0], 8 + heads[1] / 4
+    heads = heads.bfloat16().requires_grad_()
+    reference, _ = attend_reference(heads.float(), mask, dropout=0.0)
+    real = torch.ones(B, 1, T, 1, dtype=torch.bool) if mask is None else mask.transpose(2, 3)
+    torch.testing.assert_close(way(heads, mask, 0.0).float() * real, reference * real, rtol=0.01, atol=0.01)
+
+
+@WAYS
+def test_rows_computed_in_turn_are_as_those_computed_at_once(heads, mask_B11T, way, monkeypatch):
+    at_once = way(heads, mask_B11T, dropout=0.0)
+    monkeypatch.setattr(attention_written_out, "_AT_ONCE", 2 * N * T * T)
+    torch.testing.assert_close(way(heads, mask_B11T, dropout=0.0), at_once)
 
 
 @pytest.mark.parametrize("padded", [False, True])
