@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -103,18 +104,33 @@ def main() -> None:
 
 def _call() -> None:
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where what goes wrong is still said
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(error))
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         sys.exit(141)
     except OSError as error:
-        if error.filename is None:
+        reason = (error.strerror or "cannot be used").lower()
+        if error.filename is not None:
+            _fail(f"{error.filename}: {reason}")
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        print(f"error: {error.filename}: {(error.strerror or 'cannot be used').lower()}", file=sys.stderr)
-        sys.exit(2)
+        _drop_stdout()  # all other writing names its file
+        _fail(f"standard output could not be written: {reason}")
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _drop_stdout() -> None:
+    """What Python still holds for it goes nowhere, instead of failing once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave_at_once(code: Any) -> None:

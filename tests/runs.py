@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,18 +62,33 @@ def write_config(path: Path, config: dict[str, Any]) -> Path:
 def run_cli(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """The console script in a process of its own."""
     command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.run(command, text=True, timeout=300, check=False, **(pipes | options))
 
 
 def start_and_signal(verb: str, config: Path, run: Path, step: int, number: signal.Signals) -> int:
     """Start or resume a run, send the signal once metrics.jsonl shows `step`, return the exit code."""
-    command = [sys.executable, "-m", "bertcli", verb, str(config), "--resume"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    nowhere = subprocess.DEVNULL
+    return start_and(
+        lambda process: process.send_signal(number), verb, config, run, step, stdout=nowhere, stderr=nowhere
+    )
+
+
+def start_and(
+    act: Callable[[subprocess.Popen[Any]], None],
+    verb: str,
+    config: Path,
+    run: Path,
+    step: int,
+    **popen: Any,
+) -> int:
+    """As `start_and_signal`, with another thing to do."""
+    process = subprocess.Popen([sys.executable, "-m", "bertcli", verb, str(config), "--resume"], **popen)
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
         metrics = run / "metrics.jsonl"
         if metrics.exists() and f'"step": {step},' in metrics.read_text():
-            process.send_signal(number)
+            act(process)
             break
         time.sleep(0.002)
     return process.wait(timeout=120)

@@ -84,3 +84,12 @@ def test_a_file_that_the_system_refuses_is_named_without_traceback() -> None:
     result = run_cli("embed", "a" * 300, "text")
     assert result.returncode == 2
     assert result.stderr == f"error: {'a' * 300}: file name too long\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_standard_output_is_said(unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with open("/dev/full", "w") as full:
+        result = run_cli("--version", stdout=full, env=environment)
+    assert result.returncode == 2
+    assert result.stderr == "error: standard output could not be written: no space left on device\n"

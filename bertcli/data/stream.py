@@ -196,9 +196,10 @@ def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, with_nsp: b
 
 
 def _ignore_interrupts(worker: int) -> None:
-    """Ctrl-C reaches every process of a terminal; the one that trains decides when to stop."""
+    """What a terminal sends reaches every process of it; the one that trains decides when to stop."""
     del worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _check_store(store: TokenStore, with_nsp: bool) -> None:

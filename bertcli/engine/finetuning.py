@@ -59,7 +59,7 @@ def finetune(
 
     Raises:
         UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
-        SystemExit: after SIGTERM or Ctrl-C, with a checkpoint saved.
+        SystemExit: after a signal to stop, with a checkpoint saved.
     """
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})

@@ -45,7 +45,7 @@ def fit(
 ) -> tuple[RunState, Scores | None]:
     """Take the reports of a run to its end, or until `is_enough` says so of an evaluation.
 
-    Returns the final counters and the last evaluation. A signal to stop (SIGTERM, Ctrl-C) is heeded after
+    Returns the final counters and the last evaluation. A signal to stop (`stop_signal`) is heeded after
     the step under way, by all ranks if one receives it: a checkpoint is saved and `SystemExit` raised with
     the usual code.
 

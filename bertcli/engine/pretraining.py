@@ -45,7 +45,7 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
 
     Raises:
         UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
-        SystemExit: after SIGTERM or Ctrl-C, with a checkpoint saved.
+        SystemExit: after a signal to stop, with a checkpoint saved.
     """
     config = ranks.first_then_all(lambda: locate_init_from(config))
     folder = RunFolder(Path(config.output_dir), PretrainConfig)

@@ -1,8 +1,10 @@
-"""SIGTERM and Ctrl-C -> a note that the loop reads after each step."""
+"""SIGTERM, Ctrl-C and a terminal that hangs up -> a note that the loop reads after each step."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,19 +21,30 @@ class Stop:
 
 @contextmanager
 def stop_signal() -> Iterator[Stop]:
-    """Remembers the first SIGTERM or SIGINT; a second one acts at once, as if nothing caught it.
+    """Remembers the first SIGTERM, SIGINT or SIGHUP; a second one acts at once, as if nothing caught it.
+
+    SIGHUP is left alone where it is ignored (nohup). What would have been written to the terminal that hung
+    up goes nowhere, and a second SIGHUP too: a shell hands on its own, and the system sends one when it ends.
 
     Raises `SystemExit` with the usual code at the end, if there was one: even where nothing was left to stop,
     what follows does not begin.
     """
     stop = Stop()
+    terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
 
     def remember(number: int, frame: FrameType | None) -> None:
         stop.signal = number
         for each, handler in before.items():
             signal.signal(each, handler)
+        if number == signal.SIGHUP:
+            signal.signal(number, signal.SIG_IGN)
+            for terminal in terminals:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
 
-    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
+    heeded = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        heeded.append(signal.SIGHUP)
+    before = {number: signal.signal(number, remember) for number in heeded}
     try:
         yield stop
     finally:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import select
 import signal
+import subprocess
+import termios
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.runs import losses, read_rows, run_cli, small_config, start_and_signal, write_config
+from tests.runs import losses, read_rows, run_cli, small_config, start_and, start_and_signal, write_config
 
 SHORT_FIRST = {"max_length": 32, "short_steps": 5, "short_length": 16}
 """The rows grow at the step of the first checkpoint, where a resume must not miss it."""
@@ -53,6 +61,39 @@ def test_a_signal_saves_first(
 ) -> None:
     config, run = config_file(corpus, tmp_path), tmp_path / "run"
     assert start_and_signal("pretrain", config, run, 7, number) == 128 + number
+    newest = max((run / "checkpoints").iterdir())
+    state = json.loads((newest / "state.json").read_text())
+    assert state["step"] == read_rows(run / "metrics.jsonl", "train")[-1]["step"]  # no step was lost
+    assert run_cli("pretrain", config, "--resume").returncode == 0
+    assert_same(run, undisturbed)
+
+
+def test_a_lost_terminal_saves_first(corpus: Path, undisturbed: Path, tmp_path: Path) -> None:
+    config, run = config_file(corpus, tmp_path), tmp_path / "run"
+    ours, its = pty.openpty()
+    terminal: dict[str, Any] = {"stdin": its, "stdout": its, "stderr": its, "start_new_session": True}
+
+    def own_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    lost = threading.Event()
+
+    def read() -> None:  # what nobody reads stops who writes it
+        while not lost.is_set():
+            if select.select([ours], [], [], 0.01)[0]:
+                os.read(ours, 4096)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+
+    def hang_up(process: subprocess.Popen[Any]) -> None:
+        lost.set()
+        reader.join()
+        os.close(ours)
+
+    code = start_and(hang_up, "pretrain", config, run, 7, preexec_fn=own_terminal, **terminal)
+    os.close(its)
+    assert code == 128 + signal.SIGHUP
     newest = max((run / "checkpoints").iterdir())
     state = json.loads((newest / "state.json").read_text())
     assert state["step"] == read_rows(run / "metrics.jsonl", "train")[-1]["step"]  # no step was lost

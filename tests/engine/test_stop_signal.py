@@ -16,10 +16,13 @@ reached: list[list[int]] = []
 
 @pytest.fixture(autouse=True)
 def heard() -> Iterator[None]:
-    """A process that a shell starts in the background ignores Ctrl-C; what is tested here does not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A process that a shell starts in the background ignores Ctrl-C, and one of nohup the end of its
+    terminal; what is tested here does not."""
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def send(*numbers: signal.Signals, error: Exception | None = None) -> None:
@@ -33,7 +36,7 @@ def send(*numbers: signal.Signals, error: Exception | None = None) -> None:
         reached.append(noted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_noted_and_ends_what_follows(number: signal.Signals) -> None:
     reached.clear()
     with pytest.raises(SystemExit) as end:
@@ -47,6 +50,21 @@ def test_a_second_ctrl_c_acts_at_once() -> None:
     with pytest.raises(KeyboardInterrupt):
         send(signal.SIGINT, signal.SIGINT)
     assert reached == []
+
+
+def test_a_second_hang_up_is_nothing_new() -> None:
+    reached.clear()
+    with pytest.raises(SystemExit):
+        send(signal.SIGHUP, signal.SIGHUP)
+    assert reached == [[signal.SIGHUP] * 2]
+
+
+def test_a_hang_up_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with stop_signal() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.signal == 0
+    assert signal.signal(signal.SIGHUP, before) == signal.SIG_IGN
 
 
 def test_without_a_signal_nothing_happens_and_the_handlers_are_put_back() -> None:
