@@ -3,23 +3,22 @@
     python scripts/bench_last_layer.py [--preset mini] [--vocab-size 8192] [--batch-size 32]
 
 Pretraining steps on full rows of 128 tokens as the loop takes them, and with a last layer that is whole, in
-turn in one process. Prints the medians of their processor time and the ratio, taken pair by pair.
+turn in one process. Prints the mean of their processor time, and the median ratio of a pair.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from typing import Any
 
 import torch
+from bench_occurring_words import compare
 from torch import Tensor
 
 from bertcli.config.presets import PRESETS
 from bertcli.config.schema import ModelConfig, TrainingConfig
 from bertcli.data.share import Share
-from bertcli.measure.step import take_steps, time_in_turn
+from bertcli.measure.step import take_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.bert import Bert
 from bertcli.model.build import architecture
@@ -50,12 +49,8 @@ def main() -> None:
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="fp32")
     parser.add_argument("--pairs", type=int, default=10)
     options = parser.parse_args()
-    sides = [steps_of(bert, options) for bert in (Bert, WholeLastLayer)]
-    wanted, whole = (side.seconds for side in time_in_turn(sides, options.pairs, time.process_time))
-    ratio = statistics.median(b / a for a, b in zip(wanted, whole, strict=True))
-    milliseconds = [1e3 * statistics.median(own) for own in (wanted, whole)]
-    print("wanted tokens alone {:.0f} ms, whole {:.0f} ms: ".format(*milliseconds), end="")
-    print(f"{ratio:.2f} times as fast")
+    sides = {"wanted tokens alone": Bert, "whole": WholeLastLayer}
+    compare({name: steps_of(bert, options) for name, bert in sides.items()}, options.pairs)
 
 
 def steps_of(bert: type[Bert], options: argparse.Namespace) -> Any:
