@@ -22,6 +22,7 @@ LAYERS: dict[str, set[str]] = {
     "model": {"errors", "config"},
     "meeting": {"errors"},
     "ranks": {"errors", "meeting"},
+    "parallel": {"ranks"},
     "memory": {"config", "model"},
     "hardware": {"errors", "model", "memory"},
     "tasks": {"errors", "config", "text", "labelled", "metrics", "data", "model"},
@@ -40,7 +41,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "engine": {
         *("errors", "files", "config", "text", "store", "labelled", "metrics"),
-        *("data", "model", "ranks", "memory", "hardware", "tasks", "hf", "inference"),
+        *("data", "model", "ranks", "parallel", "memory", "hardware", "tasks", "hf", "inference"),
     },
     "checks": {"errors", "processes", "config", "text", "store", "labelled", "tasks", "hf"},
     "measure": {

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from bertcli import ranks
+from bertcli import parallel, ranks
 from bertcli.engine.checkpoint import RunState, SaveModel, Snapshot, save_checkpoint
 from bertcli.engine.optimizer import optimizer_tensors
 
@@ -71,7 +71,7 @@ class CheckpointWriter:
         """Copies of the whole tensors, on the first rank; in the memory of the last ones."""
         copies = {}
         for name, tensor in tensors.items():
-            tensor = ranks.whole(tensor)
+            tensor = parallel.whole(tensor)
             if ranks.is_first():
                 place = self._places.get((kind, name))
                 if place is None:

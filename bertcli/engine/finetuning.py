@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from bertcli import ranks
+from bertcli import parallel, ranks
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.epochs import EpochOrder
 from bertcli.data.share import MicroBatch
@@ -146,7 +146,7 @@ class _Run:
             model.load_state_dict(self.weights.read(checkpoint / "model"))
         if training.compile:
             compile_layers(model)
-        trained = ranks.spread(model, training.parallel)
+        trained = parallel.spread(model, training.parallel)
         optimizer = build_optimizer(
             model,
             training.betas,
@@ -208,7 +208,7 @@ class _Run:
     def _train(
         self, trained: nn.Module, optimizer: torch.optim.AdamW, state: RunState, best: BestEvaluation
     ) -> None:
-        """`trained` is what `ranks.spread` made of the model."""
+        """`trained` is what `parallel.spread` made of the model."""
         config, folder, epoch = self.config, self.folder, self.order.steps_per_epoch
         settings = FitSettings(
             steps=self.steps,
@@ -226,7 +226,7 @@ class _Run:
 
         def is_enough(scores: Scores, state: RunState) -> bool:
             if best.consider(state.step, scores):
-                self.weights.replace(self.best_folder, ranks.whole_weights(self.model), finish=seal)
+                self.weights.replace(self.best_folder, parallel.whole_weights(self.model), finish=seal)
             if best.is_settled and state.step < self.steps:
                 progress.line(
                     f"stopping early at step {state.step}: no better {self.metric} in "
@@ -276,10 +276,10 @@ class _Run:
         """The best model, or without dev data the last one, as `model/` with its card."""
         scores = None
         if self.data.dev is None:
-            weights = ranks.whole_weights(self.model)
+            weights = parallel.whole_weights(self.model)
         else:
             weights = self.weights.read(self.best_folder)
-            ranks.load_weights(self.model, weights)
+            parallel.load_weights(self.model, weights)
             scores = best.scores or self._judge()
             say(f"best by {self.metric}: step {best.step}")
         card = task_card(self.config, self.model.architecture, self.data, scores)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertcli import ranks
+from bertcli import parallel, ranks
 from bertcli.engine.evaluate import Scores
 from bertcli.hardware import Precision
 from bertcli.inference.labelled import Runner
@@ -30,7 +30,7 @@ def judge(
 
     `items` are those that `LabelledTask.encode` made of `examples`, with targets.
     """
-    number, parts = (0, 1) if ranks.is_spread(model) else (ranks.rank(), ranks.num_ranks())
+    number, parts = (0, 1) if parallel.is_spread(model) else (ranks.rank(), ranks.num_ranks())
     first, last = (len(examples) * part // parts for part in (number, number + 1))
     own_items = [
         replace(item, example=item.example - first) for item in items if first <= item.example < last

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from bertcli import ranks
+from bertcli import parallel, ranks
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
 from bertcli.engine.loss_scale import LossScale
@@ -77,7 +77,7 @@ def train(
     a step into micro-batches and sharing it out over ranks changes nothing but rounding.
 
     Args:
-        model: what `ranks.spread` made of the model.
+        model: what `parallel.spread` made of the model.
         steps: this rank's share of each step (`data.share`).
         loss_scale: in fp16, of the first step; None: of a new run.
     """
@@ -96,7 +96,7 @@ def train(
         sums = TermSums()
         for turn, (number, batch, is_stand_in) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
-            with ranks.exchange(model, now=turn == len(micro_batches)):
+            with parallel.exchange(model, now=turn == len(micro_batches)):
                 with autocast(settings.precision, settings.device):
                     terms = task.terms(model, batch.to(settings.device))
                 loss = torch.stack([term.loss / (counts[name] or 1.0) for name, term in terms.items()]).sum()
@@ -109,7 +109,7 @@ def train(
             _divide_gradients(parameters, scale.factor)
         losses, accuracies = sums.means(counts)
         norm = nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
-        grad_norm = float(ranks.whole(norm))
+        grad_norm = float(parallel.whole(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
             if grad_norm > settings.max_grad_norm:  # below it the factor is 1: a pass over them for nothing

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from bertcli import ranks
+from bertcli import parallel, ranks
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
@@ -72,7 +72,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
         model.load_state_dict(load_model_folder(checkpoint / "model").model.state_dict())
     if training.compile:
         compile_layers(model)
-    trained = ranks.spread(model.to(ranks.own_device(torch.device(training.device))), training.parallel)
+    trained = parallel.spread(model.to(ranks.own_device(torch.device(training.device))), training.parallel)
     optimizer = build_optimizer(model, training.betas, training.weight_decay)
     state = RunState()
     if checkpoint is not None:
@@ -97,7 +97,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
 
     scores = _train(config, folder, store, stream, heldout, model, trained, optimizer, state, references)
     # A kill may have left the model of an earlier end: it is written even where no step was taken.
-    card, weights = model_card(config, store, model, scores), ranks.whole_weights(model)
+    card, weights = model_card(config, store, model, scores), parallel.whole_weights(model)
 
     def save_model(path: Path) -> None:
         save_model_folder(path, model, store.tokenizer, card, config.data.max_length, weights)
@@ -152,7 +152,7 @@ def _train(
     state: RunState,
     references: References,
 ) -> Scores | None:
-    """`trained` is what `ranks.spread` made of `model`."""
+    """`trained` is what `parallel.spread` made of `model`."""
     training = config.training
     task = PretrainingTask(compiled=training.compile is True)
     steps = training.steps
@@ -208,8 +208,8 @@ def _lengthened(
     for step, micro_batches in enumerate(steps, first_step):
         if step and step == config.data.short_steps:
             table_TD = model.bert.embeddings.position.weight.detach()
-            tiled_TD = tile_positions(ranks.whole(table_TD), config.data.short_length)
-            table_TD.copy_(ranks.part_like(table_TD, tiled_TD))
+            tiled_TD = tile_positions(parallel.whole(table_TD), config.data.short_length)
+            table_TD.copy_(parallel.part_like(table_TD, tiled_TD))
         yield micro_batches
 
 
