@@ -81,7 +81,7 @@ def _scores(query_IWH: Tensor, key_ITH: Tensor) -> Tensor:
     scores_IWT = query_IWH @ key_ITH.mT
     if scores_IWT.dtype.itemsize > 2:
         return scores_IWT
-    # Products of 16 bits are summed up in fp32: begun with what was rounded, the sum is what rounding took.
+    # 16-bit products are summed in fp32 and rounded once: less what came out, the same sum is what that took.
     lost_IWT = torch.baddbmm(scores_IWT, query_IWH, key_ITH.mT, beta=-1)
     return scores_IWT.float().add_(lost_IWT)
 
