@@ -94,12 +94,15 @@ def root(
 
 def main() -> None:
     """The console script."""
+    code = None
     try:
         _call()
     except SystemExit as end:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            _leave_at_once(end.code)
-        raise
+        code = end.code
+    # Here the frames of what was called are gone, and with them what they held: loaders and their processes.
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        _leave_at_once(code)
+    sys.exit(code)
 
 
 def _call() -> None:
@@ -134,11 +137,9 @@ def _drop_stdout() -> None:
 
 
 def _leave_at_once(code: Any) -> None:
-    """End this rank without Python's teardown.
+    """End this rank without Python's teardown; all that was to be said has been written.
 
     A thread of gloo's that lets go of its last tensor while Python is torn down asks for the interpreter's
     lock, is ended by Python and takes the process with it: SIGABRT after a good run.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
     os._exit(code or 0)
