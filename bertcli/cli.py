@@ -110,7 +110,7 @@ def _call() -> None:
         try:
             app()
         finally:
-            sys.stdout.flush()  # here, where what goes wrong is still said
+            print(end="", flush=True)  # here, where what goes wrong is still said
     except UserError as error:
         _fail(str(error))
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -123,7 +123,7 @@ def _call() -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         _drop_stdout()  # all other writing names its file
-        _fail(f"standard output could not be written: {reason}")
+        _fail(f"standard output could not be written: {reason}; free some space or write elsewhere")
 
 
 def _fail(message: str) -> NoReturn:

@@ -92,4 +92,12 @@ def test_a_full_disk_behind_standard_output_is_said(unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
         result = run_cli("--version", stdout=full, env=environment)
     assert result.returncode == 2
-    assert result.stderr == "error: standard output could not be written: no space left on device\n"
+    assert result.stderr == (
+        "error: standard output could not be written: no space left on device; "
+        "free some space or write elsewhere\n"
+    )
+
+
+def test_without_a_standard_output_there_is_nothing_to_say() -> None:
+    result = run_cli("--version", preexec_fn=lambda: os.close(1))
+    assert (result.returncode, result.stderr) == (0, "")

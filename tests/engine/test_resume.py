@@ -45,6 +45,14 @@ def assert_same(run: Path, undisturbed: Path) -> None:
         assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
 
 
+def assert_no_step_was_lost(config: Path, run: Path, undisturbed: Path) -> None:
+    newest = max((run / "checkpoints").iterdir())
+    state = json.loads((newest / "state.json").read_text())
+    assert state["step"] == read_rows(run / "metrics.jsonl", "train")[-1]["step"]
+    assert run_cli("pretrain", config, "--resume").returncode == 0
+    assert_same(run, undisturbed)
+
+
 def test_killed_runs_end_as_the_undisturbed_one(corpus: Path, undisturbed: Path, tmp_path: Path) -> None:
     config, run = config_file(corpus, tmp_path), tmp_path / "run"
     for step in (3, 7, 11):  # before the first checkpoint, between two, just before the end
@@ -61,11 +69,7 @@ def test_a_signal_saves_first(
 ) -> None:
     config, run = config_file(corpus, tmp_path), tmp_path / "run"
     assert start_and_signal("pretrain", config, run, 7, number) == 128 + number
-    newest = max((run / "checkpoints").iterdir())
-    state = json.loads((newest / "state.json").read_text())
-    assert state["step"] == read_rows(run / "metrics.jsonl", "train")[-1]["step"]  # no step was lost
-    assert run_cli("pretrain", config, "--resume").returncode == 0
-    assert_same(run, undisturbed)
+    assert_no_step_was_lost(config, run, undisturbed)
 
 
 def test_a_lost_terminal_saves_first(corpus: Path, undisturbed: Path, tmp_path: Path) -> None:
@@ -94,11 +98,7 @@ def test_a_lost_terminal_saves_first(corpus: Path, undisturbed: Path, tmp_path: 
     code = start_and(hang_up, "pretrain", config, run, 7, preexec_fn=own_terminal, **terminal)
     os.close(its)
     assert code == 128 + signal.SIGHUP
-    newest = max((run / "checkpoints").iterdir())
-    state = json.loads((newest / "state.json").read_text())
-    assert state["step"] == read_rows(run / "metrics.jsonl", "train")[-1]["step"]  # no step was lost
-    assert run_cli("pretrain", config, "--resume").returncode == 0
-    assert_same(run, undisturbed)
+    assert_no_step_was_lost(config, run, undisturbed)
 
 
 def test_a_damaged_checkpoint_is_named_and_passed_over(
