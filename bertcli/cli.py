@@ -109,10 +109,11 @@ def _call() -> None:
     try:
         try:
             app()
+        except UserError as error:
+            _fail(str(error))
         finally:
-            print(end="", flush=True)  # here, where what goes wrong is still said
-    except UserError as error:
-        _fail(str(error))
+            if sys.stdout is not None:  # None: closed by the caller (>&-)
+                sys.stdout.flush()  # here, where what goes wrong is still said
     except BrokenPipeError:  # the reader of a pipe has seen enough
         _drop_stdout()
         sys.exit(141)

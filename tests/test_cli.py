@@ -98,6 +98,16 @@ def test_a_full_disk_behind_standard_output_is_said(unbuffered: str) -> None:
     )
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_standard_output_hides_no_other_error(unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with open("/dev/full", "w") as full:
+        result = run_cli("finetune", "absent.yaml", stdout=full, env=environment)
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: absent.yaml: no such config file")
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_without_a_standard_output_there_is_nothing_to_say() -> None:
     result = run_cli("--version", preexec_fn=lambda: os.close(1))
     assert (result.returncode, result.stderr) == (0, "")

@@ -26,20 +26,17 @@ def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None)
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """The file, UTF-8; standard output for None. Raises `UserError` where it cannot be written."""
-    with writing(path):
-        if path is None:
-            yield sys.stdout
-            sys.stdout.flush()  # here, where a reader who is gone is still noticed
-            return
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            yield file
+    """The file, UTF-8; standard output for None. Raises `UserError` where the file cannot be written."""
+    if path is None:
+        yield sys.stdout
+        return
+    with writing(path), open(path, "w", encoding="utf-8", newline="") as file:
+        yield file
 
 
-def writing(path: Path | None) -> AbstractContextManager[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Turns a full disk, or a place that may not be written, into a `UserError`."""
-    name = "standard output" if path is None else str(path)
-    return disk_errors(f"{name}: could not be written", "and try again", "write elsewhere")
+    return disk_errors(f"{path}: could not be written", "and try again", "write elsewhere")
 
 
 class HasDropped(Protocol):

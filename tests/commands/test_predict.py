@@ -135,7 +135,10 @@ def test_a_full_disk_behind_standard_output(models):
     command = f"{sys.executable} -m bertcli predict {models / 'multi-label'} --json > /dev/full"
     done = subprocess.run(command, shell=True, input="the cat\n" * 3000, capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: standard output: could not be written: no space left on device")
+    assert done.stderr == (
+        "error: standard output could not be written: no space left on device; "
+        "free some space or write elsewhere\n"
+    )
 
 
 def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path):
