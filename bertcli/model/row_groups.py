@@ -13,9 +13,6 @@ from bertcli.model.head_layout import HeadLayout
 WORTH_A_GROUP = 100_000
 """Scores that a further group has to spare: its own calls take as long as about so many."""
 
-_SHORTEST = 16
-"""Tokens to which shorter rows are padded: torch's softmax takes ten times as long a score below it."""
-
 
 @dataclass(frozen=True)
 class RowGroup:
@@ -23,7 +20,7 @@ class RowGroup:
 
     Attributes:
         num_tokens: real ones.
-        layout: of the rows, as long as the longest of them, or a little longer.
+        layout: of the rows, as long as the longest of them.
         mask_B11T: bool, True at real tokens; None: all of them are.
     """
 
@@ -34,7 +31,7 @@ class RowGroup:
     @classmethod
     def of(cls, mask_BT: Tensor, num_heads: int) -> RowGroup:
         """`mask_BT`: bool, of these rows."""
-        mask_BT = mask_BT[:, : max(_SHORTEST, int(_lengths(mask_BT).max()))]
+        mask_BT = mask_BT[:, : int(_lengths(mask_BT).max())]
         places_R = mask_BT.flatten().nonzero().squeeze(1)
         numbers_BT = torch.zeros(mask_BT.shape, dtype=torch.int64)
         numbers_BT.view(-1)[places_R] = torch.arange(len(places_R))
