@@ -94,6 +94,7 @@ def root(
 
 def main() -> None:
     """The console script."""
+    _open_closed_streams()
     code = None
     try:
         _call()
@@ -105,6 +106,13 @@ def main() -> None:
     sys.exit(code)
 
 
+def _open_closed_streams() -> None:
+    """What the caller closed (`>&-`) goes nowhere; else the next file to be opened would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+
+
 def _call() -> None:
     try:
         try:
@@ -112,8 +120,7 @@ def _call() -> None:
         except UserError as error:
             _fail(str(error))
         finally:
-            if sys.stdout is not None:  # None: closed by the caller (>&-)
-                sys.stdout.flush()  # here, where what goes wrong is still said
+            sys.stdout.flush()  # here, where what goes wrong is still said
     except BrokenPipeError:  # the reader of a pipe has seen enough
         _drop_stdout()
         sys.exit(141)

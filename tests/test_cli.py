@@ -108,6 +108,12 @@ def test_a_full_disk_behind_standard_output_hides_no_other_error(unbuffered: str
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_without_a_standard_output_there_is_nothing_to_say() -> None:
-    result = run_cli("--version", preexec_fn=lambda: os.close(1))
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_standard_stream_that_the_caller_closed_is_missed_by_nobody(number: int) -> None:
+    result = run_cli("--version", preexec_fn=lambda: os.close(number))
     assert (result.returncode, result.stderr) == (0, "")
+    assert bool(result.stdout) == (number != 1)
+
+
+def test_an_error_with_standard_error_closed_is_still_exit_code_2() -> None:
+    assert run_cli("finetune", "absent.yaml", preexec_fn=lambda: os.close(2)).returncode == 2

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-
-_STDOUT, _STDERR = 1, 2
-"""Of the process: either may have been closed, and Python then has no file for it."""
 
 
 @dataclass
@@ -32,7 +30,7 @@ def stop_signal() -> Iterator[Stop]:
     what follows does not begin.
     """
     stop = Stop()
-    terminals = [stream for stream in (_STDOUT, _STDERR) if os.isatty(stream)]
+    terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
 
     def remember(number: int, frame: FrameType | None) -> None:
         stop.signal = number

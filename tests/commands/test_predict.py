@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,15 @@ def test_a_full_disk_behind_standard_output(models):
         "error: standard output could not be written: no space left on device; "
         "free some space or write elsewhere\n"
     )
+
+
+def test_with_standard_output_closed_the_answers_go_nowhere(models):
+    command = ("predict", models / "multi-label", "the cat")
+    done = run_cli(*command, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run_cli("predict", models / "multi-label", preexec_fn=lambda: os.close(0))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
 
 
 def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path):
