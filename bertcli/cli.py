@@ -110,7 +110,7 @@ def _open_closed_streams() -> None:
     """What the caller closed (`>&-`) goes nowhere; else the next file to be opened would get its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _call() -> None:

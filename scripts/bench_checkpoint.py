@@ -23,8 +23,9 @@ from bertcli.config.schema import ModelConfig
 from bertcli.data.share import Share
 from bertcli.engine.checkpoint import RunState
 from bertcli.engine.checkpoint_writer import CheckpointWriter
-from bertcli.engine.loop import LoopSettings, StepReport, train
+from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.optimizer import build_optimizer
+from bertcli.engine.step_report import StepReport
 from bertcli.hardware import resolve_device, resolve_precision
 from bertcli.hf.weights import write_safetensors
 from bertcli.measure.synthetic import synthetic_steps

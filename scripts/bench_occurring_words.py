@@ -19,9 +19,9 @@ import bertcli.measure.plan_finetuning as planning
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
 from bertcli.engine.labelled_data import LabelledData
-from bertcli.engine.loop import StepReport
 from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.resolve import resolve_loop
+from bertcli.engine.step_report import StepReport
 from bertcli.measure.step import take_steps, time_in_turn
 from bertcli.model.task_models import TaskModel
 

@@ -17,8 +17,8 @@ from bench_occurring_words import compare, steps_of
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
-from bertcli.engine.loop import StepReport
 from bertcli.engine.occurring_words import OccurringWords
+from bertcli.engine.step_report import StepReport
 from bertcli.model import row_groups
 
 

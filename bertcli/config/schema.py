@@ -185,6 +185,8 @@ class TrainingConfig(LoopConfig):
     epochs: Annotated[float, Field(gt=0.0)] | None = None
     """Instead of steps: how often the corpus's tokens pass through."""
     warmup_steps: Annotated[int, Field(ge=0)] = 100
+    cuda_graphs: bool | Auto = "auto"
+    """A pass's kernels started at once. auto: on one GPU, where they take longer to start than to run."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -56,6 +57,11 @@ class Batch:
         """int64, flat positions b * T + t of the masked tokens."""
         return self.rows_M * self.ids_BT.shape[1] + self.columns_M
 
+    def tensors(self) -> dict[str, Tensor]:
+        """By name; those that are there."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
     def to(self, device: torch.device) -> Batch:
         moved = self._map(lambda tensor: tensor.to(device, non_blocking=True))
         return replace(moved, lengths_B=self.lengths_B)
@@ -65,5 +71,24 @@ class Batch:
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: function(t) for name, t in tensors.items() if t is not None})
+        return replace(self, **{name: function(tensor) for name, tensor in self.tensors().items()})
+
+
+class ResidentBatch(Batch):
+    """Memory on one device that batches of the same sizes are put into in turn.
+
+    `lengths_B` is there as well, and `mask_BT` is made there, always: nothing is read back.
+    """
+
+    @classmethod
+    def like(cls, batch: Batch, device: torch.device) -> Self:
+        return cls(**vars(batch._map(lambda tensor: torch.empty_like(tensor, device=device))))
+
+    def read(self, batch: Batch) -> None:
+        for name, tensor in batch.tensors().items():
+            self.tensors()[name].copy_(tensor, non_blocking=True)
+
+    @property
+    def mask_BT(self) -> Tensor:
+        """bool, True at real tokens."""
+        return torch.arange(self.ids_BT.shape[1], device=self.ids_BT.device) < self.lengths_B[:, None]

@@ -10,7 +10,7 @@ from torch import nn
 from bertcli.model.architecture import Architecture
 from bertcli.model.flops import training_flops
 
-_FASTEST = 4e14
+LARGEST_RATE = 4e14
 """Operations a second, as `model.flops` counts them, that no GPU of today exceeds with a BERT that is not
 compiled: taken as given, so that a run is never thought longer than it is."""
 _WORTH_FROM = 180.0
@@ -36,7 +36,7 @@ def is_worth_compiling(
     Args:
         length, predicted: as in `model.flops.forward_flops`.
     """
-    by_products = tokens * training_flops(architecture, length, predicted) / _FASTEST
+    by_products = tokens * training_flops(architecture, length, predicted) / LARGEST_RATE
     by_launches = tokens / at_once * launch_seconds(architecture.layers)
     return device.type == "cuda" and max(by_products, by_launches) >= _WORTH_FROM
 

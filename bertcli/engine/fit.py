@@ -12,9 +12,9 @@ from bertcli.engine.checkpoint import RunState
 from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.health import References
-from bertcli.engine.loop import StepReport
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.engine.progress import Progress, describe_scores
+from bertcli.engine.step_report import StepReport
 from bertcli.engine.stop_signal import stop_signal
 from bertcli.errors import UserError
 

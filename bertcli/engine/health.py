@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from bertcli.engine.evaluate import Scores
-from bertcli.engine.loop import StepReport
+from bertcli.engine.step_report import StepReport
 
 NSP_CHANCE_LOSS = math.log(2)
 _FIRST_LOSS_TOLERANCE = 0.5  # nats; a fresh model lies within 0.05 of what is expected

@@ -16,50 +16,29 @@ from torch import nn
 from bertcli import parallel, ranks
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
+from bertcli.engine.cuda_graphs import GraphedPass
 from bertcli.engine.loss_scale import LossScale
+from bertcli.engine.micro_pass import EagerPass, MicroPass
+from bertcli.engine.step_report import StepReport
 from bertcli.engine.sums import TermSums, count_step
-from bertcli.hardware import Precision, autocast, sum_in_order
+from bertcli.hardware import Precision, sum_in_order
 from bertcli.memory.heap import keep_freed_memory
 from bertcli.tasks.base import Task
 
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How steps are taken; `rate` gives the learning rate of a step counted from 0."""
+    """How steps are taken; `rate` gives the learning rate of a step counted from 0.
+
+    `cuda_graphs`: with `engine.cuda_graphs`, in pretraining on one GPU.
+    """
 
     seed: int
     device: torch.device
     precision: Precision
     max_grad_norm: float
     rate: Callable[[int], float]
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """One optimiser step.
-
-    Attributes:
-        step: steps taken, this one included.
-        losses: term name -> mean loss, of this step alone.
-        accuracies: term name -> share of right predictions, where a term counts them.
-        grad_norm: of the whole gradient, before clipping.
-        tokens: real tokens of this step.
-        skipped: the loss or the gradient was not finite, and the weights were left as they were.
-        loss_scale: of the next step; None where the precision needs none.
-    """
-
-    step: int
-    losses: dict[str, float]
-    accuracies: dict[str, float]
-    learning_rate: float
-    grad_norm: float
-    tokens: int
-    skipped: bool
-    loss_scale: LossScale | None = None
-
-    @property
-    def loss(self) -> float:
-        return sum(self.losses.values())
+    cuda_graphs: bool = False
 
 
 def train(
@@ -86,6 +65,8 @@ def train(
     if settings.device.type == "cpu":
         keep_freed_memory()
     model.train()
+    kind = GraphedPass if settings.cuda_graphs else EagerPass
+    micro_pass: MicroPass = kind(model, task, settings.device, settings.precision)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for step, micro_batches in enumerate(steps, first_step):
         rate = settings.rate(step)
@@ -93,16 +74,14 @@ def train(
             group["lr"] = rate * group.get("rate_scale", 1.0)
 
         counts, tokens = count_step(task, micro_batches)
+        divisors = {name: count or 1.0 for name, count in counts.items()}
         sums = TermSums()
         for turn, (number, batch, is_stand_in) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
+            # The exchange gives the mean over the ranks; the step's gradient is their sum.
+            factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
             with parallel.exchange(model, now=turn == len(micro_batches)):
-                with autocast(settings.precision, settings.device):
-                    terms = task.terms(model, batch.to(settings.device))
-                loss = torch.stack([term.loss / (counts[name] or 1.0) for name, term in terms.items()]).sum()
-                # The exchange gives the mean over the ranks; the step's gradient is their sum.
-                factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
-                (loss * (0.0 if is_stand_in else factor)).backward()
+                terms = micro_pass(batch, divisors, 0.0 if is_stand_in else factor)
             sums.add(terms, is_stand_in)
 
         if scale:

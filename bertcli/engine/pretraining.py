@@ -220,15 +220,16 @@ def _describe_run(
     processes = f", {ranks.num_ranks()} ranks ({config.training.parallel})" if ranks.num_ranks() > 1 else ""
     training, data = config.training, config.data
     short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
-    compiled = " (compiled: the first step waits for that)" if training.compile else ""
+    how = " (compiled: the first step waits for that)" if training.compile else ""
+    how += " (CUDA graphs)" if training.cuda_graphs else ""
     say(
         f"model: {model.architecture.layers} layers x {model.architecture.hidden}, vocabulary "
         f"{model.architecture.vocab_size:,}, {parameters:,} parameters"
     )
     say(
         f"run: {training.steps:,} steps of {training.batch_size} rows (at most {training.micro_batch_size} "
-        f"at once) x {data.max_length} tokens{short}, {training.precision} on {training.device}{compiled}"
-        f"{processes}"
+        f"at once) x {data.max_length} tokens{short}, {training.precision} on {training.device}"
+        f"{how}{processes}"
     )
     for line in [*stream.reuse_lines(training.steps or 0), *references.lines()]:
         say(line)

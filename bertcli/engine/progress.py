@@ -8,7 +8,7 @@ import time
 from tqdm import tqdm
 
 from bertcli.engine.evaluate import Scores
-from bertcli.engine.loop import StepReport
+from bertcli.engine.step_report import StepReport
 
 
 class Progress:

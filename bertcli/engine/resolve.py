@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
+import torch
+
 from bertcli import ranks
-from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig
+from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig, TrainingConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.compiling import is_worth_compiling
+from bertcli.engine.cuda_graphs import can_record, is_launch_bound
 from bertcli.engine.loop import LoopSettings
 from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
 from bertcli.hardware import (
+    Precision,
     auto_micro_batch_size,
     resolve_device,
     resolve_precision,
@@ -33,8 +37,8 @@ def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainCo
 
 def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
     """As `adopt_decisions`, for the training section alone."""
-    keys = ("micro_batch_size", "precision", "device", "compile")
-    decided = {key: getattr(saved, key) for key in keys if getattr(training, key) == "auto"}
+    keys = ("micro_batch_size", "precision", "device", "compile", "cuda_graphs")
+    decided = {key: getattr(saved, key) for key in keys if getattr(training, key, None) == "auto"}
     return training.model_copy(update=decided)
 
 
@@ -90,18 +94,38 @@ def resolve_loop(
             ranks.num_local_ranks(),
         )
     micro_batch_size = min(micro_batch_size, training.batch_size)
-    compiled = training.compile
-    if compiled == "auto":
-        at_once = micro_batch_size * length
-        compiled = is_worth_compiling(architecture, tokens, at_once, length, predicted, device)
-    return training.model_copy(
-        update={
-            "micro_batch_size": micro_batch_size,
-            "precision": precision,
-            "device": str(device),
-            "compile": compiled,
-        }
-    )
+    at_once = micro_batch_size * length
+    decided: dict[str, Any] = {
+        "micro_batch_size": micro_batch_size,
+        "precision": precision,
+        "device": str(device),
+        "compile": training.compile,
+    }
+    with_graphs = False
+    if isinstance(training, TrainingConfig):
+        decided["cuda_graphs"] = with_graphs = _with_cuda_graphs(
+            training, device, precision, is_launch_bound(architecture, at_once, length, predicted)
+        )
+    if training.compile == "auto":  # what compiling wins for a small model, graphs win without its price
+        worth = is_worth_compiling(architecture, tokens, at_once, length, predicted, device)
+        decided["compile"] = worth and not with_graphs
+    return training.model_copy(update=decided)
+
+
+def _with_cuda_graphs(
+    training: TrainingConfig, device: torch.device, precision: Precision, launch_bound: bool
+) -> bool:
+    """Raises `UserError` where they are asked for and cannot be."""
+    can = can_record(device, precision) and ranks.num_ranks() == 1 and not training.activation_checkpointing
+    if training.cuda_graphs == "auto":
+        return can and launch_bound
+    if training.cuda_graphs and not can:
+        raise UserError(
+            "training.cuda_graphs: true needs one GPU from Ampere on, bf16 or fp16 and no "
+            f"activation_checkpointing; here: {device}, {precision}, {ranks.num_ranks()} rank(s). "
+            "Set it to auto or false"
+        )
+    return training.cuda_graphs
 
 
 def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int) -> LoopSettings:
@@ -113,6 +137,7 @@ def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int
         precision=training.precision,
         max_grad_norm=training.max_grad_norm,
         rate=lambda step: learning_rate(step, training.learning_rate, warmup_steps, steps, training.schedule),
+        cuda_graphs=isinstance(training, TrainingConfig) and training.cuda_graphs is True,
     )
 
 

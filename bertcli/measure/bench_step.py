@@ -34,8 +34,9 @@ def bench_synthetic(
 
     Returns:
         what, preset, vocab_size, batch_size, micro_batch_size, length, dropout, device, threads, precision,
-        compile; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the model, by
-        `model.flops`), matmul_tflops (of the device, in that precision), matmul_share; peak_memory_mb.
+        compile, cuda_graphs; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the
+        model, by `model.flops`), matmul_tflops (of the device, in that precision), matmul_share;
+        peak_memory_mb.
 
     Raises:
         UserError: a device that is not there.
@@ -95,6 +96,7 @@ def _bench(
         "threads": torch.get_num_threads(),
         "precision": training.precision,
         "compile": training.compile,
+        "cuda_graphs": training.cuda_graphs,
         "ms_per_step": 1e3 * times.median,
         "ms_quartiles": [1e3 * seconds for seconds in times.quartiles],
         "tokens_per_s": times.tokens_per_second,

@@ -71,7 +71,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         memory = _memory(plan, training, on_cpu=False, before=0.0, seen=None)
         given.append(
             f"calculated: {SHARE_OF_PEAK:.0%} of the rate that the maker of {device} states, and no "
-            f"micro-batch sooner than its kernels start ({1e3 * least:.1f} ms)"
+            f"micro-batch sooner than its kernels start one by one ({1e3 * least:.1f} ms)"
         )
     disk = _disk(plan)
     # An evaluation is a forward pass alone, a third of a step.

@@ -12,9 +12,10 @@ from torch import nn
 from bertcli.config.schema import LoopConfig
 from bertcli.data.share import MicroBatch
 from bertcli.engine.compiling import compile_layers
-from bertcli.engine.loop import StepReport, train
+from bertcli.engine.loop import train
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.resolve import loop_settings
+from bertcli.engine.step_report import StepReport
 from bertcli.measure.clock import now
 from bertcli.tasks.base import Task
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from bertcli.model.head_layout import HeadLayout
@@ -60,14 +61,16 @@ class Packing:
         """Found on the CPU and sent to `device`: counting on a GPU would wait for all that it has to do.
 
         Args:
-            mask_BT: bool, True at real tokens; None: no padding, and nothing to leave out.
+            mask_BT: bool, True at real tokens; on a GPU `unread`; None: no padding, nothing to leave out.
             keep_packed: whether attention reads packed rows.
             num_heads: of attention that is written out; None: it is not.
         """
         if mask_BT is None:
             everything = torch.ones(shape, dtype=torch.bool)
             return cls(shape, groups=(RowGroup.of(everything, num_heads),) if num_heads else None)
-        mask = mask_BT.cpu().flatten()
+        if mask_BT.device.type == "cuda":
+            return cls.unread(mask_BT, keep_packed)
+        mask = mask_BT.flatten()
         real_R, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
         places_R = torch.cat([real_R, padding[: round_up(len(real_R)) - len(real_R)]])
         numbers_BT = torch.zeros(shape, dtype=torch.int64)
@@ -80,6 +83,19 @@ class Packing:
         beyond = torch.arange(len(real_R), len(places_R), shape[1])[1:]
         starts_S = torch.cat([torch.tensor([0]), ends_B, beyond, torch.tensor([len(places_R)])])
         return cls(shape, *sent, starts_S=_send(starts_S.int(), device))
+
+    @classmethod
+    def unread(cls, mask_BT: Tensor, keep_packed: bool) -> Packing:
+        """Of a mask that nobody looks at, as a CUDA graph cannot: padding is computed along.
+
+        For attention that reads packed rows, what pads a row is a row of its own, maybe of no tokens.
+        """
+        rows, length = mask_BT.shape
+        if not keep_packed:
+            return cls((rows, length), mask_B11T=mask_BT[:, None, None, :])
+        starts_B = torch.arange(0, rows * length, length, device=mask_BT.device)
+        starts_S = torch.stack([starts_B, starts_B + mask_BT.sum(1)], dim=1).flatten()
+        return cls((rows, length), starts_S=F.pad(starts_S, (0, 1), value=rows * length).int())
 
     def pack(self, values_BTD: Tensor) -> Tensor:
         """[B, T, D] -> [R, D]."""

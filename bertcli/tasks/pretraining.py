@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -28,16 +30,25 @@ class PretrainingTask:
         return counts if batch.labels_B is None else counts | {"nsp": batch.num_rows}
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
-        more = round_up(batch.num_masked) - batch.num_masked
-        masked_M, targets_M = (
-            F.pad(batch.masked_M, (0, more)),
-            F.pad(batch.targets_M, (0, more), value=IGNORED),
-        )
-        output = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M)
-        terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, targets_M)}
+        batch = round_masked(batch)
+        output = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M)
+        terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, batch.targets_M)}
         if batch.labels_B is None:
             return terms
         return terms | {"nsp": _label_term(output.nsp_logits_B2, batch.labels_B)}
+
+
+def round_masked(batch: Batch) -> Batch:
+    """The batch with masked tokens that do not count, up to one of few numbers (`model.packing.round_up`)."""
+    more = round_up(batch.num_masked) - batch.num_masked
+    if not more:
+        return batch
+    return replace(
+        batch,
+        rows_M=F.pad(batch.rows_M, (0, more)),
+        columns_M=F.pad(batch.columns_M, (0, more)),
+        targets_M=F.pad(batch.targets_M, (0, more), value=IGNORED),
+    )
 
 
 def _label_term(logits_B2: Tensor, labels_B: Tensor) -> Term:

@@ -13,8 +13,9 @@ import yaml
 from safetensors.torch import load_file
 
 from bertcli.data.share import Share
-from bertcli.engine.loop import LoopSettings, StepReport, train
+from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.optimizer import build_optimizer
+from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
 from bertcli.model.task_models import build_task_model
 from bertcli.tasks.labelled import LabelledBatch, Supervised

@@ -14,10 +14,10 @@ from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.health import References
-from bertcli.engine.loop import StepReport
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.engine.progress import Progress
+from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
 from tests.runs import read_rows
 

@@ -10,9 +10,10 @@ import torch
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.compiling import compile_layers
-from bertcli.engine.loop import LoopSettings, StepReport, train
+from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import build_optimizer
+from bertcli.engine.step_report import StepReport
 from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining

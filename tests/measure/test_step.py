@@ -8,7 +8,7 @@ import torch
 
 from bertcli.config.schema import LoopConfig
 from bertcli.data.share import Share
-from bertcli.engine.loop import StepReport
+from bertcli.engine.step_report import StepReport
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.probe import probe
 from bertcli.measure.step import StepTimes, take_steps, time_in_turn, time_steps

@@ -50,6 +50,26 @@ def test_every_packed_token_is_in_one_row_and_real_rows_come_first(lengths: list
 
 
 @given(ragged)
+def test_of_a_mask_that_nobody_looks_at_padding_is_computed_along(lengths: list[int]) -> None:
+    torch.manual_seed(0)
+    mask_BT = mask_of(lengths)
+    heads_3BNTH = torch.randn(3, *mask_BT.shape, 2, 8).transpose(2, 3)
+    expected_BTNH = attend_reference(heads_3BNTH, mask_BT[:, None, None, :], 0.0)[0].transpose(1, 2)
+
+    packing = Packing.unread(mask_BT, keep_packed=True)
+    assert packing.starts_S is not None
+    assert packing.starts_S.dtype == torch.int32
+    assert len(packing.starts_S) == 2 * len(lengths) + 1  # whatever the lengths are
+    heads_3RNH = heads_3BNTH.transpose(2, 3).flatten(1, 2)
+    context_RNH = packed_reference(heads_3RNH, packing.starts_S, mask_BT.shape[1], 0.0)
+    torch.testing.assert_close(context_RNH.unflatten(0, mask_BT.shape)[mask_BT], expected_BTNH[mask_BT])
+
+    mask_B11T = Packing.unread(mask_BT, keep_packed=False).mask_B11T
+    assert mask_B11T is not None
+    assert torch.equal(mask_B11T[:, 0, 0], mask_BT)
+
+
+@given(ragged)
 def test_packed_it_gives_what_padded_rows_give(lengths: list[int]) -> None:
     torch.manual_seed(0)
     bert, mask_BT = Bert(SIZES).double(), mask_of(lengths)

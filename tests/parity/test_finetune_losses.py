@@ -13,9 +13,10 @@ transformers = pytest.importorskip("transformers")
 
 from bertcli.data.epochs import EpochOrder  # noqa: E402
 from bertcli.data.share import Share  # noqa: E402
-from bertcli.engine.loop import LoopSettings, StepReport, train  # noqa: E402
+from bertcli.engine.loop import LoopSettings, train  # noqa: E402
 from bertcli.engine.optimizer import build_optimizer  # noqa: E402
 from bertcli.engine.schedule import learning_rate  # noqa: E402
+from bertcli.engine.step_report import StepReport  # noqa: E402
 from bertcli.hf.names import hf_name  # noqa: E402
 from bertcli.hf.task_config import model_class  # noqa: E402
 from bertcli.model.task_models import TaskModel  # noqa: E402
