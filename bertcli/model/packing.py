@@ -68,7 +68,7 @@ class Packing:
         if mask_BT is None:
             everything = torch.ones(shape, dtype=torch.bool)
             return cls(shape, groups=(RowGroup.of(everything, num_heads),) if num_heads else None)
-        if mask_BT.device.type == "cuda":
+        if mask_BT.device.type != "cpu":
             return cls.unread(mask_BT, keep_packed)
         mask = mask_BT.flatten()
         real_R, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from bertcli.config.schema import ModelConfig, TrainingConfig
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine import cuda_graphs
-from bertcli.engine.cuda_graphs import Run, is_launch_bound
+from bertcli.engine.cuda_graphs import GraphedPass, Run, is_launch_bound
 from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import build_optimizer
@@ -19,13 +21,47 @@ from bertcli.engine.resolve import adopt_loop_decisions, resolve_loop
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
 from bertcli.hardware import Precision
+from bertcli.model import bert, encoder
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.pretraining import PretrainingTask, round_masked
 
 EAGER = LoopSettings(1, torch.device("cpu"), "fp32", max_grad_norm=1.0, rate=lambda step: 1e-3)
 GRAPHED = replace(EAGER, cuda_graphs=True)
+
+
+class Watch(TorchDispatchMode):
+    """Notes operators; all their tensors are on the meta device, and hold nothing that could be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves((args, kwargs, out)) if isinstance(leaf, torch.Tensor)]
+        assert {tensor.device.type for tensor in tensors} <= {"meta"}, func
+        self.names.add(func.__name__)
+        return out
+
+
+def test_a_pass_reads_nothing_back_from_its_device(
+    stream: BatchStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a GPU would compute, of sizes alone: what asks for a number raises."""
+    monkeypatch.setattr(encoder, "reads_packed", lambda hidden, head_size: True)
+    monkeypatch.setattr(bert, "_narrow", lambda hidden: hidden)  # autocast knows no such device
+    sizes = Architecture(400, 64, 2, 2, 128, 32, dropout=0.1, attention_dropout=0.1)
+    meta = torch.device("meta")
+    with meta:
+        model = BertForPreTraining(sizes).to(torch.bfloat16)
+    micro_pass = GraphedPass(model, PretrainingTask(), meta, "fp32")
+    batch = round_masked(cut(stream, 1)[0][0].batch)
+    resident = micro_pass._prepare(batch, ["mlm", "nsp"])
+    with Watch() as watch:
+        assert set(resident.run()) == {"mlm", "nsp"}
+    assert {"_flash_attention_backward.default", "embedding_dense_backward.default"} <= watch.names
 
 
 class StandIn:
