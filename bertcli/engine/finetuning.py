@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.judge import judge
 from bertcli.engine.labelled_data import LabelledData, check_same_data, load_labelled_data, note_data
 from bertcli.engine.loop import train
-from bertcli.engine.metrics_log import MetricsLog, cut_back, read_metrics
+from bertcli.engine.metrics_log import MetricsLog, cut_back, has_evaluation, read_metrics
 from bertcli.engine.new_task_model import new_task_model
 from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
@@ -160,13 +161,14 @@ class _Run:
             say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
         rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step))
         best = BestEvaluation(self.metric, training.early_stopping, rows)
-        if state.step >= self.steps:
+        is_judged = self.data.dev is None or has_evaluation(rows, state.step)
+        if state.step >= self.steps and is_judged:
             say(f"{folder.root} is finished: {state.step} of {self.steps} steps")
         elif best.is_settled:
             say(f"{folder.root} is finished: stopped early at step {state.step} of {self.steps}")
         else:
             self._describe()
-            self._train(trained, optimizer, state, best)
+            self._train(trained, optimizer, state, rows, best)
         return self._finish(best)
 
     def _last_good(self) -> Path | None:
@@ -206,9 +208,14 @@ class _Run:
             say("no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept")
 
     def _train(
-        self, trained: nn.Module, optimizer: torch.optim.AdamW, state: RunState, best: BestEvaluation
+        self,
+        trained: nn.Module,
+        optimizer: torch.optim.AdamW,
+        state: RunState,
+        rows: list[dict[str, Any]],
+        best: BestEvaluation,
     ) -> None:
-        """`trained` is what `parallel.spread` made of the model."""
+        """`trained` is what `parallel.spread` made of the model; `rows` is what the log holds of the run."""
         config, folder, epoch = self.config, self.folder, self.order.steps_per_epoch
         settings = FitSettings(
             steps=self.steps,
@@ -245,7 +252,7 @@ class _Run:
         )
         evaluate = self._judge if self.data.dev else None
         try:
-            fit(reports, state, settings, None, evaluate, checkpoints, log, progress, is_enough)
+            fit(reports, state, rows, settings, None, evaluate, checkpoints, log, progress, is_enough)
         finally:
             progress.close()
             log.close()

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from bertcli import ranks
 from bertcli.engine.checkpoint import RunState
 from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.health import References
-from bertcli.engine.metrics_log import MetricsLog
+from bertcli.engine.metrics_log import MetricsLog, has_evaluation
 from bertcli.engine.progress import Progress, describe_scores
 from bertcli.engine.step_report import StepReport
-from bertcli.engine.stop_signal import stop_signal
+from bertcli.engine.stop_signal import Interrupted, Stop, stop_signal
 from bertcli.errors import UserError
 
 
@@ -31,10 +31,14 @@ class FitSettings:
     steps_per_epoch: int | None = None
     """Where epochs are counted: the rows of the log then say which."""
 
+    def evaluates_after(self, step: int) -> bool:
+        return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
+
 
 def fit(
     reports: Iterator[StepReport],
     state: RunState,
+    rows: Sequence[Mapping[str, Any]],
     settings: FitSettings,
     references: References | None,
     evaluate: Callable[[], Scores] | None,
@@ -47,15 +51,38 @@ def fit(
 
     Returns the final counters and the last evaluation. A signal to stop (`stop_signal`) is heeded after
     the step under way, by all ranks if one receives it: a checkpoint is saved and `SystemExit` raised with
-    the usual code.
+    the usual code. An evaluation is put off then, and broken off where there is one rank; when the run goes
+    on, it comes first.
+
+    Args:
+        rows: what the log holds of the run up to `state`.
 
     Raises:
         UserError: too many non-finite steps in a row; a checkpoint could not be written.
     """
     scores = None
-    started = time.perf_counter() - state.seconds
-    tokens_logged, logged_at = state.tokens, time.perf_counter()
     with stop_signal() as stop:
+
+        def evaluate_here(state: RunState) -> bool:
+            """Whether that is enough; `scores` is None where it was put off."""
+            nonlocal scores
+            assert evaluate is not None
+            scores = _unless_stopped(evaluate, stop)
+            if scores is None:
+                return False
+            log.write(_heldout_row(scores, state, settings))
+            progress.line(f"step {state.step} held out: {describe_scores(scores)}")
+            if references and (warning := references.plateau_warning(scores, state.step, settings.steps)):
+                progress.line(warning)
+            return is_enough(scores, state)
+
+        if evaluate and settings.evaluates_after(state.step) and not has_evaluation(rows, state.step):
+            if evaluate_here(state):
+                return state, scores
+            if scores is None:
+                _end(ranks.largest(stop.signal), state, progress)
+        started = time.perf_counter() - state.seconds
+        tokens_logged, logged_at = state.tokens, time.perf_counter()
         for report in reports:
             checkpoints.check()
             now = time.perf_counter()
@@ -73,15 +100,8 @@ def fit(
                 if state.bad_steps_in_row >= settings.max_bad_steps:
                     checkpoints.finish()
                     raise _diverged(report, state)
-            if evaluate and (report.step % settings.evaluate_every == 0 or is_last):
-                scores = ranks.from_first(evaluate())
-                log.write(_heldout_row(scores, state, settings))
-                progress.line(f"step {report.step} held out: {describe_scores(scores)}")
-                if references and (
-                    warning := references.plateau_warning(scores, report.step, settings.steps)
-                ):
-                    progress.line(warning)
-                is_last = is_enough(scores, state) or is_last
+            if evaluate and settings.evaluates_after(report.step):
+                is_last = evaluate_here(state) or is_last
             signal = ranks.largest(stop.signal)
             if report.step % settings.save_every == 0 or is_last or signal:
                 checkpoints.save(state)
@@ -91,12 +111,28 @@ def fit(
             pause = time.perf_counter() - now
             started, logged_at = started + pause, logged_at + pause
             if signal:
-                progress.close()
-                progress.line(f"stopped after step {report.step}; --resume goes on from there")
-                raise SystemExit(128 + signal)
+                _end(signal, state, progress)
             if is_last:
                 break
     return state, scores
+
+
+def _unless_stopped(evaluate: Callable[[], Scores], stop: Stop) -> Scores | None:
+    if ranks.largest(stop.signal):
+        return None
+    if ranks.num_ranks() > 1:  # the others would wait for one that broke off
+        return ranks.from_first(evaluate())
+    try:
+        with stop.breaking_off():
+            return evaluate()
+    except Interrupted:
+        return None
+
+
+def _end(signal: int, state: RunState, progress: Progress) -> NoReturn:
+    progress.close()
+    progress.line(f"stopped after step {state.step}; --resume goes on from there")
+    raise SystemExit(128 + signal)
 
 
 def _count(state: RunState, report: StepReport, seconds: float) -> RunState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
                     "it; else start a new run in another output_dir"
                 ) from None
     return rows
+
+
+def has_evaluation(rows: Sequence[Mapping[str, Any]], step: int) -> bool:
+    """Whether `rows` hold the one after `step`."""
+    return any(row["split"] == "heldout" and row["step"] == step for row in rows)
 
 
 def _as_json(row: dict[str, Any]) -> dict[str, Any]:

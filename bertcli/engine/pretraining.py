@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,7 +80,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
         state = go_on_from(checkpoint, model, optimizer, say)
     elif resume:
         say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
-    ranks.on_first(lambda: cut_back(folder.metrics, state.step))
+    rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step))
     if state.step >= training.steps:
         say(f"{folder.root} is finished: {state.step} of {training.steps} steps; more with training.steps")
 
@@ -95,7 +96,9 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
     )
     _describe_run(config, model, stream, references)
 
-    scores = _train(config, folder, store, stream, heldout, model, trained, optimizer, state, references)
+    scores = _train(
+        config, folder, store, stream, heldout, model, trained, optimizer, state, rows, references
+    )
     # A kill may have left the model of an earlier end: it is written even where no step was taken.
     card, weights = model_card(config, store, model, scores), parallel.whole_weights(model)
 
@@ -150,9 +153,10 @@ def _train(
     trained: nn.Module,
     optimizer: torch.optim.AdamW,
     state: RunState,
+    rows: list[dict[str, Any]],
     references: References,
 ) -> Scores | None:
-    """`trained` is what `parallel.spread` made of `model`."""
+    """`trained` is what `parallel.spread` made of `model`; `rows` is what the log holds of the run."""
     training = config.training
     task = PretrainingTask(compiled=training.compile is True)
     steps = training.steps
@@ -192,7 +196,9 @@ def _train(
     )
     try:
         evaluate_or_none = evaluate_heldout if heldout else None
-        _, scores = fit(reports, state, settings, references, evaluate_or_none, checkpoints, log, progress)
+        _, scores = fit(
+            reports, state, rows, settings, references, evaluate_or_none, checkpoints, log, progress
+        )
     finally:
         progress.close()
         log.close()

@@ -7,8 +7,12 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
+
+
+class Interrupted(BaseException):
+    """A signal came to what may be broken off."""
 
 
 @dataclass
@@ -17,6 +21,22 @@ class Stop:
 
     signal: int = 0
     """Number of the signal; 0: none."""
+    _breaks_off: bool = field(default=False, init=False)
+
+    @contextmanager
+    def breaking_off(self) -> Iterator[None]:
+        """Around what the first signal ends at once, at any line, by raising `Interrupted`."""
+        self._breaks_off = True
+        try:
+            self.heed()
+            yield
+        finally:
+            self._breaks_off = False
+
+    def heed(self) -> None:
+        if self._breaks_off and self.signal:
+            self._breaks_off = False  # what is raised while that is cleaned up would be lost
+            raise Interrupted
 
 
 @contextmanager
@@ -40,6 +60,7 @@ def stop_signal() -> Iterator[Stop]:
             signal.signal(number, signal.SIG_IGN)
             for terminal in terminals:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
+        stop.heed()
 
     heeded = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import bertcli.files
+from bertcli.engine import finetuning
 from bertcli.engine.best import BestEvaluation
 from bertcli.engine.checkpoint import RunState
 from bertcli.engine.checkpoint_writer import CheckpointWriter
+from bertcli.engine.finetuning import _Run
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.errors import UserError
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
@@ -153,6 +155,29 @@ def test_a_real_kill_and_a_signal_that_saves_first(
     assert state["step"] == read_rows(folder / "metrics.jsonl", "train")[-1]["step"]  # no step was lost
     run(own, resume=True)
     assert_same(folder, undisturbed)
+
+
+def test_an_evaluation_broken_off_by_a_signal_comes_first_when_the_run_goes_on(
+    own: dict[str, Any], undisturbed: Path
+) -> None:
+    metrics, whole = Path(own["output_dir"]) / "metrics.jsonl", finetuning.judge
+    for step in (4, BEST, 12, END):
+
+        def judge_or_hear(*arguments: Any, at: int = step) -> Any:
+            if read_rows(metrics)[-1]["step"] == at:
+                signal.raise_signal(signal.SIGTERM)
+            return whole(*arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_Run, "check_metric", lambda self: None)  # judges as well
+            patch.setattr(finetuning, "judge", judge_or_hear)
+            with pytest.raises(SystemExit) as end:
+                run(own, resume=True)
+        assert end.value.code == 128 + signal.SIGTERM
+        last = read_rows(metrics)[-1]
+        assert (last["split"], last["step"]) == ("train", step)
+    run(own, resume=True)
+    assert_same(Path(own["output_dir"]), undisturbed)
 
 
 def test_a_finished_run_says_so_and_keeps_its_model(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from bertcli.engine.evaluate import Scores
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.health import References
 from bertcli.engine.loss_scale import LossScale
-from bertcli.engine.metrics_log import MetricsLog
+from bertcli.engine.metrics_log import MetricsLog, read_metrics
 from bertcli.engine.progress import Progress
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
@@ -28,8 +30,18 @@ def report(step: int, mlm: float = 6.0, skipped: bool = False) -> StepReport:
     return StepReport(step, {"mlm": mlm, "nsp": 0.7}, {"mlm": 0.1, "nsp": 0.5}, 1e-3, 2.0, 100, skipped)
 
 
-def run(tmp_path: Path, reports: list[StepReport], heldout_mlm: float = 4.0, state: RunState | None = None):
-    saved: list[int] = []
+SCORES = Scores({"mlm": 4.0, "nsp": 0.6}, {"mlm": 0.2, "nsp": 0.6}, 1000)
+
+
+def run(
+    tmp_path: Path,
+    reports: Iterable[StepReport],
+    evaluate: Callable[[], Scores] = lambda: SCORES,
+    state: RunState | None = None,
+    saved: list[int] | None = None,
+):
+    saved = [] if saved is None else saved
+    rows = read_metrics(tmp_path / "metrics.jsonl")
     log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=False)
 
     class Checkpoints(CheckpointWriter):
@@ -40,11 +52,10 @@ def run(tmp_path: Path, reports: list[StepReport], heldout_mlm: float = 4.0, sta
     optimizer = torch.optim.SGD(model.parameters())
     checkpoints = Checkpoints(tmp_path, model, optimizer, lambda path, weights: None, 1)
     settings = FitSettings(steps=10, log_every=5, evaluate_every=4, save_every=5, max_bad_steps=3)
-    scores = Scores({"mlm": heldout_mlm, "nsp": 0.6}, {"mlm": 0.2, "nsp": 0.6}, 1000)
     progress = Progress("train", 0, 10, 5)
     state = state or RunState()
     try:
-        end, _ = fit(iter(reports), state, settings, REFERENCES, lambda: scores, checkpoints, log, progress)
+        end, _ = fit(iter(reports), state, rows, settings, REFERENCES, evaluate, checkpoints, log, progress)
     finally:
         progress.close()
         log.close()
@@ -98,6 +109,47 @@ def test_a_good_step_between_forgives(tmp_path: Path) -> None:
     assert (end.skipped_steps, end.bad_steps_in_row) == (6, 0)
 
 
+def steps_of(tmp_path: Path, split: str) -> list[int]:
+    return [row["step"] for row in read_rows(tmp_path / "metrics.jsonl", split)]
+
+
+def told_to_stop() -> Scores:
+    signal.raise_signal(signal.SIGTERM)
+    raise AssertionError("went on after a signal")
+
+
+def test_a_signal_breaks_off_an_evaluation_which_comes_first_when_the_run_goes_on(tmp_path: Path) -> None:
+    reports, saved = [report(step) for step in range(1, 11)], []
+    for going_on_from in (0, 4, 4):  # then before its first step, twice
+        with pytest.raises(SystemExit) as end:
+            run(tmp_path, reports[going_on_from:], told_to_stop, RunState(step=going_on_from), saved)
+        assert end.value.code == 128 + signal.SIGTERM
+    assert saved == [4]
+    assert steps_of(tmp_path, "heldout") == []
+    run(tmp_path, reports[4:], state=RunState(step=4))
+    assert steps_of(tmp_path, "heldout") == [4, 8, 10]
+
+
+def test_after_a_signal_no_evaluation_begins(tmp_path: Path) -> None:
+    saved: list[int] = []
+
+    def reports() -> Iterator[StepReport]:
+        yield from map(report, (1, 2, 3))
+        signal.raise_signal(signal.SIGTERM)
+        yield report(4)
+
+    with pytest.raises(SystemExit):
+        run(tmp_path, reports(), told_to_stop, saved=saved)
+    assert saved == [4]
+
+
+@pytest.mark.parametrize("step", [8, 10])
+def test_an_evaluation_that_was_made_is_not_made_again(tmp_path: Path, step: int) -> None:
+    run(tmp_path, [report(each) for each in range(1, step + 1)])
+    run(tmp_path, [report(each) for each in range(step + 1, 11)], state=RunState(step=step))
+    assert steps_of(tmp_path, "heldout") == [4, 8, 10]
+
+
 def test_a_strange_first_loss_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, [report(1, mlm=9.0)])
     assert "the first mlm loss is 9.000, expected 6.000" in capsys.readouterr().err
@@ -107,7 +159,8 @@ def test_a_strange_first_loss_is_warned_of(tmp_path: Path, capsys: pytest.Captur
 def test_a_plateau_at_the_unigram_entropy_is_warned_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], heldout: float, warns: bool
 ) -> None:
-    run(tmp_path, [report(step) for step in range(1, 5)], heldout_mlm=heldout)
+    scores = replace(SCORES, losses={"mlm": heldout, "nsp": 0.6})
+    run(tmp_path, [report(step) for step in range(1, 5)], lambda: scores)
     assert ("only word frequencies were learnt" in capsys.readouterr().err) == warns
 
 

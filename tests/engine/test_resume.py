@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from bertcli.config.load import load_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.engine import pretraining
 from tests.runs import losses, read_rows, run_cli, small_config, start_and, start_and_signal, write_config
 
 SHORT_FIRST = {"max_length": 32, "short_steps": 5, "short_length": 16}
@@ -99,6 +102,28 @@ def test_a_lost_terminal_saves_first(corpus: Path, undisturbed: Path, tmp_path: 
     os.close(its)
     assert code == 128 + signal.SIGHUP
     assert_no_step_was_lost(config, run, undisturbed)
+
+
+def test_an_evaluation_broken_off_by_a_signal_comes_first_when_the_run_goes_on(
+    corpus: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    path, metrics, whole = config_file(corpus, tmp_path), tmp_path / "run/metrics.jsonl", pretraining.evaluate
+    config = load_config(PretrainConfig, path)
+    for step in (6, 12):
+
+        def evaluate_or_hear(*arguments: Any, at: int = step) -> Any:
+            if read_rows(metrics)[-1]["step"] == at:
+                signal.raise_signal(signal.SIGTERM)
+            return whole(*arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pretraining, "evaluate", evaluate_or_hear)
+            with pytest.raises(SystemExit):
+                pretraining.pretrain(config, resume=True, overwrite=False)
+        last = read_rows(metrics)[-1]
+        assert (last["split"], last["step"]) == ("train", step)
+    assert run_cli("pretrain", path, "--resume").returncode == 0
+    assert_same(tmp_path / "run", undisturbed)
 
 
 def test_a_damaged_checkpoint_is_named_and_passed_over(

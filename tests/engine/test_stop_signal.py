@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
 
 import pytest
 
-from bertcli.engine.stop_signal import stop_signal
+from bertcli.engine.stop_signal import Interrupted, stop_signal
 
 reached: list[list[int]] = []
 """What was noted after each signal, where the context came to its end."""
@@ -43,6 +44,21 @@ def test_a_signal_is_noted_and_ends_what_follows(number: signal.Signals) -> None
         send(number)
     assert reached == [[number]]
     assert end.value.code == 128 + number
+
+
+def break_off_twice() -> None:
+    with stop_signal() as stop:
+        for number in (signal.SIGTERM, 0):  # the second time it is there before
+            with contextlib.suppress(Interrupted), stop.breaking_off():
+                os.kill(os.getpid(), number)
+                reached.append([])
+
+
+def test_what_may_be_broken_off_is() -> None:
+    reached.clear()
+    with pytest.raises(SystemExit):
+        break_off_twice()
+    assert reached == []
 
 
 def test_a_second_ctrl_c_acts_at_once() -> None:
