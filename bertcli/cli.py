@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import errno
 import importlib
 import os
 import sys
@@ -13,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from bertcli.errors import UserError
+from bertcli.files import DISK_FULL
 
 COMMANDS = (
     "pretrain",
@@ -128,7 +128,7 @@ def _call() -> None:
         reason = (error.strerror or "cannot be used").lower()
         if error.filename is not None:
             _fail(f"{error.filename}: {reason}")
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in DISK_FULL:
             raise
         _drop_stdout()  # all other writing names its file
         _fail(f"standard output could not be written: {reason}; free some space or write elsewhere")

@@ -17,6 +17,9 @@ from typing import TextIO
 
 from bertcli.errors import UserError
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The system's numbers for it: the disk, a share of it, or a file as large as it may be."""
+
 
 @contextmanager
 def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator[None]:
@@ -31,7 +34,7 @@ def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator
     except Exception as error:
         number = _error_number(error)
         reason = os.strerror(number).lower()
-        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if number in DISK_FULL:
             mend = (
                 "Raise the limit of a file's size (ulimit -f)" if number == errno.EFBIG else "Free some space"
             )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention_written_out import attend_for_some, attend_in_groups
 from bertcli.model.linear import linear
-from bertcli.model.packing import Packing, Wanted
+from bertcli.model.packing import Packing, Wanted, take
 
 _LARGEST_PACKED_HEAD = 256
 
@@ -85,7 +85,7 @@ class Attention(nn.Module):
     def forward_some(self, hidden_RD: Tensor, packing: Packing, asking_KD: Tensor, wanted: Wanted) -> Tensor:
         """As `forward` for the wanted tokens alone, whose own hidden states are `asking_KD`: [K, D]."""
         if wanted.queries is None or wanted.keys is None or torch.compiler.is_compiling():
-            return self._project_back(self._context(hidden_RD, packing).index_select(0, wanted.numbers_K))
+            return self._project_back(take(self._context(hidden_RD, packing), wanted.numbers_K))
         query_KD = linear(asking_KD, self.query.weight, self.query.bias)
         projected_RE = _project(hidden_RD, self.key, self.value)
         mask_B11T, dropout = packing.mask_B11T, self._dropout_now()

@@ -10,7 +10,7 @@ from bertcli.model.attention import Attention, reads_packed
 from bertcli.model.attention_written_out import is_written_out
 from bertcli.model.dropout import drop_add_norm
 from bertcli.model.feed_forward import FeedForward
-from bertcli.model.packing import Packing, Wanted
+from bertcli.model.packing import Packing, Wanted, take
 
 
 class EncoderLayer(nn.Module):
@@ -34,7 +34,7 @@ class EncoderLayer(nn.Module):
         """
         if wanted is None:
             return self._combine(hidden_RD, self.attention(hidden_RD, packing))
-        asking_KD = hidden_RD.index_select(0, wanted.numbers_K)
+        asking_KD = take(hidden_RD, wanted.numbers_K)
         attended_KD = self.attention.forward_some(hidden_RD, packing, asking_KD, wanted)
         return self._combine(asking_KD, attended_KD)
 

@@ -165,6 +165,14 @@ def round_up(number: int) -> int:
     return -(-number // step) * step
 
 
+def take(values_RD: Tensor, numbers_K: Tensor) -> Tensor:
+    """[K, D], some of the R rows, each as often as it is asked for."""
+    if values_RD.device.type == "cpu":
+        return values_RD.index_select(0, numbers_K)
+    # Its derivative is summed in a fixed order; that of index_select too, but it first reads numbers_K back.
+    return F.embedding(numbers_K, values_RD)
+
+
 class _Gather(torch.autograd.Function):
     """`index_select` of distinct places; torch's own backward adds row by row, as if they might repeat."""
 
