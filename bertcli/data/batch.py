@@ -85,8 +85,8 @@ class ResidentBatch(Batch):
         return cls(**vars(batch._map(lambda tensor: torch.empty_like(tensor, device=device))))
 
     def read(self, batch: Batch) -> None:
-        for name, tensor in batch.tensors().items():
-            self.tensors()[name].copy_(tensor, non_blocking=True)
+        for memory, tensor in zip(self.tensors().values(), batch.tensors().values(), strict=True):
+            memory.copy_(tensor, non_blocking=True)
 
     @property
     def mask_BT(self) -> Tensor:

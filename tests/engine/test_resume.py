@@ -82,6 +82,7 @@ def test_a_lost_terminal_saves_first(corpus: Path, undisturbed: Path, tmp_path: 
 
     def own_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # where the tests themselves run under nohup
 
     lost = threading.Event()
 
