@@ -11,8 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from bertcli.errors import UserError
-from bertcli.files import DISK_FULL
+from bertcli.errors import DISK_FULL, UserError
 
 COMMANDS = (
     "pretrain",

@@ -15,10 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from bertcli.errors import UserError
-
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The system's numbers for it: the disk, a share of it, or a file as large as it may be."""
+from bertcli.errors import DISK_FULL, UserError
 
 
 @contextmanager

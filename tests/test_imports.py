@@ -53,7 +53,7 @@ LAYERS: dict[str, set[str]] = {
         *("data", "model", "ranks", "hardware", "tasks", "hf", "inference", "engine", "checks"),
         *("memory", "measure"),
     },
-    "cli": {"errors", "files"},
+    "cli": {"errors"},
     "__main__": {"cli"},
     "__init__": set(),
 }
