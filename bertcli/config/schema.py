@@ -186,7 +186,8 @@ class TrainingConfig(LoopConfig):
     """Instead of steps: how often the corpus's tokens pass through."""
     warmup_steps: Annotated[int, Field(ge=0)] = 100
     cuda_graphs: bool | Auto = "auto"
-    """A pass's kernels started at once. auto: on one GPU, where they take longer to start than to run."""
+    """A pass's kernels started at once. auto: on one GPU, where starting them takes twice as long as running,
+    or longer."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

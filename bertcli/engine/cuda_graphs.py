@@ -17,8 +17,9 @@ from bertcli.data.batch import Batch, ResidentBatch
 from bertcli.engine.compiling import LARGEST_RATE, launch_seconds
 from bertcli.engine.micro_pass import divided_loss
 from bertcli.engine.progress import say
-from bertcli.hardware import Precision, autocast
+from bertcli.hardware import NARROW, Precision, autocast
 from bertcli.model.architecture import Architecture
+from bertcli.model.attention import reads_packed
 from bertcli.model.flops import training_flops
 from bertcli.tasks.base import Task, Term
 from bertcli.tasks.pretraining import round_masked
@@ -43,14 +44,9 @@ def is_launch_bound(architecture: Architecture, at_once: int, length: int, predi
     return launch_seconds(architecture.layers) > 2 * products
 
 
-def can_record(device: torch.device, precision: Precision) -> bool:
-    """Whether attention has a kernel that is exact and reads nothing back: 16 bits, from Ampere on."""
-    return (
-        device.type == "cuda"
-        and precision != "fp32"
-        and torch.cuda.get_device_capability(device) >= (8, 0)
-        and torch.backends.cuda.is_flash_attention_available()
-    )
+def can_record(device: torch.device, precision: Precision, head_size: int) -> bool:
+    """Whether attention reads packed rows: it is then exact, padding and all, and reads nothing back."""
+    return reads_packed(torch.empty(0, dtype=NARROW.get(precision, torch.float32), device=device), head_size)
 
 
 def record(run: Run) -> Run:

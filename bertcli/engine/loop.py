@@ -75,11 +75,11 @@ def train(
 
         counts, tokens = count_step(task, micro_batches)
         divisors = {name: count or 1.0 for name, count in counts.items()}
+        # The exchange gives the mean over the ranks; the step's gradient is their sum.
+        factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
         sums = TermSums()
         for turn, (number, batch, is_stand_in) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
-            # The exchange gives the mean over the ranks; the step's gradient is their sum.
-            factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
             with parallel.exchange(model, now=turn == len(micro_batches)):
                 terms = micro_pass(batch, divisors, 0.0 if is_stand_in else factor)
             sums.add(terms, is_stand_in)

@@ -104,7 +104,11 @@ def resolve_loop(
     with_graphs = False
     if isinstance(training, TrainingConfig):
         decided["cuda_graphs"] = with_graphs = _with_cuda_graphs(
-            training, device, precision, is_launch_bound(architecture, at_once, length, predicted)
+            training,
+            device,
+            precision,
+            architecture.head_size,
+            is_launch_bound(architecture, at_once, length, predicted),
         )
     if training.compile == "auto":  # what compiling wins for a small model, graphs win without its price
         worth = is_worth_compiling(architecture, tokens, at_once, length, predicted, device)
@@ -113,17 +117,18 @@ def resolve_loop(
 
 
 def _with_cuda_graphs(
-    training: TrainingConfig, device: torch.device, precision: Precision, launch_bound: bool
+    training: TrainingConfig, device: torch.device, precision: Precision, head_size: int, launch_bound: bool
 ) -> bool:
     """Raises `UserError` where they are asked for and cannot be."""
-    can = can_record(device, precision) and ranks.num_ranks() == 1 and not training.activation_checkpointing
+    alone = ranks.num_ranks() == 1
+    can = alone and can_record(device, precision, head_size) and not training.activation_checkpointing
     if training.cuda_graphs == "auto":
         return can and launch_bound
     if training.cuda_graphs and not can:
         raise UserError(
-            "training.cuda_graphs: true needs one GPU from Ampere on, bf16 or fp16 and no "
-            f"activation_checkpointing; here: {device}, {precision}, {ranks.num_ranks()} rank(s). "
-            "Set it to auto or false"
+            "training.cuda_graphs: true needs one GPU from Ampere on, bf16 or fp16, heads of a multiple of 8 "
+            f"numbers and no activation_checkpointing; here: {device}, {precision}, heads of {head_size}, "
+            f"{ranks.num_ranks()} rank(s). Set it to auto or false"
         )
     return training.cuda_graphs
 
