@@ -27,8 +27,9 @@ class Source:
 def find_sources(names: Sequence[str]) -> list[Source]:
     """The files that `names` (paths, folders, globs, samples) stand for, each once, in the order given.
 
-    A folder is read to its depths, sorted by path; hidden files and folders are skipped. Raises
-    `UserError` for a name that stands for no file.
+    A folder is read to its depths, sorted by path; hidden files and folders are skipped, and a folder that
+    links lead to twice, or to itself, is read once. Raises `UserError` for a name that stands for no file,
+    and for a file whose path is not UTF-8.
     """
     found: dict[str, Source] = {}
     for name in names:
@@ -49,28 +50,64 @@ def find_present(names: Sequence[str]) -> list[Source]:
 def _expand(name: str) -> Iterator[Source]:
     path = Path(name).expanduser()
     if path.is_file():
-        yield Source(str(path.resolve()), path, listed=True)
+        yield Source(_full_name(path), path, listed=True)
     elif path.is_dir():
         yield from (_found(file) for file in _walk(path))
     elif name in SAMPLES:
         yield Source(f"sample:{name}", SAMPLES[name], listed=True)
     elif glob.has_magic(name):
-        for match in sorted(glob.glob(str(path), recursive=True)):
+        for match in sorted(_matches(path)):
             file = Path(match)
             yield from (_found(inner) for inner in (_walk(file) if file.is_dir() else [file]))
 
 
 def _found(path: Path) -> Source:
-    return Source(str(path.resolve()), path, listed=False)
+    return Source(_full_name(path), path, listed=False)
+
+
+def _full_name(path: Path) -> str:
+    name = str(path.resolve())
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            f"corpus.files: {ascii(name)}: this path is not UTF-8, and a manifest could not name it; rename "
+            "the file or folder, or leave it out"
+        ) from None
+    return name
+
+
+def _matches(pattern: Path) -> set[str]:
+    """As `glob.glob`, whose ** follows links that lead back up until the system stops it: in effect never."""
+    if "**" not in pattern.parts:
+        return set(glob.glob(str(pattern)))
+    cut = pattern.parts.index("**")
+    tops = glob.glob(str(Path(*pattern.parts[:cut])))
+    folders = (path for top in tops for path in _below(Path(top), set()) if path.is_dir())
+    return {
+        match
+        for folder in folders
+        for match in _matches(Path(glob.escape(str(folder)), *pattern.parts[cut + 1 :]))
+    }
 
 
 def _walk(folder: Path) -> Iterator[Path]:
+    return (path for path in _below(folder, set()) if path.is_file())
+
+
+def _below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    """A folder and all in it that is not hidden, sorted; a folder that is in `seen` already is left out."""
+    stat = folder.stat()
+    if (stat.st_dev, stat.st_ino) in seen:
+        return
+    seen.add((stat.st_dev, stat.st_ino))
+    yield folder
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue
         if path.is_dir():
-            yield from _walk(path)
-        elif path.is_file():
+            yield from _below(path, seen)
+        else:
             yield path
 
 

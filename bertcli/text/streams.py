@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertcli.errors import UserError
+from bertcli.text.file_kinds import describe_kind
 
 BLOCK = 1 << 20
 """Bytes decompressed at once."""
@@ -40,7 +41,7 @@ def read_lines(
         key: what messages call the config's key of the encoding.
 
     Raises:
-        UserError: an unknown encoding; bytes that are not in it, with their offset in the (decompressed)
+        UserError: an unknown encoding; a file that is no text, but an archive or a picture; bytes that are not in it, with their offset in the (decompressed)
             file; an unreadable file; damaged or truncated compression; a line without end.
     """
     rest, has_newline = "", False
@@ -85,6 +86,8 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
         ) from None
     offset, is_start = 0, True
     for block in read_blocks(path, progress):
+        if offset == 0:
+            _refuse_what_is_no_text(path, block)
         held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
         try:
             text = decoder.decode(block)
@@ -98,6 +101,13 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise _wrong_bytes(path, encoding, key, offset - held_back, error) from None
+
+
+def _refuse_what_is_no_text(path: Path, start: bytes) -> None:
+    kind = describe_kind(start)
+    if kind is not None:
+        holds = "holds" if path.suffix in (".gz", ".zst") else "is"
+        raise UserError(f"{path}: {holds} no text but what is {kind.name}; {kind.mend}")
 
 
 def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: UnicodeDecodeError) -> UserError:

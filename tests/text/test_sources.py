@@ -48,6 +48,25 @@ def test_a_bundled_sample_has_a_name_that_does_not_move(tmp_path: Path, monkeypa
     assert [s.name for s in find_sources(["classics"])] == [str(tmp_path / "classics")]
 
 
+@pytest.mark.parametrize("pattern", ["", "**", "**/*.txt", "d*/**/*.txt"])
+def test_links_that_lead_back_up_are_followed_once(folder: Path, pattern: str):
+    for name in ("one", "two"):
+        (folder / "deep" / name).symlink_to(folder)
+        (folder / name).symlink_to(".")
+    (folder / "[x]").mkdir()
+    (folder / "[x]" / "d.txt").write_text("some text\n")
+    found = names(find_sources([str(folder / pattern)]))
+    assert sorted(found) == sorted(set(found))
+    assert set(found) == {"a.txt", "b.txt", "c.txt", "d.txt"}
+
+
+@pytest.mark.parametrize("pattern", ["texts", "texts/*", "texts/\udcff.txt"])
+def test_a_path_that_is_not_utf_8_is_an_error_before_anything_is_read(folder: Path, pattern: str):
+    (folder / "\udcff.txt").write_text("some text\n")
+    with pytest.raises(UserError, match=r"texts/\\udcff.txt': this path is not UTF-8.*rename"):
+        find_sources([str(folder.parent / pattern)])
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
