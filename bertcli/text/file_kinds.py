@@ -10,6 +10,7 @@ START_BYTES = 512
 
 _UNPACK = "unpack it first, and name what it holds"
 _DECOMPRESS = "decompress it first"
+_NAME_IT = "decompress it first, or give it a name that ends in "
 _EXPORT = "save or export it as plain text first"
 _LEAVE_OUT = "leave it out"
 _BINARY = rb"(?s:.{0,28}?)[\x00-\x08\x0e-\x1a]"
@@ -33,8 +34,8 @@ _MAGIC = [
             _EXPORT,
         ),
         (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "a ZIP archive", _UNPACK),
-        (rb"\x1f\x8b[\x08]", "compressed with gzip", _DECOMPRESS + ", or give it a name that ends in .gz"),
-        (rb"\x28\xb5\x2f\xfd", "compressed with Zstandard", _DECOMPRESS + ", or give it a name that ends in .zst"),
+        (rb"\x1f\x8b[\x08]", "compressed with gzip", _NAME_IT + ".gz"),
+        (rb"\x28\xb5\x2f\xfd", "compressed with Zstandard", _NAME_IT + ".zst"),
         (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "compressed with bzip2", _DECOMPRESS),
         (rb"\xfd7zXZ\x00", "compressed with xz", _DECOMPRESS),
         (rb"\x5d\x00\x00[^\x00]", "compressed with LZMA", _DECOMPRESS),

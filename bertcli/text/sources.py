@@ -71,7 +71,7 @@ def _full_name(path: Path) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise UserError(
-            f"corpus.files: {ascii(name)}: this path is not UTF-8, and a manifest could not name it; rename "
+            f"corpus.files: {name!a}: this path is not UTF-8, and a manifest could not name it; rename "
             "the file or folder, or leave it out"
         ) from None
     return name

@@ -41,8 +41,9 @@ def read_lines(
         key: what messages call the config's key of the encoding.
 
     Raises:
-        UserError: an unknown encoding; a file that is no text, but an archive or a picture; bytes that are not in it, with their offset in the (decompressed)
-            file; an unreadable file; damaged or truncated compression; a line without end.
+        UserError: an unknown encoding; a file that is no text (`describe_kind`); bytes that are not in the
+            encoding, with their offset in the (decompressed) file; an unreadable file; damaged or truncated
+            compression; a line without end.
     """
     rest, has_newline = "", False
     for text in _decode(path, encoding, progress, key):

@@ -84,7 +84,8 @@ KINDS = {
 def test_what_is_no_text_is_known(kind: str):
     data, name = KINDS[kind]
     found = describe_kind(data[:START_BYTES])
-    assert found is not None and found.name == name
+    assert found is not None
+    assert found.name == name
 
 
 @pytest.mark.parametrize("kind", ["ustar", "v7", "zip", "bz2", "pdf", "parquet"])
