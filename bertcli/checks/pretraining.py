@@ -155,7 +155,7 @@ def _find_tokenizer(
                 config.corpus,
                 options.vocab_size,
                 options.lowercase,
-                options.strip_accents,
+                options.strips_accents(),
                 report,
                 scratch,
             )

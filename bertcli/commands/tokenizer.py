@@ -37,9 +37,9 @@ def train(
     ] = 30522,
     cased: Annotated[bool, typer.Option("--cased", help="Keep upper case.")] = False,
     strip_accents: Annotated[
-        bool | None,
-        typer.Option("--strip-accents/--no-strip-accents", help="Default: strip them unless --cased."),
-    ] = None,
+        bool,
+        typer.Option("--strip-accents", help="Take marks off letters (é: e), as BERT-uncased does."),
+    ] = False,
     format_: Annotated[Format, typer.Option("--format", help="As corpus.format in a config.")] = Format.text,
     text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
     encoding: Annotated[str, typer.Option("--encoding", help="Of the files.")] = "utf-8",
@@ -79,7 +79,9 @@ def encode(
         list[str] | None, typer.Argument(metavar="[TEXT]...", help="Default: lines of stdin.")
     ] = None,
     input_: Annotated[Path | None, typer.Option("--input", help="A text a line.")] = None,
-    cased: Annotated[bool, typer.Option("--cased", help="For a bare vocab.txt: keep upper case.")] = False,
+    cased: Annotated[
+        bool, typer.Option("--cased", help="For a bare vocab.txt: keep upper case and accents.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens.")] = False,
 ) -> None:
     """Show the tokens and ids of texts, with [CLS] and [SEP] as a model reads them.

@@ -87,7 +87,17 @@ class TokenizerConfig(Section):
     vocab_size: Annotated[int, Field(ge=6)] = 30522
     lowercase: bool = True
     strip_accents: bool | None = None
-    """null: as `lowercase`, BERT's way."""
+    """Whether letters lose their marks: é becomes e, as in BERT-uncased, and Hindi and Thai lose vowels.
+
+    null: false for a vocabulary trained here. A given vocab.txt is read as BERT reads it: null means as
+    `lowercase` there. A tokenizer.json knows its own way.
+    """
+
+    def strips_accents(self) -> bool:
+        """What `strip_accents` means for a vocabulary trained here, or a bare vocab.txt."""
+        if self.strip_accents is not None:
+            return self.strip_accents
+        return self.lowercase and self.path is not None
 
 
 class DataConfig(Section):

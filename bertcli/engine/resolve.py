@@ -24,6 +24,7 @@ from bertcli.hardware import (
     resolve_workers,
 )
 from bertcli.model.architecture import Architecture
+from bertcli.store.vocabulary import given_tokenizer
 
 Loop = TypeVar("Loop", bound=LoopConfig)
 
@@ -67,6 +68,7 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
             "feed_forward": architecture.feed_forward,
             "max_positions": architecture.max_positions,
         },
+        tokenizer={} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()},
     )
 
 

@@ -160,7 +160,7 @@ def _begin(config: PretrainConfig, partial: Path, report: Report) -> _Plan:
     if not journal.tokenizer_hash:
         options = config.tokenizer
         tokenizer = given or train_on_corpus(
-            sources, corpus, options.vocab_size, options.lowercase, options.strip_accents, report, partial
+            sources, corpus, options.vocab_size, options.lowercase, options.strips_accents(), report, partial
         )
         tokenizer.save(partial / "tokenizer")
         journal.tokenizer_hash = tokenizer.hash

@@ -36,7 +36,7 @@ def store_options(config: PretrainConfig) -> dict[str, Any]:
         options["tokenizer.vocab_size"] = tokenizer.vocab_size
     return options | {
         "tokenizer.lowercase": tokenizer.lowercase,
-        "tokenizer.strip_accents": tokenizer.strip_accents,
+        "tokenizer.strip_accents": tokenizer.strips_accents(),
     }
 
 

@@ -24,7 +24,7 @@ def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
     if path is None:
         return None
     options = config.tokenizer
-    return Tokenizer.load(Path(path).expanduser(), options.lowercase, options.strip_accents)
+    return Tokenizer.load(Path(path).expanduser(), options.lowercase, options.strips_accents())
 
 
 def train_on_corpus(
@@ -32,7 +32,7 @@ def train_on_corpus(
     corpus: CorpusConfig,
     vocab_size: int,
     lowercase: bool,
-    strip_accents: bool | None,
+    strip_accents: bool,
     report: Report,
     spool_folder: Path | None = None,
 ) -> Tokenizer:

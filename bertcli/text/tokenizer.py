@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from bertcli.errors import UserError
-from bertcli.text.tokenizer_files import Normalization, find_tokenizer_file, read_vocabulary
+from bertcli.text.tokenizer_files import Normalization, bert_part, find_tokenizer_file, read_vocabulary
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """In the order of the ids of a vocabulary trained here: 0 to 4."""
@@ -88,12 +88,12 @@ class Tokenizer:
         prefix = backend.model.continuing_subword_prefix
         self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
         self.continuation[[i for token, i in vocabulary.items() if token.startswith(prefix)]] = True
-        normalizer = backend.normalizer
+        normalizer = bert_part(backend.normalizer)
         self.lowercase: bool = getattr(normalizer, "lowercase", False)
         self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
         added = [token.content for token in backend.get_added_tokens_decoder().values()]
         self.splits_at_blanks = (
-            isinstance(normalizer, normalizers.BertNormalizer)
+            normalizer is not None
             and isinstance(backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
             and not set(added) - set(SPECIAL_TOKENS)
         )
@@ -187,7 +187,9 @@ class Tokenizer:
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": self.lowercase,
             "strip_accents": self.strip_accents,
-            "tokenize_chinese_chars": getattr(self._backend.normalizer, "handle_chinese_chars", True),
+            "tokenize_chinese_chars": getattr(
+                bert_part(self._backend.normalizer), "handle_chinese_chars", True
+            ),
             "model_max_length": model_max_length,
             **{f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS},
         }

@@ -20,15 +20,26 @@ class Normalization:
     """None: as `lowercase`, BERT's way."""
     split_chinese: bool = True
     """Each CJK ideograph is a word."""
+    compose: bool = False
+    """Unicode's NFC at the end: a letter and its marks read the same however they were typed."""
 
     def normalizer(self) -> normalizers.Normalizer:
-        """BERT's normaliser: control characters out, white space to blanks, and the three choices above."""
-        return normalizers.BertNormalizer(
+        """BERT's normaliser: control characters out, white space to blanks, and the choices above."""
+        bert = normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=self.split_chinese,
             strip_accents=self.strip_accents,
             lowercase=self.lowercase,
         )
+        return normalizers.Sequence([bert, normalizers.NFC()]) if self.compose else bert
+
+
+def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNormalizer | None:
+    """BERT's own normaliser: the given one, or what it is with `Normalization.compose`; None: another."""
+    if isinstance(normalizer, normalizers.Sequence) and len(normalizer) == 2:
+        first, second = normalizer[0], normalizer[1]
+        normalizer = first if isinstance(second, normalizers.NFC) else None
+    return normalizer if isinstance(normalizer, normalizers.BertNormalizer) else None
 
 
 def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:

@@ -29,6 +29,18 @@ def test_train_writes_a_tokenizer(folder: Path):
     ]  # fmt: skip
     tokenizer = Tokenizer.load(folder / "out")
     assert (tokenizer.vocab_size, tokenizer.lowercase) == (400, True)
+    assert json.loads((folder / "out" / "tokenizer_config.json").read_text())["strip_accents"] is False
+
+
+def test_accents_are_stripped_when_asked(run_bertcli, tmp_path: Path):
+    (tmp_path / "corpus.txt").write_text("Das schöne Haus, das schöne Kind.\n" * 3)
+    command = ["tokenizer", "train", tmp_path / "corpus.txt", "--vocab-size", 300, "--output"]
+    assert run_bertcli(*command, tmp_path / "kept")[0] == 0
+    assert run_bertcli(*command, tmp_path / "stripped", "--strip-accents")[0] == 0
+    for name, words in (("kept", "schöne haus"), ("stripped", "schone haus")):
+        tokenizer = Tokenizer.load(tmp_path / name)
+        assert tokenizer.strip_accents is (name == "stripped")
+        assert tokenizer.decode(tokenizer.encode("Schöne Haus")) == words
 
 
 def test_train_takes_the_format_and_the_case(folder: Path):

@@ -49,6 +49,7 @@ def test_the_run_folder_is_complete(run: Path) -> None:
     }
     config = (run / "config.yaml").read_text()
     assert "auto" not in config
+    assert "strip_accents: false" in config
     for model in (run / "model", *(run / "checkpoints").glob("*/model")):
         assert trained_length(model) == 32
     card = (run / "model" / "README.md").read_text()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import unicodedata
+from typing import Literal
 
 import pytest
 
@@ -53,9 +55,34 @@ def test_any_ascii_text_can_be_encoded():
 
 
 def test_case_and_accents_are_kept_on_request():
-    assert "##é" not in pieces(train_tokenizer(TEXTS, 300))
-    assert "##é" in pieces(train_tokenizer(TEXTS, 300, strip_accents=False))
+    assert "##é" not in pieces(train_tokenizer(TEXTS, 300, strip_accents=True))
+    assert "##é" in pieces(train_tokenizer(TEXTS, 300))
     assert "É" in pieces(train_tokenizer(TEXTS, 300, lowercase=False))
+
+
+LINES = {
+    "Hindi": "हम बगीचे में घूमने गए, क़िला ज़मीन पर है।",
+    "Thai": "ภาษาไทยนี้ไม่มีที่สิ้นสุด น้ำใจ",
+    "German": "Die schöne Größe der Straße, ÄRGER und Übermut.",
+    "Vietnamese": "Tiếng Việt rất ĐẸP, Ữ và Ợ.",
+    "Arabic": "ذَهَبَ مُحَمَّدٌ إِلَى الْمَدْرَسَةِ؟",
+    "Turkish": "İSTANBUL Iğdır, ŞİŞ",
+    "Korean": "한국어 텍스트",
+    "letters composed in small ones alone": "J\u030c Ϊ\u0301",
+}
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("language", LINES)
+def test_nothing_is_stripped_from_a_line(language: str, form: Literal["NFC", "NFD"]):
+    line = unicodedata.normalize(form, LINES[language])
+    tokenizer = train_tokenizer([line], 300)
+    read = "".join(tokenizer.token(i).removeprefix("##") for i in tokenizer.encode(line))
+    small = unicodedata.normalize("NFC", line.lower())
+    assert read == small.replace(" ", "")
+    assert tokenizer.splits_at_blanks
+    other = unicodedata.normalize("NFD" if form == "NFC" else "NFC", line)
+    assert tokenizer.encode(other) == tokenizer.encode(line)
 
 
 def test_a_short_text_gives_fewer_entries():
