@@ -17,6 +17,7 @@ from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.store.build import SMALL_CORPUS
+from bertcli.store.corpus_files import find_corpus
 from bertcli.store.finish import unigram_entropy
 from bertcli.store.manifest import MANIFEST, Manifest
 from bertcli.store.matching import check_matches, store_folder
@@ -24,8 +25,7 @@ from bertcli.store.progress import Report
 from bertcli.store.token_store import SIDES, open_store
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.text.sample import sample_share
-from bertcli.text.sentences import check_language
-from bertcli.text.sources import Source, find_sources
+from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
 TOKENISED_BYTES = 4_000_000
@@ -82,8 +82,7 @@ def check_pretraining(
         UserError: files, tokenizer, language or encoding that are not there.
     """
     corpus = config.corpus
-    check_language(corpus.language)
-    sources = find_sources(corpus.files)
+    sources = find_corpus(corpus)
     is_small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
     if processes is None:
         processes = 0 if is_small else _cores_to_share()

@@ -130,7 +130,7 @@ def tokenize(
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        loaded = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, None, _say)
+        loaded = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, False, _say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 

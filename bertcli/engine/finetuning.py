@@ -27,6 +27,7 @@ from bertcli.engine.metrics_log import MetricsLog, cut_back, has_evaluation, rea
 from bertcli.engine.new_task_model import new_task_model
 from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
+from bertcli.engine.preconditions import check_finetuning
 from bertcli.engine.progress import Progress, say
 from bertcli.engine.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.engine.run_folder import RunFolder, check_resumable
@@ -64,6 +65,7 @@ def finetune(
     """
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
+    ranks.on_first(lambda: check_finetuning(config))
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
     with ranks.first_holds(folder.claim(resume, overwrite, source)):
         return _finetune(config, source, folder, resume, accepted)

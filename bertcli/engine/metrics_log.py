@@ -22,7 +22,7 @@ class MetricsLog:
         # Unbuffered: a row that a full disk refused is not tried again when the file is closed.
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
         with_board = tensorboard and ranks.is_first()
-        self._board = _open_tensorboard(path.parent / "tensorboard") if with_board else None
+        self._board = _import_writer()(str(path.parent / "tensorboard")) if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
         with disk_errors(f"{self._path}: the metrics could not be written"):
@@ -87,11 +87,18 @@ def _as_json(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _open_tensorboard(folder: Path) -> Any:
+def check_tensorboard(is_wanted: bool) -> None:
+    """Raise `UserError` where TensorBoard is wanted and is not installed."""
+    if is_wanted and ranks.is_first():
+        _import_writer()
+
+
+def _import_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise UserError(
-            "logging.tensorboard: true needs TensorBoard: pip install 'bertcli[tensorboard]'"
+            "logging.tensorboard: true needs TensorBoard: pip install 'bertcli[tensorboard]'; or set it to "
+            "false"
         ) from None
-    return SummaryWriter(str(folder))
+    return SummaryWriter

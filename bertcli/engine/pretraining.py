@@ -25,6 +25,7 @@ from bertcli.engine.loop import train
 from bertcli.engine.metrics_log import MetricsLog, cut_back
 from bertcli.engine.model_card import model_card
 from bertcli.engine.optimizer import build_optimizer
+from bertcli.engine.preconditions import check_pretraining
 from bertcli.engine.progress import Progress, say
 from bertcli.engine.resolve import adopt_decisions, loop_settings, own_share, resolve_config
 from bertcli.engine.run_folder import RunFolder, check_resumable
@@ -49,6 +50,7 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
         SystemExit: after a signal to stop, with a checkpoint saved.
     """
     config = ranks.first_then_all(lambda: locate_init_from(config))
+    ranks.on_first(lambda: check_pretraining(config))
     folder = RunFolder(Path(config.output_dir), PretrainConfig)
     source = Path(config.model.init_from) if config.model.init_from else None
     with ranks.first_holds(folder.claim(resume, overwrite, source)):

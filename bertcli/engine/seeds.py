@@ -14,6 +14,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.engine.best import goodness, metric_value, metric_values
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.finetuning import Finetuned, finetune
+from bertcli.engine.preconditions import check_finetuning
 from bertcli.engine.progress import say
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.files import disk_errors, write_folder, write_text
@@ -29,6 +30,7 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
     assert config.seeds
+    ranks.on_first(lambda: check_finetuning(config))
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
     with ranks.first_holds(folder.claim(resume, overwrite, source)):
         return _finetune_each(config, config.seeds, folder, resume, overwrite)

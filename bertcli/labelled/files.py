@@ -23,6 +23,7 @@ from bertcli.labelled.table import Table
 from bertcli.labelled.texts import text_examples
 from bertcli.labelled.words import tagged_examples, tagged_text
 from bertcli.samples import LABELLED
+from bertcli.text.extras import check_file_extras
 from bertcli.text.streams import read_lines
 
 Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "lines"]
@@ -59,6 +60,11 @@ def find_labelled_file(name: str) -> Path:
     nearest = [str(path.parent / near[0])] if near else difflib.get_close_matches(name, LABELLED, n=1)
     hint = f"did you mean {nearest[0]}?" if nearest else f"bundled samples: {', '.join(LABELLED)}"
     raise UserError(f"{name}: no such file{looked_in(path)}; {hint}")
+
+
+def check_extras(path: Path, settings: TaskSettings) -> None:
+    """Raise `UserError` where a package is missing that reading the file takes."""
+    check_file_extras(path, _format(path, settings, True) == "parquet")
 
 
 def read_examples(

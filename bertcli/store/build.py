@@ -18,6 +18,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.store.chunks import read_chunks, stat_source
+from bertcli.store.corpus_files import find_corpus
 from bertcli.store.encode import encode_here, encode_in_processes
 from bertcli.store.finish import check_heldout, count_store
 from bertcli.store.journal import (
@@ -37,8 +38,7 @@ from bertcli.store.publish import publish
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.store.writer import StoreWriter
-from bertcli.text.sentences import check_language
-from bertcli.text.sources import Source, find_sources
+from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
 ALONE = Alone()
@@ -83,9 +83,10 @@ def prepare_store(
         return False
 
     def begin() -> _Plan:
+        sources = find_corpus(config.corpus)
         with _disk_errors(folder):
             held.enter_context(lock_folder(partial))
-            return _begin(config, partial, report)
+            return _begin(config, sources, partial, report)
 
     def tokenise() -> None:
         with _disk_errors(folder):
@@ -136,11 +137,9 @@ class _Plan:
         return read_journal(folder, key) or Journal(key, self.tokenizer_hash)
 
 
-def _begin(config: PretrainConfig, partial: Path, report: Report) -> _Plan:
+def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, report: Report) -> _Plan:
     """What to build; the vocabulary is trained, an interrupted build of something else cleared away."""
     corpus = config.corpus
-    check_language(corpus.language)
-    sources = find_sources(corpus.files)
     records = [stat_source(source) for source in sources]
     given = load_given_tokenizer(config)
     key = {
