@@ -39,11 +39,14 @@ from bertcli.data.share import Share
 from bertcli.data.slots import draw_slots
 from bertcli.data.stream import BatchStream
 from bertcli.engine.checkpoint import RunState, Snapshot, save_checkpoint
+from bertcli.files import file_hash
 from bertcli.hf.folder import save_model_folder
 from bertcli.model.build import architecture as build_architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.store.hashed_file import BLOCK_BYTES, block_hash, num_blocks
 from bertcli.store.manifest import Manifest, SideCounts, write_manifest
-from bertcli.store.token_store import OFFSET_DTYPE, TokenStore, array_sizes, open_store
+from bertcli.store.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, open_store
+from bertcli.store.verify import check_arrays
 from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from bertcli.text.tokenizer_files import Normalization
 
@@ -122,10 +125,6 @@ def make_store(folder: Path, tokens: int) -> None:
             arrays[f"{side}/{name}.bin"] = size
             with open(folder / side / f"{name}.bin", "wb") as file:
                 file.truncate(size)
-    manifest = Manifest(
-        VOCAB_SIZE, tokenizer.hash, {}, (), arrays, counts, SideCounts(), 0, 0, unigram_entropy=7.0
-    )
-    write_manifest(folder, manifest)
     ids = np.random.default_rng(0).integers(len(SPECIAL_TOKENS), VOCAB_SIZE, SMALL, dtype="<u2")
     with open(folder / "train" / "ids.bin", "r+b") as file:
         file.write(ids.tobytes())
@@ -136,6 +135,36 @@ def make_store(folder: Path, tokens: int) -> None:
             else:  # where it ends is all that opening reads of an array
                 file.seek(-OFFSET_DTYPE.itemsize, os.SEEK_END)
                 file.write(offsets[-1].astype(OFFSET_DTYPE).tobytes())
+    manifest = Manifest(
+        vocab_size=VOCAB_SIZE,
+        tokenizer_hash=tokenizer.hash,
+        options={},
+        sources=(),
+        arrays=arrays,
+        hashes=write_hashes(folder, arrays),
+        train=counts,
+        heldout=SideCounts(),
+        dropped_documents=0,
+        dropped_sentences=0,
+        unigram_entropy=7.0,
+    )
+    write_manifest(folder, manifest)
+
+
+def write_hashes(folder: Path, arrays: Mapping[str, int]) -> str:
+    """The hashes of arrays of which the first and the last blocks are read: between them nothing stands."""
+    hole = block_hash(bytes(BLOCK_BYTES))
+    written = -(-SMALL * OFFSET_DTYPE.itemsize // BLOCK_BYTES)
+    with open(folder / HASHES, "wb") as whole:
+        for name, size in arrays.items():
+            blocks = num_blocks(size)
+            with open(folder / name, "rb") as array:
+                for block in sorted({*range(min(blocks, written)), *range(max(0, blocks - 1), blocks)}):
+                    if block == blocks - 1 > written:
+                        whole.write(hole * (blocks - 1 - written))
+                    array.seek(block * BLOCK_BYTES)
+                    whole.write(block_hash(array.read(BLOCK_BYTES)))
+    return file_hash(folder / HASHES, "blake2b")
 
 
 def even_offsets(counts: SideCounts) -> dict[str, EvenOffsets]:
@@ -153,6 +182,9 @@ def measure(folder: Path) -> dict[str, Any]:
     before, started = _memory(), time.perf_counter()
     store = open_store(folder)
     figures: dict[str, Any] = {"open_s": time.perf_counter() - started}
+    started = time.perf_counter()
+    check_arrays(store, seed=0, report=lambda line: None)
+    figures["check_s"] = time.perf_counter() - started
     counts = store.manifest.train
     train = store.train
     if counts.tokens > SMALL:

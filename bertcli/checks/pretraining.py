@@ -23,6 +23,7 @@ from bertcli.store.manifest import MANIFEST, Manifest
 from bertcli.store.matching import check_matches, store_folder
 from bertcli.store.progress import Report
 from bertcli.store.token_store import SIDES, open_store
+from bertcli.store.verify import check_arrays
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.text.sample import sample_share
 from bertcli.text.sources import Source
@@ -87,7 +88,7 @@ def check_pretraining(
     if processes is None:
         processes = 0 if is_small else _cores_to_share()
     findings: list[Finding] = []
-    manifest = _check_store(config, findings)
+    manifest = _check_store(config, findings, report)
     _check_length(config, findings)
     with tempfile.TemporaryDirectory() as scratch:
         tokenizer, failure = None, None
@@ -119,7 +120,7 @@ def _cores_to_share() -> int:
     return 0 if cores == 1 else cores
 
 
-def _check_store(config: PretrainConfig, findings: list[Finding]) -> Manifest | None:
+def _check_store(config: PretrainConfig, findings: list[Finding], report: Report) -> Manifest | None:
     """The manifest of the store that a run would open; None: it would build one, or stop at what is there."""
     folder = store_folder(config)
     if not (folder / MANIFEST).is_file():
@@ -127,6 +128,7 @@ def _check_store(config: PretrainConfig, findings: list[Finding]) -> Manifest | 
     try:
         store = open_store(folder)
         check_matches(folder, store.manifest, config)
+        check_arrays(store, config.seed, report)
     except UserError as error:
         findings.append(Finding(True, str(error), share=1.0))
         return None

@@ -21,6 +21,7 @@ from bertcli.data.pairs import Spans, draw_pairs, draw_spans
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError
+from bertcli.store.manifest import REBUILD
 from bertcli.store.token_store import TokenStore
 from bertcli.text.tokenizer import Tokenizer
 
@@ -51,6 +52,7 @@ class BatchStream:
         self.special = SpecialIds(
             pad=tokenizer.pad_id, cls=tokenizer.cls_id, sep=tokenizer.sep_id, unk=tokenizer.unk_id
         )
+        self._vocab_size = tokenizer.vocab_size
         self.mask_rule = MaskRule(
             rate=config.mask_rate,
             split=config.mask_split,
@@ -111,6 +113,11 @@ class BatchStream:
 
     def _batch(self, slots: Slots, spans: Spans) -> Batch:
         rows = build_rows(self.store, spans, self.special, self.with_nsp)
+        if rows.ids_BT.max() >= self._vocab_size:  # of a store that is too large to be read whole first
+            raise UserError(
+                f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
+                f"{self._vocab_size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
+            )
         masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, self.seed, self.mask_rule)
         return Batch(
             ids_BT=torch.from_numpy(masked.ids_BT),
@@ -146,18 +153,27 @@ class BatchStream:
             worker_init_fn=_ignore_interrupts,
             pin_memory=torch.cuda.is_available(),
         )
-        return iter(loader)
+        return (_raised(step) for step in loader)
+
+
+def _raised(step: list[MicroBatch] | UserError) -> list[MicroBatch]:
+    if isinstance(step, UserError):
+        raise step
+    return step
 
 
 @dataclass(frozen=True)
-class _Steps(Dataset[list[MicroBatch]]):
-    """What a loader process reads from."""
+class _Steps(Dataset[list[MicroBatch] | UserError]):
+    """What a loader process reads from. A user's error is handed on: torch would add a traceback to it."""
 
     stream: BatchStream
     share: Share
 
-    def __getitem__(self, step: int) -> list[MicroBatch]:
-        return self.stream.micro_batches(step, self.share)
+    def __getitem__(self, step: int) -> list[MicroBatch] | UserError:
+        try:
+            return self.stream.micro_batches(step, self.share)
+        except UserError as error:
+            return error
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def check_same_store(path: Path, store: OpenStore) -> None:
     Raises:
         UserError: it was built from something else since: the stream would be another.
     """
-    before = read_run_data(path, {"files": dict, "vocabulary": str})
+    before = read_run_data(path, {"files": dict, "vocabulary": str, "arrays": str})
     if before is None:
         return
     now = _identity(store)
@@ -29,6 +29,8 @@ def check_same_store(path: Path, store: OpenStore) -> None:
     changed = [name for name in names if before["files"].get(name) != now["files"].get(name)]
     if before["vocabulary"] != now["vocabulary"]:
         changed.append("the vocabulary")
+    if not changed and before["arrays"] != now["arrays"]:
+        changed.append("the same text and vocabulary, but cut up otherwise, by another version of a library")
     if changed:
         raise UserError(
             f"cannot resume: {store.folder} was built anew since the run began, from something else: "
@@ -38,7 +40,7 @@ def check_same_store(path: Path, store: OpenStore) -> None:
 
 
 def _identity(store: OpenStore) -> dict[str, Any]:
-    """By hashes: SHA-256 of each file's bytes, and the tokenizer's own."""
+    """By hashes: SHA-256 of each file's bytes, the tokenizer's own, and that of all arrays."""
     manifest = store.manifest
     files = {source.name: source.sha256 for source in manifest.sources}
-    return {"vocabulary": manifest.tokenizer_hash, "files": files}
+    return {"vocabulary": manifest.tokenizer_hash, "files": files, "arrays": manifest.hashes}

@@ -36,6 +36,7 @@ from bertcli.store.parts import Alone, Team, join_parts, part_folder, part_folde
 from bertcli.store.progress import ProgressDisplay, Report
 from bertcli.store.publish import publish
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
+from bertcli.store.verify import check_arrays, drop_gathered
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.store.writer import StoreWriter
 from bertcli.text.sources import Source
@@ -55,8 +56,9 @@ def prepare_store(
     processes: int | None = None,
     journal_seconds: float = JOURNAL_SECONDS,
     team: Team = ALONE,
+    verify: bool = False,
 ) -> OpenStore:
-    """The store of `config`, complete.
+    """The store of `config`, complete; one that stands is compared with the hashes of its arrays.
 
     Args:
         report: takes the lines that tell the user what happens.
@@ -65,10 +67,11 @@ def prepare_store(
             corpus (0). The store never depends on it.
         journal_seconds: how often the build's progress is put on the disk.
         team: the processes that call this together and share the files out; the store never depends on it.
+        verify: compare all of it, however large it is, and a new one as well.
 
     Raises:
-        UserError: a corpus that cannot be read or holds no text; a store of something else in that place;
-            fewer than two held-out documents; a folder that cannot be written; a full disk.
+        UserError: a corpus that cannot be read or holds no text; a store of something else in that place, or
+            a damaged one; fewer than two held-out documents; a folder that cannot be written; a full disk.
     """
     folder = store_folder(config)
     partial = folder.with_name(f"{folder.name}.partial")
@@ -76,7 +79,9 @@ def prepare_store(
     def stands() -> bool:
         if (folder / MANIFEST).is_file():
             if not overwrite:
-                check_matches(folder, open_store(folder).manifest, config)
+                store = open_store(folder)
+                check_matches(folder, store.manifest, config)
+                check_arrays(store, config.seed, report, verify)
                 return True
         elif folder.is_dir() and any(folder.iterdir()):
             raise UserError(f"{folder}: a folder with something else in it; name another in corpus.store")
@@ -96,8 +101,11 @@ def prepare_store(
         with _disk_errors(folder):
             _finish(plan, team.num_ranks())
             publish(partial, folder)
+            drop_gathered(folder)
             (folder / JOURNAL).unlink()
             (folder / LOCK).unlink()
+            if verify:
+                check_arrays(open_store(folder), config.seed, report, verify)
 
     if not team.on_first(stands):
         with ExitStack() as held:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bertcli.errors import UserError
 from bertcli.store.manifest import Manifest, SideCounts, SourceRecord
-from bertcli.store.side_files import NAMES
 from bertcli.store.token_store import SIDES, ids_dtype
+from bertcli.store.verify import ARRAYS, gather_hashes
 from bertcli.store.writer import BuildProgress
 from bertcli.text.tokenizer import Tokenizer
 
@@ -69,13 +69,13 @@ def count_store(
         name: SideCounts(**asdict(side), unk_tokens=int(uses[name][tokenizer.unk_id]))
         for name, side in progress.sides.items()
     }
-    arrays = [f"{side}/{name}.bin" for side in SIDES for name in NAMES]
     return Manifest(
         vocab_size=tokenizer.vocab_size,
         tokenizer_hash=tokenizer.hash,
         options=options,
         sources=sources,
-        arrays={array: (folder / array).stat().st_size for array in arrays},
+        arrays={array: (folder / array).stat().st_size for array in ARRAYS},
+        hashes=gather_hashes(folder),
         train=counts["train"],
         heldout=counts["heldout"],
         dropped_documents=progress.dropped_documents,

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 
 from bertcli.errors import UserError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 REBUILD = "Build the store anew: bertcli prepare CONFIG --overwrite"
 
@@ -61,6 +61,8 @@ class Manifest:
     sources: tuple[SourceRecord, ...]
     arrays: dict[str, Natural]
     """File under the store's folder -> its size in bytes."""
+    hashes: str
+    """BLAKE2b of `hashes.bin`, which holds a hash of each block of the arrays (`verify.py`)."""
     train: SideCounts
     heldout: SideCounts
     dropped_documents: Natural
@@ -103,6 +105,8 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{REBUILD}"
             )
         return TypeAdapter(Manifest).validate_python(value)
+    except UserError:
+        raise
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(
             f"{folder}: no token store: it has no {MANIFEST}. Build one: bertcli prepare CONFIG"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import ExitStack
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.store.hashed_file import HashedFile
 from bertcli.store.token_store import OFFSET_DTYPE
 
 OFFSETS = ("sentences", "documents", "pairs")
@@ -29,16 +27,8 @@ class SideFiles:
         self._dtype = dtype
         counts = {"ids": tokens * dtype.itemsize}
         counts |= {"sentences": sentences * 8 + 8, "documents": documents * 8 + 8, "pairs": documents * 8 + 8}
-        self._files: dict[str, FileIO] = {}
-        self._open = ExitStack()
-        for name in NAMES:
-            path = folder / f"{name}.bin"
-            # Unbuffered: a write that a full disk refused is not tried again when the file is closed.
-            mode = "r+b" if path.exists() else "w+b"
-            file = self._open.enter_context(path.open(mode, buffering=0))
-            file.truncate(counts[name])  # of a new file of offsets this makes the 0 that they start with
-            file.seek(0, os.SEEK_END)
-            self._files[name] = file
+        # Truncating a new file of offsets to one makes the 0 that they start with.
+        self._files = {name: HashedFile(folder / f"{name}.bin", counts[name]) for name in NAMES}
 
     def append_sentences(self, ids: NDArray[Any], lengths: NDArray[np.uint32]) -> None:
         """Sentences of the document that is being written: all ids [tokens] in a row, tokens of each [S]."""
@@ -69,10 +59,11 @@ class SideFiles:
     def sync(self) -> None:
         """Have all that was appended on the disk."""
         for file in self._files.values():
-            os.fsync(file.fileno())
+            file.sync()
 
     def close(self) -> None:
-        self._open.close()
+        for file in self._files.values():
+            file.close()
 
     def _append_file(self, folder: Path, name: str, count: int, dtype: np.dtype[Any], shift: int) -> None:
         with open(folder / f"{name}.bin", "rb") as file:
@@ -82,6 +73,4 @@ class SideFiles:
                 self._write(name, block + dtype.type(shift) if shift else block)
 
     def _write(self, name: str, array: NDArray[Any]) -> None:
-        left = memoryview(array.tobytes())
-        while left:
-            left = left[self._files[name].write(left) :]
+        self._files[name].append(array.tobytes())

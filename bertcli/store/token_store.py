@@ -3,6 +3,7 @@
     store/manifest.json         what it was made from and what is in it, written last (`manifest.py`)
           tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
           train/, heldout/      ids.bin sentences.bin documents.bin pairs.bin, little-endian, no header
+          hashes.bin            of each block of 1 MiB of those, in this order (`verify.py`)
 
 Offsets nest: a document is a run of sentences, a sentence is a run of ids.
 """
@@ -19,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import UserError
+from bertcli.store.hashed_file import HASH_BYTES, num_blocks
 from bertcli.store.manifest import MANIFEST, REBUILD, Manifest, SideCounts, read_manifest
 from bertcli.text.tokenizer import Tokenizer
 
 SIDES = ("train", "heldout")
+HASHES = "hashes.bin"
 OFFSET_DTYPE = np.dtype("<u8")
 _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """Bytes of this machine's memory."""
@@ -80,7 +83,7 @@ class OpenStore:
 
 
 def open_store(folder: Path) -> OpenStore:
-    """Open a complete store; of the arrays only the sizes and the last offsets are read.
+    """Open a complete store; of the arrays only the sizes and the last offsets are read (see `verify.py`).
 
     Raises `UserError` where there is none, or where an array or the tokenizer is not what the manifest says.
     """
@@ -98,6 +101,7 @@ def open_store(folder: Path) -> OpenStore:
         raise UserError(
             f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {REBUILD}"
         )
+    sizes |= {HASHES: HASH_BYTES * sum(map(num_blocks, sizes.values()))}
     for name, size in sizes.items():
         path = folder / name
         found = path.stat().st_size if path.is_file() else None

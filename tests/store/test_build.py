@@ -47,7 +47,7 @@ def test_the_store_is_the_same_however_it_is_built(folder: Path, monkeypatch: py
         built[name] = contents(store.folder)
         shutil.rmtree(store.folder)
     first, *others = built.values()
-    assert len(first) == 1 + 3 + 8
+    assert len(first) == 1 + 1 + 3 + 8
     assert all(other == first for other in others)
 
 

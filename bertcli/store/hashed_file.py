@@ -1,0 +1,84 @@
+"""A growing file, and beside it a hash of each of its blocks, made as they are written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import ExitStack
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+BLOCK_BYTES = 1 << 20
+HASH_BYTES = 16
+SUFFIX = ".hashes"
+"""What a file's hashes are called beside it, while it grows."""
+
+
+def block_hash(data: Any) -> bytes:
+    """BLAKE2b of one block, which the last one of a file need not fill."""
+    return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
+
+
+def num_blocks(size: int) -> int:
+    """Blocks of a file of `size` bytes."""
+    return -(-size // BLOCK_BYTES)
+
+
+class HashedFile:
+    """Appends to a file; `sync` puts it and the hashes of all that it holds on the disk."""
+
+    def __init__(self, path: Path, size: int):
+        """Open it for what follows its first `size` bytes; what stands after those is cut off."""
+        self._open = ExitStack()
+        self._file, self._hashes = (
+            self._open.enter_context(_open_raw(p)) for p in (path, path.with_suffix(SUFFIX))
+        )
+        self._file.truncate(size)
+        self._blocks = size // BLOCK_BYTES
+        self._hash = hashlib.blake2b(digest_size=HASH_BYTES)
+        self._filled = size % BLOCK_BYTES
+        self._file.seek(self._blocks * BLOCK_BYTES)
+        while tail := self._file.read(BLOCK_BYTES):
+            self._hash.update(tail)
+        self._file.seek(0, os.SEEK_END)
+
+    def append(self, data: bytes) -> None:
+        _write_all(self._file, data)
+        left = memoryview(data)
+        while left:
+            part = left[: BLOCK_BYTES - self._filled]
+            self._hash.update(part)
+            self._filled += len(part)
+            left = left[len(part) :]
+            if self._filled == BLOCK_BYTES:
+                self._write_hash()
+                self._blocks += 1
+                self._hash = hashlib.blake2b(digest_size=HASH_BYTES)
+                self._filled = 0
+
+    def sync(self) -> None:
+        """Have all that was appended on the disk."""
+        if self._filled:
+            self._write_hash()  # of the block as it is now; it is written again once it is full
+        self._hashes.truncate((self._blocks + (self._filled > 0)) * HASH_BYTES)
+        for file in (self._file, self._hashes):
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        self._open.close()
+
+    def _write_hash(self) -> None:
+        self._hashes.seek(self._blocks * HASH_BYTES)
+        _write_all(self._hashes, self._hash.digest())
+
+
+def _open_raw(path: Path) -> FileIO:
+    """Unbuffered: a write that a full disk refused is not tried again when the file is closed."""
+    return path.open("r+b" if path.exists() else "w+b", buffering=0)
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
