@@ -40,7 +40,7 @@ LAYERS: dict[str, set[str]] = {
         "hf",
     },
     "engine": {
-        *("errors", "files", "config", "text", "store", "labelled", "metrics"),
+        *("errors", "files", "config", "text", "store", "labelled", "metrics", "samples"),
         *("data", "model", "ranks", "parallel", "memory", "hardware", "tasks", "hf", "inference"),
     },
     "checks": {"errors", "processes", "config", "text", "store", "labelled", "tasks", "hf"},

@@ -24,7 +24,9 @@ def evaluate(
         str | None,
         typer.Option("--format", help="--corpus: text, sentences, jsonl or parquet; --data: as task.format."),
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Default: utf-8, or as task.encoding.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Of the files, as corpus.encoding or task.encoding.")
+    ] = None,
     batch_size: BatchSize = None,
     device: Device = "auto",
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -41,15 +43,18 @@ def evaluate(
     columns: Columns = None,
     quoting: Quoting = None,
     document: Annotated[
-        str | None, typer.Option(help="--corpus: what ends a document: blank-line (default) or file.")
+        str | None, typer.Option(help="--corpus: what ends a document: blank-line or file.")
     ] = None,
     join_lines: Annotated[
         bool, typer.Option("--join-lines", help="--corpus: the text is hard-wrapped.")
     ] = False,
-    language: Annotated[
-        str | None, typer.Option(help="--corpus: for the sentence splitter; default: en.")
+    language: Annotated[str | None, typer.Option(help="--corpus: for the sentence splitter.")] = None,
+    text_key: Annotated[
+        str | None, typer.Option(help="--corpus: the key (jsonl) or column (parquet) of the text.")
     ] = None,
-    max_length: Annotated[int | None, typer.Option(help="--corpus: tokens in a row; default: 128.")] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=16, help="--corpus: tokens in a row; default: as it was trained.")
+    ] = None,
     batches: Annotated[
         int | None, typer.Option(min=1, help="--corpus: at most so many; default: all of the text once.")
     ] = None,
@@ -57,7 +62,8 @@ def evaluate(
     """Measure a model on text, or a fine-tuned one on labelled rows.
 
     --corpus: MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks
-    are the same at every call. A model without an NSP head is measured on MLM alone.
+    are the same at every call. A model without an NSP head is measured on MLM alone. What no option says
+    is as in the run that made the model: length of rows, language, format, key, encoding.
 
     --data: the loss and every metric of the task that the model was fine-tuned for. The file is read as the
     training file was.
@@ -71,6 +77,7 @@ def evaluate(
         "--document": document,
         "--join-lines": join_lines,
         "--language": language,
+        "--text-key": text_key,
         "--max-length": max_length,
         "--batches": batches,
     }
@@ -96,10 +103,11 @@ def evaluate(
                 "format": format_,
                 "encoding": encoding,
                 "document": document,
-                "join_lines": join_lines,
+                "join_lines": join_lines or None,
                 "language": language,
+                "text_key": text_key,
             }
-            _evaluate_corpus(model, given, max_length or 128, batch_size or 32, batches, device, json_)
+            _evaluate_corpus(model, given, max_length, batch_size or 32, batches, device, json_)
         elif data is not None:
             given = {"text": text, "label": label, "columns": columns, "format": format_}
             given |= {"quoting": quoting, "encoding": encoding}
@@ -109,7 +117,7 @@ def evaluate(
 def _evaluate_corpus(
     model: Path,
     corpus: dict[str, Any],
-    max_length: int,
+    max_length: int | None,
     batch_size: int,
     batches: int | None,
     device: str,

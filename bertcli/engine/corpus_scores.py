@@ -17,6 +17,7 @@ from bertcli.config.schema import DataConfig, PretrainConfig
 from bertcli.data.share import Share
 from bertcli.engine.evaluate import evaluate
 from bertcli.engine.heldout import HeldoutBatches
+from bertcli.engine.run_reading import as_in_the_run
 from bertcli.errors import UserError
 from bertcli.hardware import resolve_precision
 from bertcli.hf.folder import load_model_folder
@@ -27,7 +28,7 @@ from bertcli.tasks.pretraining import PretrainingTask
 def measure_corpus(
     folder: Path,
     corpus: Mapping[str, Any],
-    max_length: int,
+    max_length: int | None,
     batch_size: int,
     batches: int | None,
     device: torch.device,
@@ -36,8 +37,8 @@ def measure_corpus(
 
     Args:
         folder: a model folder (`hf.locate.resolve_model`).
-        corpus: keys of `config.schema.CorpusConfig`.
-        max_length: tokens in a row.
+        corpus: keys of `config.schema.CorpusConfig`; others are those of the run that made the model.
+        max_length: tokens in a row; None: as the model was trained.
         batches: at most so many; None: all of the text once.
 
     Raises:
@@ -51,6 +52,7 @@ def measure_corpus(
     if not loaded.report.has_mlm_head():
         raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
     with_nsp = loaded.model.nsp_head is not None
+    corpus, max_length = as_in_the_run(folder, corpus, max_length, _say)
     positions = loaded.model.architecture.max_positions
     if max_length > positions:
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
@@ -66,11 +68,11 @@ def measure_corpus(
         )
         # Ranks may share no disk: each builds its own store, in its own process.
         processes = None if ranks.num_ranks() == 1 else 0
-        text = prepare_store(config, lambda line: print(line, file=sys.stderr), processes=processes).train
+        text = prepare_store(config, _say, processes=processes).train
         data = DataConfig(objective="mlm+nsp" if with_nsp else "mlm", max_length=max_length)
         stream = HeldoutBatches(text, loaded.tokenizer, data, batch_size)
         if with_nsp and not stream.with_nsp:
-            print("the text gives no sentence pairs: MLM alone", file=sys.stderr)
+            _say("the text gives no sentence pairs: MLM alone")
         rows_a_rank = math.ceil(batch_size / ranks.num_ranks())
         scores = evaluate(
             loaded.model.to(device),
@@ -91,3 +93,7 @@ def measure_corpus(
             "nsp_majority": 0.5,
         }
     return measured | {"tokens": scores.tokens}
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

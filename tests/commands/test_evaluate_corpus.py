@@ -1,0 +1,66 @@
+"""`bertcli evaluate MODEL --corpus`: text is read as the run that made the model read its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bertcli.hf.folder import save_model_folder
+from tests.hf.folders import random_model, tiny_tokenizer
+
+LINE = "the cat sat on the mat . the dog ran in the dark . it was a house of the night ."
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run on JSON lines with a key of their own, in rows of 17 tokens."""
+    rows = "".join(json.dumps({"body": LINE}) + "\n" for _ in range(6))
+    (tmp_path / "text.jsonl").write_text(rows)
+    corpus = {"files": ["gone.jsonl"], "format": "jsonl", "text_key": "body", "language": "de"}
+    model = {"max_positions": 19}
+    config = {"output_dir": "x", "corpus": corpus, "data": {"max_length": 17}, "model": model}
+    for folder in (tmp_path / "run" / "model", tmp_path / "run" / "checkpoints" / "step-1" / "model"):
+        save_model_folder(folder, random_model(), tiny_tokenizer(), None, 17)
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(config))
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("part", ["", "model", "checkpoints/step-1"])
+def test_length_language_and_key_are_the_runs(run_bertcli, run: Path, part: str) -> None:
+    code, out, err = run_bertcli("evaluate", run / part, "--corpus", run.parent / "text.jsonl", "--json")
+    assert (code, "mlm_loss" in json.loads(out)) == (0, True), err
+    assert f"language de, format jsonl, text_key body, encoding utf-8, as in {run / 'config.yaml'}\n" in err
+    assert "rows of 17 tokens, as " in err
+
+
+def test_options_come_first(run_bertcli, run: Path) -> None:
+    (run.parent / "other.jsonl").write_text(json.dumps({"text": LINE}) + "\n" + json.dumps({"text": LINE}))
+    code, _, err = run_bertcli(
+        *("evaluate", run, "--corpus", run.parent / "other.jsonl", "--text-key", "text"),
+        *("--language", "en", "--max-length", "16"),
+    )
+    assert code == 0, err
+    assert f"reading: format jsonl, encoding utf-8, as in {run / 'config.yaml'}\n" in err
+    assert "rows of" not in err
+    (run.parent / "text.txt").write_text(f"{LINE}\n\n{LINE}\n")
+    code, _, err = run_bertcli("evaluate", run, "--corpus", run.parent / "text.txt", "--format", "text")
+    assert (code, f"language de, encoding utf-8, as in {run / 'config.yaml'}\n" in err) == (0, True)
+
+
+def test_a_sample_is_laid_out_in_its_own_way(run_bertcli, run: Path) -> None:
+    code, _, err = run_bertcli("evaluate", run, "--corpus", "classics", "--batches", 1, "--batch-size", 2)
+    assert (code, f"reading: language de, as in {run / 'config.yaml'}\n" in err) == (0, True)
+
+
+def test_a_folder_from_elsewhere_has_the_defaults(run_bertcli, run: Path) -> None:
+    (run / "config.yaml").write_text("thesis: 1\n")
+    config = json.loads((run / "model" / "config.json").read_text())
+    (run / "model" / "config.json").write_text(json.dumps(config | {"bertcli_trained_length": None}))
+    (run.parent / "text.txt").write_text(f"{LINE}\n\n{LINE}\n")
+    code, _, err = run_bertcli("evaluate", run, "--corpus", run.parent / "text.txt")
+    assert code == 0, err
+    assert "is no config of a pretraining run, and is passed over" in err
+    assert "rows of 19 tokens; the model does not say" in err
