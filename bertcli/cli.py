@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from bertcli.errors import DISK_FULL, UserError
+from bertcli.terminal import guard_streams
 
 COMMANDS = (
     "pretrain",
@@ -94,6 +95,7 @@ def root(
 def main() -> None:
     """The console script."""
     _open_closed_streams()
+    guard_streams()
     code = None
     try:
         _call()

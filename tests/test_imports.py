@@ -10,15 +10,16 @@ import bertcli
 PACKAGE = Path(bertcli.__file__).parent
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
+    "terminal": set(),
     "files": {"errors"},
     "processes": {"errors"},
     "samples": set(),
     "config": {"errors", "files"},
     "text": {"errors", "files", "config", "samples"},
-    "store": {"errors", "files", "processes", "config", "text"},
+    "store": {"errors", "terminal", "files", "processes", "config", "text"},
     "labelled": {"errors", "files", "config", "text", "samples"},
     "metrics": {"errors"},
-    "data": {"errors", "config", "text", "store"},
+    "data": {"errors", "terminal", "config", "text", "store"},
     "model": {"errors", "config"},
     "meeting": {"errors"},
     "ranks": {"errors", "meeting"},
@@ -40,7 +41,7 @@ LAYERS: dict[str, set[str]] = {
         "hf",
     },
     "engine": {
-        *("errors", "files", "config", "text", "store", "labelled", "metrics", "samples"),
+        *("errors", "files", "config", "text", "store", "labelled", "metrics", "samples", "terminal"),
         *("data", "model", "ranks", "parallel", "memory", "hardware", "tasks", "hf", "inference"),
     },
     "checks": {"errors", "processes", "config", "text", "store", "labelled", "tasks", "hf"},
@@ -51,9 +52,9 @@ LAYERS: dict[str, set[str]] = {
     "commands": {
         *("errors", "files", "config", "text", "store", "labelled", "metrics"),
         *("data", "model", "ranks", "hardware", "tasks", "hf", "inference", "engine", "checks"),
-        *("memory", "measure"),
+        *("memory", "measure", "terminal"),
     },
-    "cli": {"errors"},
+    "cli": {"errors", "terminal"},
     "__main__": {"cli"},
     "__init__": set(),
 }

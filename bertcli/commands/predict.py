@@ -19,7 +19,10 @@ def predict(
     ] = None,
     input_: Input = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=".jsonl or .tsv; standard output without it.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help=".jsonl or .tsv, written when all is answered; standard output without it."
+        ),
     ] = None,
     tsv: Annotated[bool, typer.Option("--tsv", help="A table with tabs.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
@@ -48,7 +51,9 @@ def predict(
     Rows of --input are answered in JSON lines, in their order: the row's columns, and the answer (a column
     with the name of one of its parts becomes given_NAME). The file is read as the training file was (TSV,
     CSV, JSON lines, Parquet, CoNLL, SQuAD JSON), and a .txt as a text a line. So is standard input, with
-    tabs between the texts of a pair. Files of any size are streamed.
+    tabs between the texts of a pair. Files of any size are streamed. Each row has an answer, also one whose
+    text is empty, as a blank line is where a line is a text. In a table (--tsv, .tsv) a ' stands before
+    cells that a spreadsheet would run as a formula.
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
@@ -90,4 +95,5 @@ def predict(
         write = table.write if is_table else lines_to(file, readable if is_for_people else json_line)
         for answer in cut.watch(predict_stream(runner, loaded.tokenizer, examples)):
             write(answer)
+    table.tell()
     cut.tell()

@@ -25,7 +25,8 @@ def predict_mask(
     ] = None,
     top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
     input_: Annotated[
-        Path | None, typer.Option("--input", help="A file with a text a line; blank lines are passed over.")
+        Path | None,
+        typer.Option("--input", help="A file with a text a line; a result for each."),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 32,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",

@@ -34,6 +34,7 @@ def show_batch(
     from bertcli.data.stream_stats import measure_stream, show_pairs
     from bertcli.hf.locate import locate_init_from
     from bertcli.store.build import prepare_store
+    from bertcli.terminal import raw_stream
 
     run = locate_init_from(load_config(PretrainConfig, config, set_))
     store = prepare_store(run, lambda line: print(line, file=sys.stderr))
@@ -48,11 +49,12 @@ def show_batch(
         measured["tokens_per_word"] = store.manifest.tokens_per_word
         print(json.dumps(measured) if json_ else _table(measured))
         return
-    for pair in show_pairs(stream[0], store.tokenizer, pairs, colour=sys.stdout.isatty() and not json_):
+    colour = sys.stdout.isatty() and not json_
+    for pair in show_pairs(stream[0], store.tokenizer, pairs, colour):
         if json_:
             print(json.dumps({"label": pair.label, "text": pair.text}, ensure_ascii=False))
         else:
-            print(f"{pair.label or 'text'}: {pair.text}\n")
+            print(f"{pair.label or 'text'}: {pair.text}\n", file=raw_stream(sys.stdout) if colour else None)
 
 
 def _table(measured: dict[str, object]) -> str:

@@ -18,6 +18,7 @@ from bertcli.data.share import MicroBatch
 from bertcli.data.slots import I64, IS_NEXT, NOT_NEXT, draw_slots
 from bertcli.data.stream import BatchStream
 from bertcli.store.token_store import TokenStore
+from bertcli.terminal import visible
 from bertcli.text.tokenizer import Tokenizer
 
 _TENTHS = 10
@@ -142,14 +143,19 @@ class ShownPair:
 
 
 def show_pairs(batch: Batch, tokenizer: Tokenizer, at_most: int, colour: bool) -> Iterator[ShownPair]:
-    """Decode the first rows of a batch; a masked token appears as `shown<original>`."""
+    """Decode the first rows of a batch; a masked token appears as `shown<original>`.
+
+    With `colour` the text is for a terminal: only our own colors are escape sequences in it.
+    """
     for row in range(min(at_most, batch.num_rows)):
         length = int(batch.lengths_B[row])
         tokens = [tokenizer.token(token) for token in batch.ids_BT[row, :length].tolist()]
+        if colour:
+            tokens = list(map(visible, tokens))
         for column, target in _masks_of_row(batch, row):
             shown, original = tokens[column], tokenizer.token(target)
             mark = f"{shown}<{original}>"
-            tokens[column] = f"\x1b[33m{mark}\x1b[0m" if colour else mark
+            tokens[column] = f"\x1b[33m{visible(mark)}\x1b[0m" if colour else mark
         label = None
         if batch.labels_B is not None:
             label = "IsNext" if int(batch.labels_B[row]) == IS_NEXT else "NotNext"

@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.step_report import StepReport
+from bertcli.terminal import raw_stream, visible
 
 
 class Progress:
@@ -24,6 +25,7 @@ class Progress:
             unit="step",
             dynamic_ncols=True,
             disable=not sys.stderr.isatty(),
+            file=raw_stream(sys.stderr),
         )
 
     def show(self, report: StepReport, tokens_per_second: float) -> None:
@@ -43,7 +45,7 @@ class Progress:
             self._bar.set_postfix_str(text)
 
     def line(self, text: str) -> None:
-        tqdm.write(text, file=sys.stderr)
+        tqdm.write(visible(text), file=raw_stream(sys.stderr))
         sys.stderr.flush()
 
     def close(self) -> None:

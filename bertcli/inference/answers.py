@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from bertcli.errors import UserError
 from bertcli.inference.predict import Predicted
 from bertcli.labelled.examples import ChoiceExample
+
+_FORMULA = re.compile(r"[=+\-@\t\r].")
+"""How a cell begins that a spreadsheet would run as a formula."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 class TextFile(Protocol):
@@ -42,25 +48,45 @@ class AnswerTable:
     """Writes rows separated by tabs, with a header; fields with tabs, quotes or line ends are quoted.
 
     A probability has a column of its own (`probabilities.spam`), labels are joined by commas, and other
-    lists, as entities, are JSON.
+    lists, as entities, are JSON. A cell that a spreadsheet would run as a formula (`=`, `+`, `-`, `@` or a
+    tab before other characters, and no number) has a `'` before it, which makes it a text there.
     """
 
     def __init__(self, file: TextFile):
         self._rows = csv.writer(file, delimiter="\t", lineterminator="\n")
         self._names: list[str] | None = None
+        self._formulas = 0
 
     def write(self, predicted: Predicted) -> None:
         """Raises `UserError` for a column that the rows before have not, as JSON lines may have."""
         row = dict(_cells(row_json(predicted)))
         if self._names is None:
             self._names = list(row)
-            self._rows.writerow(self._names)
+            self._write(self._names)
         if strange := [name for name in row if name not in self._names]:
             raise UserError(
                 f"{predicted.example.where}: has {', '.join(map(repr, strange))}, which the first row has "
                 f"not; a table needs the same columns in every row: write JSON lines instead (.jsonl)"
             )
-        self._rows.writerow([row.get(name, "") for name in self._names])
+        self._write([row.get(name, "") for name in self._names])
+
+    def tell(self) -> None:
+        """Say on standard error how many cells were marked as text, if any were."""
+        if self._formulas:
+            print(
+                f"{self._formulas:,} cells begin as a formula does (=, +, -, @, tab): a ' stands before "
+                "them, so that no spreadsheet runs them; JSON lines (.jsonl, --json) are exact",
+                file=sys.stderr,
+            )
+
+    def _write(self, cells: list[str]) -> None:
+        harmless = [f"'{cell}" if _is_formula(cell) else cell for cell in cells]
+        self._formulas += sum(map(str.__ne__, cells, harmless))
+        self._rows.writerow(harmless)
+
+
+def _is_formula(cell: str) -> bool:
+    return _FORMULA.match(cell) is not None and _NUMBER.fullmatch(cell) is None
 
 
 def _cells(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -58,11 +58,12 @@ def fill_masks(
 ) -> Iterator[FilledText]:
     """Fill every `[MASK]` of every line, each mask by itself, in the lines' order.
 
-    Only the literal `[MASK]` is a mask; "[SEP]" and the like are plain text. Special tokens are never
+    A blank line has no mask and an empty result, so that results and lines are parallel. Only the literal
+    `[MASK]` is a mask; "[SEP]" and the like are plain text. Special tokens are never
     predicted, since none was ever asked for in training; the probabilities are still the full softmax's.
 
     Raises `UserError` where the model has no trained MLM head, `top_k` is impossible, or (while iterating)
-    a line has no mask or is longer than the model.
+    another line has no mask or is longer than the model.
     """
     if loaded.task is not None:
         raise UserError(
@@ -98,7 +99,7 @@ def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[Ma
     encoded = iter(tokenizer.encode_batch([part for parts in texts for part in parts]))
     rows = []
     for line, parts in zip(lines, texts, strict=True):
-        if len(parts) == 1:
+        if len(parts) == 1 and line.text.strip():
             hint = "; write it in capitals" if MASK.lower() in line.text.lower() else ""
             raise UserError(f"{line.where}: no {MASK} in {_shortened(line.text)!r}{hint}")
         ids = [tokenizer.cls_id, *next(encoded)]

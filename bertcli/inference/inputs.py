@@ -9,7 +9,8 @@ from typing import Any
 from bertcli.config.finetune import TaskSettings
 from bertcli.config.load import check_config
 from bertcli.errors import UserError
-from bertcli.inference.lines import read_lines
+from bertcli.inference.lines import STANDARD_INPUT, read_lines
+from bertcli.labelled.bad_rows import keep_usable
 from bertcli.labelled.examples import ChoiceExample, Example, QuestionExample, TextExample
 from bertcli.labelled.files import find_labelled_file, read_examples
 from bertcli.labelled.words import tagged_text
@@ -26,6 +27,9 @@ def read_inputs(
     row is more takes `texts` together as one row, and lines with tabs in between: a pair; question and
     context; text (or pair) and choices. Files are read by `labelled.files.read_examples`.
 
+    Rows whose text is empty, as blank lines are, stay, so that answers and rows are parallel; only on the
+    command line they are refused.
+
     Args:
         file: a path, a bundled sample's name, or `-` for standard input.
         report: called with what a user should know of the file.
@@ -38,14 +42,18 @@ def read_inputs(
         return read_examples(find_labelled_file(file), settings, labelled=False, report=report)
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
-    lines = read_lines(texts, None if file is None else Path(file), report)
+    lines = read_lines(texts, None if file is None else Path(file))
     is_one_text = settings.type == "token-classification" or _num_texts(settings) == 1
     is_one_text = is_one_text and settings.type != "multiple-choice"
-    if is_one_text:
-        return (_example([line.text], line.where, settings) for line in lines)
     if texts and list(texts) != ["-"]:
+        if is_one_text:
+            return (_example([line.text], line.where, settings) for line in lines)
         return iter([_example([line.text for line in lines], COMMAND_LINE, settings)])
-    return (_example(line.text.split("\t"), line.where, settings) for line in lines)
+    examples = (
+        _example([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
+        for line in lines
+    )
+    return keep_usable(examples, STANDARD_INPUT, labelled=False, skip_bad=False, report=report)
 
 
 def _is_file(text: str) -> bool:
@@ -62,6 +70,13 @@ def _num_texts(settings: TaskSettings) -> int:
     return 1 if settings.type == "token-classification" else len(settings.text_columns)
 
 
+def _cells(line: str, settings: TaskSettings) -> list[str]:
+    """The texts of a line; all empty in a blank one."""
+    if line.strip() or settings.type == "multiple-choice":  # how many choices, a blank line does not say
+        return line.split("\t")
+    return [""] * _num_texts(settings)
+
+
 def _example(parts: Sequence[str], where: str, settings: TaskSettings) -> Example:
     num_texts = _num_texts(settings)
     is_choice = settings.type == "multiple-choice"
@@ -71,8 +86,6 @@ def _example(parts: Sequence[str], where: str, settings: TaskSettings) -> Exampl
             wanted = f"{'a text' if num_texts == 1 else 'a pair of texts'} and at least two choices"
         how = "each in quotation marks" if where == COMMAND_LINE else "with a tab between them"
         raise UserError(f"{where}: the model reads {wanted}, {how}; found {len(parts)}")
-    if not all(part.strip() for part in parts):
-        raise UserError(f"{where}: one of the texts is empty")
     texts = parts[:num_texts]
     if settings.type == "token-classification":
         return tagged_text(where, {"text": texts[0]}, texts[0])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from bertcli.errors import UserError
-from bertcli.labelled.bad_rows import blank_lines
+
+STANDARD_INPUT = "standard input"
 
 
 @dataclass(frozen=True)
@@ -19,15 +20,14 @@ class Line:
     """For messages: `text 2`, or `reviews.txt, line 17`."""
 
 
-def read_lines(
-    texts: Sequence[str], file: Path | None, report: Callable[[str], None] = lambda line: None
-) -> Iterator[Line]:
+def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
     """The `texts` themselves, or the lines of `file`, or those of standard input where neither is given.
 
-    `-` as the only text or as the file means standard input. Lines are read one at a time; blank ones are
-    passed over, and their number told to `report`.
+    `-` as the only text or as the file means standard input. Lines are read one at a time; a blank one is
+    an empty text, so that results and lines are parallel.
 
-    Raises `UserError` where there is nothing to read, or (while iterating) bytes are not UTF-8.
+    Raises `UserError` where there is nothing to read, a text of the command line is empty, or (while
+    iterating) bytes are not UTF-8.
     """
     if texts and file is not None:
         raise UserError("give the text itself or --input FILE, not both")
@@ -35,12 +35,12 @@ def read_lines(
         return iter([_checked(text, f"text {number}") for number, text in enumerate(texts, start=1)])
     if file is not None and str(file) != "-":
         try:
-            return _decoded(open(file, "rb"), str(file), report)
+            return _decoded(open(file, "rb"), str(file))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     if sys.stdin.isatty() and not texts and file is None:
         raise UserError("no text: give it after MODEL, or --input FILE, or pipe it in")
-    return _decoded(sys.stdin.buffer, "standard input", report)
+    return _decoded(sys.stdin.buffer, STANDARD_INPUT)
 
 
 def _checked(text: str, where: str) -> Line:
@@ -53,8 +53,9 @@ def _checked(text: str, where: str) -> Line:
     return Line(text, where)
 
 
-def _decoded(stream: BinaryIO, name: str, report: Callable[[str], None]) -> Iterator[Line]:
-    texts, blank, offset = 0, 0, 0
+def _decoded(stream: BinaryIO, name: str) -> Iterator[Line]:
+    blank: list[Line] | None = []
+    offset = 0
     with stream:
         for number, raw in enumerate(stream, start=1):
             where = f"{name}, line {number}"
@@ -66,12 +67,13 @@ def _decoded(stream: BinaryIO, name: str, report: Callable[[str], None]) -> Iter
                     f"iconv -f latin1 -t utf-8"
                 ) from None
             offset += len(raw)
-            if text.strip():
-                texts += 1
-                yield Line(text, where)
+            if blank is not None:  # held back: a file of blank lines alone is refused before any answer
+                blank.append(Line(text, where))
+                if not text.strip():
+                    continue
+                yield from blank
+                blank = None
             else:
-                blank += 1
-    if not texts:
+                yield Line(text, where)
+    if blank is not None:
         raise UserError(f"{name}: holds no text")
-    if blank:
-        report(blank_lines(name, blank))

@@ -48,10 +48,12 @@ class EncodedPair:
 
 
 def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:
-    """Lines of the form A, tab, B. Raises `UserError` for a line of another form."""
+    """Lines of the form A, tab, B; a blank one is a pair of empty texts, so that results and lines are
+    parallel. Raises `UserError` for a line of another form."""
     for line in lines:
-        columns = line.text.split("\t")
-        if len(columns) != 2 or not all(column.strip() for column in columns):
+        columns = line.text.split("\t") if line.text.strip() else ["", ""]
+        is_empty = any(columns) and not all(column.strip() for column in columns)
+        if len(columns) != 2 or is_empty:
             found = f"{len(columns)} columns" if len(columns) != 2 else "an empty text"
             raise UserError(f"{line.where}: expected two texts with a tab between them, found {found}")
         yield Pair(columns[0], columns[1], line.where)

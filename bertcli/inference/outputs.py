@@ -1,7 +1,11 @@
-"""Where results go: a checked path, an open file, and a word on the rows that did not fit into the model."""
+"""Where results go: a checked path, a file that is whole or not there, and a word on rows that were cut."""
 
 from __future__ import annotations
 
+import errno
+import os
+import secrets
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -9,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
 from bertcli.errors import UserError
-from bertcli.files import disk_errors
+from bertcli.files import disk_errors, sync
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
@@ -26,12 +30,45 @@ def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None)
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """The file, UTF-8; standard output for None. Raises `UserError` where the file cannot be written."""
+    """The file, UTF-8, `aside` until the block ends well; standard output for None.
+
+    Raises `UserError` where the file cannot be written.
+    """
     if path is None:
         yield sys.stdout
         return
-    with writing(path), open(path, "w", encoding="utf-8", newline="") as file:
+    with writing(path), aside(path) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
         yield file
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """What to write to, so that `path` is the old file or the whole new one, whatever happens in between.
+
+    That is a new file beside it, under a name that no other has, renamed when the block ends well. It is
+    removed where the block fails; a killed process leaves it (`.answers.tsv.5e1f09c2.partial`). Permissions
+    are those of the old file. A link is followed. A pipe or a device is written to as it is.
+    """
+    old = path.stat().st_mode if path.exists() else None
+    is_stream = path.is_symlink() and os.readlink(path).startswith(("/dev/", "/proc/"))
+    if is_stream or (old is not None and not stat.S_ISREG(old)):
+        yield path
+        return
+    if old is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.partial")
+    partial.touch(exist_ok=False)
+    try:
+        if old is not None:
+            partial.chmod(stat.S_IMODE(old))
+        yield partial
+        sync(partial)
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync(target.parent)
 
 
 def writing(path: Path) -> AbstractContextManager[None]:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bertcli.inference.embed import Embedded
+from bertcli.inference.outputs import aside
 from bertcli.text.streams import import_extra
 
 SUFFIXES = (".npy", ".jsonl", ".parquet")
@@ -27,11 +28,10 @@ def vector_line(embedded: Embedded) -> str:
 def write_vectors(path: Path, vectors: Iterable[Embedded], hidden: int) -> None:
     """Write all of `vectors`, `hidden` numbers each, in the format that the suffix says.
 
-    The file gets its name once it is whole. Raises `UserError` where pyarrow is missing, and `OSError`
-    where the disk refuses.
+    The file is the old one until the new one is whole (`outputs.aside`). Raises `UserError` where pyarrow
+    is missing, and `OSError` where the disk refuses.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with aside(path) as partial:
         if path.suffix == ".parquet":
             _write_parquet(partial, vectors, hidden)
         elif path.suffix == ".npy":
@@ -40,9 +40,6 @@ def write_vectors(path: Path, vectors: Iterable[Embedded], hidden: int) -> None:
         else:
             with open(partial, "w", encoding="utf-8") as lines:
                 lines.writelines(map(vector_line, vectors))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_npy(file: BinaryIO, vectors: Iterable[Embedded], hidden: int) -> None:

@@ -36,7 +36,7 @@ def each(rows: Iterable[Raw | BadRow], make: Callable[[Raw], Made]) -> Iterator[
 
 def keep_usable(
     found: Iterable[Example | BadRow],
-    path: Path,
+    path: Path | str,
     labelled: bool,
     skip_bad: bool,
     report: Callable[[str], None],
@@ -44,13 +44,18 @@ def keep_usable(
     """The examples of one file, one at a time.
 
     What is wrong is said once the whole file was read: with `skip_bad` to `report`, else as an error. A row
-    with an empty text is bad in a labelled file; one to predict goes through, and is reported.
+    with an empty text is bad in a labelled file; one to predict goes through, and is reported: each row of
+    the file has its answer, so that answers and rows stay parallel.
+
+    Args:
+        path: for messages; the file, or a name for what is no file.
 
     Raises:
         UserError: rows that cannot be used; a file without any row; one without any text.
     """
     rows = 0
     bad, empty = _Noted(), _Noted()
+    held_back: list[Example] = []  # a file without any text is refused before any answer
     for example in found:
         rows += 1
         if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
@@ -59,8 +64,11 @@ def keep_usable(
                 example = BadRow(f"{example.where}: the text is empty")
         if isinstance(example, BadRow):
             bad.add(str(example))
-        else:
-            yield example
+            continue
+        held_back.append(example)
+        if empty.count < rows:
+            yield from held_back
+            held_back.clear()
     if rows == 0:
         raise UserError(f"{path}: holds no rows")
     if empty.count == rows:
@@ -73,9 +81,25 @@ def keep_usable(
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
 
 
-def blank_lines(name: str, count: int) -> str:
-    """What to say of them where a line is a text, so that answers and lines are not taken for parallel."""
-    return f"{name}: passed over {count:,} blank line{'s' * (count > 1)}: no answer is given for them"
+class BlankLines:
+    """Counts the blank lines between the rows of a file whose rows cannot be blank: those with several
+    columns, or a JSON object each. Those at the end shift nothing and are not counted."""
+
+    def __init__(self) -> None:
+        self._between = self._pending = 0
+
+    def blank(self) -> None:
+        self._pending += 1
+
+    def row(self) -> None:
+        self._between += self._pending
+        self._pending = 0
+
+    def tell(self, path: Path, report: Callable[[str], None]) -> None:
+        """Call when the file is read, so that answers and lines are not taken for parallel."""
+        if self._between:
+            count = f"{self._between:,} blank line{'s' * (self._between > 1)}"
+            report(f"{path}: passed over {count} between the rows: they hold no row and have no answer")
 
 
 class _Noted:
@@ -100,7 +124,7 @@ def _share(count: int, rows: int) -> str:
     return f"{count:,} of {rows:,} rows"
 
 
-def _refusal(path: Path, bad: _Noted, rows: int, labelled: bool) -> str:
+def _refusal(path: Path | str, bad: _Noted, rows: int, labelled: bool) -> str:
     mend = "mend the file"
     if labelled and bad.count < rows:
         mend += ", or leave such rows out of a training run with task.skip_bad: true"

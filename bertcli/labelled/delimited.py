@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.labelled.bad_rows import BadRow
+from bertcli.labelled.bad_rows import BadRow, BlankLines
 from bertcli.labelled.table import Row, Table, check_names
 from bertcli.text.streams import LONGEST_LINE, read_lines
 
@@ -17,15 +17,21 @@ _SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 """In csv the first of comma, semicolon and tab that stands in the first line: where a comma is the decimal
 point, spreadsheets separate by semicolons."""
 Record = tuple[int, list[str]]
-"""The number of the line where it begins, from 1, and its fields."""
+"""The number of the line where it begins, from 1, and its fields; none for a blank line."""
 
 
 class _BadQuotes(UserError):
     """A quote that does not close, or not where a field ends."""
 
 
-def open_delimited(path: Path, format: str, settings: TaskSettings, labelled: bool) -> Table:
-    """The rows of a file with a header, or with the names of `settings.columns`; blank lines are passed over.
+def open_delimited(
+    path: Path, format: str, settings: TaskSettings, labelled: bool, report: Callable[[str], None]
+) -> Table:
+    """The rows of a file with a header, or with the names of `settings.columns`.
+
+    In a file to predict a blank line of a table with one column is a row with an empty text, and so is a row
+    whose fields are all empty, since each row has an answer. Blank lines between rows of several columns
+    hold no row, and are reported. A labelled file has none of these rows: spreadsheets leave them behind.
 
     A file to predict (not `labelled`) need not be laid out as the training file was: whatever `columns` says,
     its first line is a header if the columns to read stand in it by name, and the label's may be missing.
@@ -39,18 +45,23 @@ def open_delimited(path: Path, format: str, settings: TaskSettings, labelled: bo
         settings.quoting == "auto" and (format == "csv" or _makes_sense_quoted(path, settings.encoding))
     )
     records = _records(path, settings.encoding, separator, is_quoted)
-    first = next(records, None)
-    if first is None:
+    blank: list[Record] = []
+    for first in records:
+        if first[1]:
+            break
+        blank.append(first)
+    else:
         raise UserError(f"{path}: is empty; rows of {format} were expected")
     has_header, names = _names(path, first[1], settings, labelled)
     if not has_header:
-        records = chain([first], records)
+        records = chain(blank, [first], records)
     hint = ""
     if has_header:
         hint = (
             f" (separated by {_SEPARATORS[separator]}; if the file has no header, name them in task.columns)"
         )
-    return Table(path, names, _rows(path, names, records), hint)
+    rows = _labelled_rows(path, names, records) if labelled else _rows(path, names, records, report)
+    return Table(path, names, rows, hint)
 
 
 def _separator_of_csv(path: Path, encoding: str) -> str:
@@ -68,7 +79,7 @@ def _lines(path: Path, encoding: str) -> Iterator[str]:
 
 
 def _unquoted(lines: Iterator[str], separator: str) -> Iterator[Record]:
-    return ((number, line.split(separator)) for number, line in enumerate(lines, start=1) if line)
+    return ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
 
 
 def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record]:
@@ -77,8 +88,7 @@ def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record
     begins = 1
     try:
         for fields in reader:
-            if fields:
-                yield begins, fields
+            yield begins, fields
             begins = reader.line_num + 1
     except csv.Error as error:
         raise _BadQuotes(
@@ -101,6 +111,8 @@ def _makes_sense_quoted(path: Path, encoding: str) -> bool:
     width = None
     try:
         for _, fields in _quoted(path, watched(), "\t"):
+            if not fields:
+                continue
             width = width or len(fields)
             is_merged = len(own_lines) > 1 and all(line.count("\t") + 1 == width for line in own_lines)
             if len(fields) != width or is_merged:
@@ -129,15 +141,31 @@ def _names(
     return False, tuple(columns)
 
 
-def _rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow]:
+def _labelled_rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow]:
+    return (_row(path, names, each) for each in records if any(field.strip() for field in each[1]))
+
+
+def _rows(
+    path: Path, names: tuple[str, ...], records: Iterator[Record], report: Callable[[str], None]
+) -> Iterator[Row | BadRow]:
+    blank_lines = BlankLines()
     for number, fields in records:
-        where = f"{path}, line {number}"
-        if not any(field.strip() for field in fields):  # spreadsheets leave such rows behind
+        if len(names) == 1 and not fields:
+            fields = [""]
+        elif len(names) > 1 and len(fields) < 2 and not "".join(fields).strip():
+            blank_lines.blank()
             continue
-        if len(fields) == len(names):
-            yield Row(where, number, dict(zip(names, fields, strict=True)))
-        else:
-            quotes = any('"' in field for field in fields)
-            hint = "; if quotes enclose fields here, set task.quoting: csv" if quotes else ""
-            count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-            yield BadRow(f"{where}: {count}, not {len(names)} ({', '.join(names)}){hint}")
+        blank_lines.row()
+        yield _row(path, names, (number, fields))
+    blank_lines.tell(path, report)
+
+
+def _row(path: Path, names: tuple[str, ...], record: Record) -> Row | BadRow:
+    number, fields = record
+    where = f"{path}, line {number}"
+    if len(fields) == len(names):
+        return Row(where, number, dict(zip(names, fields, strict=True)))
+    quotes = any('"' in field for field in fields)
+    hint = "; if quotes enclose fields here, set task.quoting: csv" if quotes else ""
+    count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    return BadRow(f"{where}: {count}, not {len(names)} ({', '.join(names)}){hint}")

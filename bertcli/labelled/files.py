@@ -10,7 +10,7 @@ from typing import Any, Literal
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.files import looked_in
-from bertcli.labelled.bad_rows import BadRow, blank_lines, keep_usable
+from bertcli.labelled.bad_rows import BadRow, keep_usable
 from bertcli.labelled.choices import choice_examples
 from bertcli.labelled.conll import read_conll
 from bertcli.labelled.delimited import open_delimited
@@ -117,30 +117,26 @@ def _read(
     if format == "squad":
         return read_squad(path, settings, labelled)
     if format == "lines":
-        return _read_lines(path, settings, report)
+        return _read_lines(path, settings)
     if format == "jsonl":
-        table = open_jsonl(path, settings.encoding)
+        table = open_jsonl(path, settings.encoding, report)
     elif format == "parquet":
         table = open_parquet(path)
     else:
-        table = open_delimited(path, format, settings, labelled)
+        table = open_delimited(path, format, settings, labelled, report)
     return _FROM_TABLES[settings.type](table, settings, labelled)
 
 
-def _read_lines(path: Path, settings: TaskSettings, report: Callable[[str], None]) -> Iterator[Example]:
-    """A text a line, to predict; `report` is told of blank ones. Raises `UserError` if a row is more."""
+def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
+    """A text a line, to predict; a blank line is an empty one. Raises `UserError` if a row is more."""
     if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
         raise UserError(
             f"{path}: a line of plain text is one text, but a row of this task is more than one; give a "
             "table (.tsv, .csv, .jsonl) with its columns"
         )
-    blank = number = 0
     for number, line in enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1):
         text, where = line.strip(), f"{path}, line {number}"
-        blank += not text
-        if text and settings.type == "token-classification":
+        if settings.type == "token-classification":
             yield tagged_text(where, {"text": text}, text)
-        elif text:
+        else:
             yield TextExample(where, {"text": text}, text, None, None)
-    if 0 < blank < number:
-        report(blank_lines(str(path), blank))

@@ -10,6 +10,7 @@ from typing import Self
 
 from tqdm import tqdm
 
+from bertcli.terminal import raw_stream
 from bertcli.text.sources import Source
 
 Report = Callable[[str], None]
@@ -27,7 +28,15 @@ class ProgressDisplay:
         self._doing, self._report, self._total = doing, report, sum(sizes)
         self._done, self._last_line = sum(sizes[:start]), time.monotonic()
         self._bar = (
-            tqdm(desc=doing, total=self._total, initial=self._done, unit="B", unit_scale=True, leave=False)
+            tqdm(
+                desc=doing,
+                total=self._total,
+                initial=self._done,
+                unit="B",
+                unit_scale=True,
+                leave=False,
+                file=raw_stream(sys.stderr),
+            )
             if sys.stderr.isatty()
             else None
         )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
+import math
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +99,121 @@ def test_files_of_every_format_give_their_columns_and_answers_in_order(run_bertc
     assert all(row["label"] in LABELS["classification"] for row in rows(outputs[0]))
 
 
-def test_a_text_a_line(run_bertcli, models, tmp_path):
+def test_a_text_a_line_and_an_answer_for_each(run_bertcli, models, tmp_path):
     path = tmp_path / "texts.txt"
-    path.write_text("the cat\n\na dog\n")
+    path.write_text("\nthe cat\n\na dog\n")
     for kind in ("multi-label", "tokens"):
         _, out, err = run_bertcli("predict", models / kind, "--input", path)
-        assert [row["text"] for row in rows(out)] == ["the cat", "a dog"]
-        assert err == f"{path}: passed over 1 blank line: no answer is given for them\n"
+        assert [row["text"] for row in rows(out)] == ["", "the cat", "", "a dog"]
+        assert err.startswith(f"{path}: the text is empty in 2 of 4 rows:")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("rows.csv", 'text\nthe cat\n""\na dog\n\n'),  # as pandas writes an empty cell, and as others do
+        ("rows.tsv", "text\nthe cat\n\na dog\n\n"),
+        ("rows.tsv", 'text\n"the cat"\n\n"a dog"\n""\n'),
+        ("rows.tsv", "id\ttext\n1\tthe cat\n\t\n3\ta dog\n4\t\n"),
+        ("rows.jsonl", '{"text": "the cat"}\n{"text": ""}\n{"text": "a dog"}\n{"text": null}\n'),
+    ],
+)
+def test_each_row_of_a_file_has_an_answer(run_bertcli, models, tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    for kind in ("multi-label", "tokens"):
+        given = ["--input", path, "--text", "text"]
+        code, out, err = run_bertcli("predict", models / kind, *given)
+        assert (code, [row["text"] or "" for row in rows(out)]) == (0, ["the cat", "", "a dog", ""])
+        assert f"{path}: the text is empty in 2 of 4 rows" in err
+    code, out, err = run_bertcli("embed", models / "tokens", *given)
+    assert (code, [row["text"] for row in rows(out)]) == (0, ["the cat", "", "a dog", ""])
+    first, *_, empty = [row["vector"] for row in rows(out)]
+    assert len(empty) == len(first)
+    assert all(map(math.isfinite, empty))  # of [CLS] and [SEP]
+
+
+def test_blank_lines_between_rows_that_cannot_be_blank_are_said(run_bertcli, models, tmp_path):
+    for name, content in (
+        ("rows.tsv", "id\ttext\n1\tthe cat\n\n2\ta dog\n\n"),
+        ("rows.jsonl", '{"text": "the cat"}\n\n{"text": "a dog"}\n\n'),
+    ):
+        (tmp_path / name).write_text(content)
+        code, out, err = run_bertcli(
+            "predict", models / "multi-label", "--input", tmp_path / name, "--text", "text"
+        )
+        assert (code, len(rows(out))) == (0, 2)
+        assert err.startswith(
+            f"{tmp_path / name}: passed over 1 blank line between the rows: they hold no row"
+        )
+
+
+def test_a_table_of_answers_runs_no_formula(run_bertcli, models, tmp_path):
+    texts = ['=HYPERLINK("x")', "+49 30", "-1.5", "-x", "@SUM(A1)", "-", "1=1"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    given = ["predict", models / "multi-label", "--text", "text", "--input", tmp_path / "rows.jsonl"]
+    code, out, err = run_bertcli(*given, "--tsv")
+    cells = [row["text"] for row in csv.DictReader(io.StringIO(out), delimiter="\t")]
+    assert (code, cells) == (0, ["'" + texts[0], "'+49 30", "-1.5", "'-x", "'@SUM(A1)", "-", "1=1"])
+    assert err.startswith("4 cells begin as a formula does (=, +, -, @, tab): a ' stands before them")
+    _, out, err = run_bertcli(*given)
+    assert ([row["text"] for row in rows(out)], err) == (texts, "")
+
+
+@pytest.mark.parametrize("name", ["answers.jsonl", "answers.tsv"])
+def test_an_output_is_the_old_file_until_it_is_whole(run_bertcli, models, tmp_path, name):
+    answers, elsewhere = tmp_path / name, tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "real").write_text("old")
+    (elsewhere / "real").chmod(0o640)
+    answers.symlink_to(elsewhere / "real")
+    foreign = tmp_path / f".{name}.partial"
+    foreign.write_text("not ours")
+    (tmp_path / "rows.tsv").write_text("text\tid\nthe cat\t1\na dog\n")
+    given = ["predict", models / "multi-label", "--output", answers]
+    code, _, _ = run_bertcli(*given, "--input", tmp_path / "rows.tsv")
+    assert (code, answers.read_text()) == (2, "old")
+    code, _, err = run_bertcli(*given, "the cat")
+    assert code == 0, err
+    assert "the cat" in answers.read_text()
+    assert answers.is_symlink()
+    assert (elsewhere / "real").stat().st_mode & 0o777 == 0o640
+    assert foreign.read_text() == "not ours"
+    assert [path.name for path in elsewhere.iterdir()] == ["real"]
+
+
+def test_a_kill_leaves_the_old_output(models, tmp_path):
+    processes = {}
+    for verb in ("predict", "embed"):
+        folder = tmp_path / verb
+        folder.mkdir()
+        (folder / "answers.jsonl").write_text("old")
+        command = [sys.executable, "-m", "bertcli", verb, models / "multi-label", "--output"]
+        command = [*map(str, command), str(folder / "answers.jsonl")]
+        process = processes[folder] = subprocess.Popen(command, stdin=subprocess.PIPE)
+        assert process.stdin
+        process.stdin.write(b"the cat\n" * 3000)  # more than is read ahead; and the end of it never comes
+        process.stdin.flush()
+    for folder, process in processes.items():
+        deadline = time.monotonic() + 120
+        while not any(path.stat().st_size > 3 for path in folder.iterdir()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        assert (folder / "answers.jsonl").read_text() == "old"
+
+
+def test_a_pipe_and_a_device_are_written_to_as_they_are(run_bertcli, models, tmp_path):
+    fifo, null = tmp_path / "fifo.jsonl", tmp_path / "null.jsonl"
+    os.mkfifo(fifo)
+    null.symlink_to("/dev/null")
+    reader = subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE, text=True)
+    code, _, _ = run_bertcli("predict", models / "multi-label", "the cat", "--output", fifo)
+    assert (code, [row["text"] for row in rows(reader.communicate()[0])]) == (0, ["the cat"])
+    assert run_bertcli("predict", models / "multi-label", "the cat", "--output", null)[0] == 0
+    assert null.is_symlink()
+    assert fifo.is_fifo()
 
 
 def test_conll_and_squad(run_bertcli, models, tmp_path):
@@ -194,7 +306,7 @@ def test_rows_that_cannot_be_read_are_named_when_all_others_are_answered(run_ber
     ("kind", "arguments", "message"),
     [
         ("multi-label", ["--input", "FOLDER/empty.tsv"], "empty.tsv: is empty; rows of tsv were expected"),
-        ("multi-label", ["--input", "FOLDER/empty.txt"], "empty.txt: holds no rows"),
+        ("multi-label", ["--input", "FOLDER/empty.txt"], "empty.txt: the text of every row is empty"),
         ("multi-label", ["--input", "ROWS"], "no column 'text'; those there: a, b"),
         ("multi-label", ["--input", "ROWS", "--text", "a", "--text", "b"], "--text: the model reads one"),
         ("classification", ["--input", "ROWS", "--text", "a"], "--text: the model reads two texts"),

@@ -33,7 +33,9 @@ def test_a_file_of_texts(run_bertcli, model, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("The [MASK] sat.\n\nA [MASK]\n")
     _, out, _ = run_bertcli("predict-mask", model, "--input", path, "--json", "--batch-size", 1)
-    assert [json.loads(line)["text"] for line in out.splitlines()] == ["The [MASK] sat.", "A [MASK]"]
+    filled = [json.loads(line) for line in out.splitlines()]
+    assert [each["text"] for each in filled] == ["The [MASK] sat.", "", "A [MASK]"]
+    assert filled[1] == {"text": "", "filled": "", "masks": []}
 
 
 def test_a_pipe(model):

@@ -17,9 +17,9 @@ def test_a_pair(run_bertcli, model):
 
 def test_a_file_of_pairs(run_bertcli, model, tmp_path):
     path = tmp_path / "pairs.tsv"
-    path.write_text("the\tcat\nit ran\tit sat\n")
+    path.write_text("the\tcat\n\nit ran\tit sat\n")
     _, out, _ = run_bertcli("predict-next", model, "--input", path, "--json")
-    assert [json.loads(line)["text_b"] for line in out.splitlines()] == ["cat", "it sat"]
+    assert [json.loads(line)["text_b"] for line in out.splitlines()] == ["cat", "", "it sat"]
 
 
 @pytest.mark.parametrize(

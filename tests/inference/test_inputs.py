@@ -62,7 +62,7 @@ def test_running_text_is_cut_into_words_where_they_stand() -> None:
 
 def test_lines_of_a_pipe_are_rows_with_tabs_between_the_texts_of_a_pair(pipe) -> None:
     pipe("a\tb\n\nc\n")
-    assert [text.text_a for text in read([], ONE)] == ["a\tb", "c"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert [text.text_a for text in read([], ONE)] == ["a\tb", "", "c"]  # pyright: ignore[reportAttributeAccessIssue]
     pipe("A\tB\nC\tD\n")
     second = read(["-"], PAIR)[1]
     columns = {"text_a": "C", "text_b": "D"}
@@ -98,9 +98,27 @@ def test_lines_that_are_no_pair_are_refused(pipe) -> None:
         UserError, match=r"input, line 2: .* a pair of texts, with a tab between them; found 1"
     ):
         read([], PAIR)
-    pipe("A\t \n")
-    with pytest.raises(UserError, match="line 1: one of the texts is empty"):
-        read([], PAIR)
+
+
+@pytest.mark.parametrize("kind", ["classification", "questions", "tokens"])
+def test_blank_lines_of_a_pipe_are_rows_of_empty_texts(pipe, kind: str) -> None:
+    whole = "A B" if kind == "tokens" else "A\tB"
+    pipe(f"\n{whole}\n \t\n\n")
+    if kind == "tokens":
+        pipe(f"\n{whole}\n \n\n")
+    said: list[str] = []
+    rows = list(read_inputs([], None, SETTINGS[kind], said.append))
+    assert [any(text.strip() for text in row.texts) for row in rows] == [False, True, False, False]
+    assert said[0].startswith("standard input: the text is empty in 3 of 4 rows:")
+    pipe("\n\n")
+    with pytest.raises(UserError, match="standard input: holds no text"):
+        read([], SETTINGS[kind])
+
+
+def test_a_blank_line_of_a_pipe_holds_no_choices(pipe) -> None:
+    pipe("A\tyes\tno\n\n")
+    with pytest.raises(UserError, match="line 2: the model reads a text and at least two choices"):
+        read([], SETTINGS["choices"])
 
 
 def test_a_file_given_as_a_text_is_refused(tmp_path: Path) -> None:

@@ -25,14 +25,12 @@ def test_texts_of_the_command_line():
     assert list(read_lines(["a b", "c"], None)) == [Line("a b", "text 1"), Line("c", "text 2")]
 
 
-def test_lines_of_a_file_keep_their_numbers_past_blank_ones(tmp_path):
-    path = written(tmp_path, b"\xef\xbb\xbfone \r\n\n  \n\xc3\xa4\xe2\x80\xa8b")
-    said = []
-    assert list(read_lines([], path, said.append)) == [
-        Line("one ", f"{path}, line 1"),
-        Line("ä\u2028b", f"{path}, line 4"),
+def test_blank_lines_of_a_file_are_lines_too(tmp_path):
+    path = written(tmp_path, b"\xef\xbb\xbf\r\none \r\n  \n\xc3\xa4\xe2\x80\xa8b\n\n")
+    texts = ["", "one ", "  ", "ä\u2028b", ""]
+    assert list(read_lines([], path)) == [
+        Line(text, f"{path}, line {number}") for number, text in enumerate(texts, start=1)
     ]
-    assert said == [f"{path}: passed over 2 blank lines: no answer is given for them"]
 
 
 @pytest.mark.parametrize(

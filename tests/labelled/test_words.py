@@ -45,7 +45,8 @@ def test_joined_words_stand_where_it_is_said(found: list[str]):
 
 def test_a_text_a_line_to_predict(tmp_path: Path):
     path = write(tmp_path / "a.txt", "\ufeffIn Berlin.\r\n\n  Hi\n")
-    first, second = read(path, words(), labelled=False)
+    first, blank, second = read(path, words(), labelled=False)
+    assert blank.words == ()
     assert (first.words, first.spans[1], first.tags) == (("In", "Berlin", "."), (3, 9), None)
     assert (second.text, second.columns, second.where) == ("Hi", {"text": "Hi"}, f"{path}, line 3")
 

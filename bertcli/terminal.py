@@ -1,0 +1,50 @@
+"""What is printed for a person: control characters of data are spelt out, so that none drives a terminal."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""C0 but for tab and line feed, DEL, C1, and what overrides the direction of writing."""
+
+
+def visible(text: str) -> str:
+    """The text with control characters spelt out: `\\x1b`, and above C0 `\\u009b`, as JSON may have them."""
+    return _CONTROL.sub(lambda found: _spelt(ord(found[0])), text)
+
+
+def _spelt(number: int) -> str:
+    return f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}"
+
+
+class VisibleStream:
+    """A text stream that spells out control characters; all else is that of the stream behind it."""
+
+    def __init__(self, raw: Any):
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        self.raw.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+def guard_streams() -> None:
+    """From here on messages on standard error are visible, and so is standard output on a terminal; in a
+    pipe or a file it is exact."""
+    sys.stderr = VisibleStream(raw_stream(sys.stderr))
+    if sys.stdout.isatty():
+        sys.stdout = VisibleStream(raw_stream(sys.stdout))
+
+
+def raw_stream(stream: Any) -> Any:
+    """What stands behind a guarded stream, for our own colors and bars."""
+    return stream.raw if isinstance(stream, VisibleStream) else stream

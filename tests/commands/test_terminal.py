@@ -1,0 +1,66 @@
+"""Control characters of data on a terminal, in messages, and in a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bertcli.terminal import visible
+from tests.hf.folders import saved_task
+
+NASTY = "the \x1b]0;owned\x07\x9b31m\x7f\u202ecat"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    saved_task(folder, "multi-label")
+    return folder
+
+
+def test_control_characters_are_spelt_out() -> None:
+    assert visible(NASTY) == r"the \x1b]0;owned\x07\u009b31m\u007f\u202ecat"
+    assert visible("a\tb\nc é ☺ हिन्दी \u200f") == "a\tb\nc é ☺ हिन्दी \u200f"
+    assert visible("a\rb") == r"a\x0db"
+
+
+def on_a_terminal(*arguments: object) -> str:
+    """What a command writes to a terminal, standard error with it."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while block := os.read(ours, 65536):
+            shown += block
+    except OSError:  # how Linux says that the other side is closed
+        pass
+    os.close(ours)
+    process.wait()
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_data_does_not_drive_a_terminal(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"text": NASTY}) + "\n" + json.dumps({NASTY: 1}) + "\n")
+    shown = on_a_terminal("predict", model, "--text", "text", "--input", path)
+    answer, message = shown.splitlines()[:2]
+    assert json.loads(answer)["text"] == NASTY  # still JSON, and exact
+    assert message.startswith(f"error: {path}, line 2: no key 'text'; those there: the \\x1b]0;owned")
+    assert not set(shown) & set("\x1b\x07\x9b\x7f\u202e")
+
+
+def test_a_pipe_is_exact_and_messages_are_not(run_bertcli, model: Path) -> None:
+    code, out, err = run_bertcli("predict", model, NASTY, "--input", NASTY)
+    assert (code, out) == (2, "")
+    assert "\x1b" not in err
+    _, out, _ = run_bertcli("predict", model, NASTY)
+    assert NASTY in out
+    _, _, err = run_bertcli("embed", model / NASTY, "a")
+    assert r"\x1b]0;owned\x07\u009b31m" in err
