@@ -153,7 +153,6 @@ def _evaluate_data(
     from bertcli.engine.tables import scores_json, scores_table
     from bertcli.errors import UserError
     from bertcli.hardware import resolve_device
-    from bertcli.hf.config_file import read_json
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.task_config import task_type
     from bertcli.hf.task_folder import load_task_folder
@@ -161,6 +160,7 @@ def _evaluate_data(
     from bertcli.inference.inputs import adapt_settings
     from bertcli.inference.outputs import check_output, opened
     from bertcli.labelled.files import find_labelled_file
+    from bertcli.text.json_file import read_json
 
     file = find_labelled_file(data)
     if wrong is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
+from bertcli.text.json_file import read_json
 
 _SIZES = {
     "vocab_size": "vocab_size",
@@ -97,22 +98,6 @@ def config_json(
     for ours, theirs in (_SIZES | _RATES).items():
         config[theirs] = getattr(architecture, ours)
     return json.dumps(config | dict(more or {}), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. Raises `UserError` where the file is damaged or holds something else."""
-    content = read_json_value(path)
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
-    return content
-
-
-def read_json_value(path: Path) -> Any:
-    """What a JSON file holds. Raises `UserError` where it is damaged."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError, OSError) as error:
-        raise UserError(f"{path}: cannot be read as JSON: {error}. Copy or download it again.") from None
 
 
 def _positive_int(config: dict[str, Any], key: str, problems: list[str]) -> int:

@@ -7,10 +7,11 @@ from pathlib import Path
 import torch
 
 from bertcli.errors import UserError
-from bertcli.hf.config_file import read_architecture, read_json
+from bertcli.hf.config_file import read_architecture
 from bertcli.hf.model_files import ModelFiles
 from bertcli.hf.tf_checkpoint import TfCheckpoint
 from bertcli.hf.tf_names import is_optimizer_state, is_transposed, name_from_tensorflow
+from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import read_vocabulary
 

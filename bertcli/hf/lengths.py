@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertcli.errors import UserError
-from bertcli.hf.config_file import read_architecture, read_json
+from bertcli.hf.config_file import read_architecture
+from bertcli.text.json_file import read_json
 
 TRAINED_LENGTH = "bertcli_trained_length"
 """The key of `config.json`; other libraries pass over it."""

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.errors import UserError
-from bertcli.hf.config_file import config_json, read_architecture, read_json
+from bertcli.hf.config_file import config_json, read_architecture
 from bertcli.hf.locate import check_folder
 from bertcli.hf.names import TIED_DECODER, hf_name, modern_name
 from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.model.architecture import Architecture
+from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
 
 

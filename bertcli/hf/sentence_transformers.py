@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from bertcli.errors import UserError
-from bertcli.hf.config_file import read_json, read_json_value
+from bertcli.text.json_file import read_json, read_json_value
 from bertcli.text.tokenizer import Tokenizer
 
 SENTENCE_FILES = (

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertcli.errors import UserError
-from bertcli.hf.config_file import read_json
+from bertcli.text.json_file import read_json
 
 _DTYPES = (
     torch.float64,

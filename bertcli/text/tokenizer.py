@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tokenizers
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 from bertcli.errors import UserError
+from bertcli.text.added_tokens import SPECIAL_TOKENS, with_special
+from bertcli.text.panics import may_panic, survive
+from bertcli.text.tokenizer_class import NAMES, REBUILDS, class_for, obey_folder
 from bertcli.text.tokenizer_files import Normalization, bert_part, find_tokenizer_file, read_vocabulary
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""In the order of the ids of a vocabulary trained here: 0 to 4."""
-
+Result = TypeVar("Result")
 _LARGEST = 1 << 24
 """Entries of a vocabulary; each id has a place in memory, whether there is a piece for it or not."""
 
@@ -39,6 +40,9 @@ class PlacedPieces:
 
 class Tokenizer:
     """BERT's tokenizer: `BertNormalizer`, `BertPreTokenizer`, WordPiece (Devlin et al. 2019, section 3).
+
+    Another normaliser or pre-tokeniser is obeyed. Tokens that are registered besides the vocabulary are found
+    whole in a text; BERT's own five special ones are plain text there.
 
     Attributes:
         vocab_size: entries of the vocabulary.
@@ -67,15 +71,20 @@ class Tokenizer:
                 f"{' '.join(SPECIAL_TOKENS)}, each on a line of its own. Add what is missing, or leave "
                 "tokenizer.path out to train a vocabulary"
             )
-        if backend.token_to_id(backend.model.unk_token) is None:
+        if backend.model.unk_token != "[UNK]":
             raise UserError(
-                f"{where}: what is not in the vocabulary is to be {backend.model.unk_token!r}, which the "
-                "vocabulary lacks; BERT has [UNK] there"
+                f"{where}: what is not in the vocabulary is to be {backend.model.unk_token!r}; BERT has "
+                "[UNK] there. Set unk_token to [UNK], or give a BERT tokenizer's files"
             )
         backend.no_truncation()
         backend.no_padding()
+        backend.post_processor = _template(backend)
+        added = list(backend.get_added_tokens_decoder().values())
+        self._special = {token.content for token in added if token.special} - set(SPECIAL_TOKENS)
+        if self._special:
+            backend = with_special(backend, self._special, False)
         backend.encode_special_tokens = True  # "[MASK]" in a text is three tokens of plain text
-        self._backend = backend
+        self._backend, self._where = backend, where
         vocabulary = backend.get_vocab(with_added_tokens=True)
         self.vocab_size = max(vocabulary.values()) + 1
         if self.vocab_size > _LARGEST:
@@ -88,63 +97,53 @@ class Tokenizer:
         prefix = backend.model.continuing_subword_prefix
         self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
         self.continuation[[i for token, i in vocabulary.items() if token.startswith(prefix)]] = True
-        normalizer = bert_part(backend.normalizer)
-        self.lowercase: bool = getattr(normalizer, "lowercase", False)
+        normalizer = backend.normalizer
+        self.lowercase: bool = normalizer is not None and normalizer.normalize_str("A") == "a"
+        normalizer = bert_part(normalizer)
         self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
-        added = [token.content for token in backend.get_added_tokens_decoder().values()]
         self.splits_at_blanks = (
             normalizer is not None
             and isinstance(backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
-            and not set(added) - set(SPECIAL_TOKENS)
+            and not {token.content for token in added} - set(SPECIAL_TOKENS)
         )
-        self.hash = hashlib.sha256(_canonical_json(backend).encode()).hexdigest()
+        pipeline = json.loads(backend.to_str())
+        self._class, self._may_panic = class_for(pipeline), may_panic(pipeline)
+        canonical = json.dumps(pipeline, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        self.hash = hashlib.sha256(canonical.encode()).hexdigest()
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None) -> Tokenizer:
         """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds one of them.
 
         `lowercase` and `strip_accents` are for a bare `vocab.txt`: a `tokenizer.json` knows its own, and
-        beside a `vocab.txt` in a folder `tokenizer_config.json` has the say. Raises `UserError` where
-        there is no tokenizer, or one that is not BERT's.
+        a folder says it in `tokenizer_config.json`; such a folder is read as transformers reads it. Raises
+        `UserError` where there is no tokenizer, one that is not BERT's, or files that disagree.
         """
         file, normalization = find_tokenizer_file(Path(path), Normalization(lowercase, strip_accents))
         if file.suffix == ".json":
-            try:
-                backend = tokenizers.Tokenizer.from_file(str(file))
-            except Exception as error:  # the library raises a bare Exception, with the reason in words
-                raise UserError(f"{file}: not a tokenizer.json of the tokenizers library: {error}") from None
-            return cls(backend, str(file))
-        return cls.from_vocabulary(read_vocabulary(file), normalization, where=str(file))
+            backend = survive(lambda: _read_json(file), str(file), quietly=True)
+        else:
+            backend = _from_pieces(read_vocabulary(file), normalization)
+        if file != Path(path):
+            obey_folder(backend, file)
+        return cls(backend, str(file))
 
     @classmethod
     def from_vocabulary(
         cls, tokens: Sequence[str], normalization: Normalization, where: str = "the vocabulary"
     ) -> Tokenizer:
         """The tokenizer of a list of pieces; a piece's id is its place."""
-        ids = {token: i for i, token in enumerate(tokens)}
-        backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
-        backend.normalizer = normalization.normalizer()
-        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        backend.decoder = decoders.WordPiece(prefix="##")
-        special = [token for token in SPECIAL_TOKENS if token in ids]
-        backend.add_special_tokens(
-            [tokenizers.AddedToken(t, special=True, normalized=False) for t in special]
-        )
-        if "[SEP]" in ids and "[CLS]" in ids:
-            backend.post_processor = processors.TemplateProcessing(
-                single="[CLS]:0 $A:0 [SEP]:0",
-                pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-                special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
-            )
-        return cls(backend, where)
+        return cls(_from_pieces(tokens, normalization), where)
 
     def encode(self, text: str) -> list[int]:
         """The ids of one text, without [CLS] and [SEP]."""
-        return self._backend.encode(text, add_special_tokens=False).ids
+        return self._survive(lambda: self._backend.encode(text, add_special_tokens=False)).ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without [CLS] and [SEP]; on all cores."""
-        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        encodings = self._survive(
+            lambda: self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        )
         return [encoding.ids for encoding in encodings]
 
     def encode_with_spans(self, texts: Sequence[str]) -> list[PlacedPieces]:
@@ -153,7 +152,7 @@ class Tokenizer:
         An accent that normalisation takes off its letter belongs to no piece where it is a character of
         its own.
         """
-        encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
+        encodings = self._survive(lambda: self._backend.encode_batch(list(texts), add_special_tokens=False))
         return [
             PlacedPieces(encoding.ids, np.array(encoding.offsets, np.int32).reshape(-1, 2))
             for encoding in encodings
@@ -171,30 +170,70 @@ class Tokenizer:
         return token
 
     def save(self, folder: Path, model_max_length: int = 512) -> None:
-        """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`, as transformers reads them."""
+        """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`, as transformers reads them.
+
+        What was written is read again: it gives the same ids, or `UserError` is raised.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         names = [self._backend.id_to_token(i) for i in range(self.vocab_size)]
         # A place without a piece still needs a line: the line's number is the id.
         lines = [f"[unused-id-{i}]" if name is None else name for i, name in enumerate(names)]
         (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
-        pretty = json.dumps(json.loads(self._backend.to_str()), ensure_ascii=False, indent=1)
+        backend = with_special(self._backend, self._special, True) if self._special else self._backend
+        pretty = json.dumps(json.loads(backend.to_str()), ensure_ascii=False, indent=1)
         (folder / "tokenizer.json").write_bytes(f"{pretty}\n".encode())
         config = json.dumps(self._transformers_config(model_max_length), ensure_ascii=False, indent=2)
         (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
+        if Tokenizer.load(folder).hash != self.hash:
+            raise UserError(
+                f"{folder}: the tokenizer of {self._where} cannot be saved so that it gives the same ids. "
+                "Give one whose tokenizer.json the tokenizers library wrote"
+            )
+
+    def _survive(self, encode: Callable[[], Result]) -> Result:
+        return survive(encode, self._where, quietly=self._may_panic)
 
     def _transformers_config(self, model_max_length: int) -> Mapping[str, Any]:
+        """Beside a class that obeys `tokenizer.json` no option of BERT's pipeline counts."""
+        options: Mapping[str, Any] = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
+        if self._class == REBUILDS:
+            options = {
+                "do_lower_case": self.lowercase,
+                "strip_accents": self.strip_accents,
+                "tokenize_chinese_chars": self._backend.normalizer.handle_chinese_chars,
+            }
+        others = {"additional_special_tokens": sorted(self._special)} if self._special else {}
         return {
-            "tokenizer_class": "BertTokenizer",
-            "do_lower_case": self.lowercase,
-            "strip_accents": self.strip_accents,
-            "tokenize_chinese_chars": getattr(
-                bert_part(self._backend.normalizer), "handle_chinese_chars", True
-            ),
+            "tokenizer_class": self._class,
+            **options,
             "model_max_length": model_max_length,
-            **{f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS},
+            **NAMES,
+            **others,
         }
 
 
-def _canonical_json(backend: tokenizers.Tokenizer) -> str:
-    value = json.loads(backend.to_str())
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+def _read_json(file: Path) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises a bare Exception, with the reason in words
+        raise UserError(f"{file}: not a tokenizer.json of the tokenizers library: {error}") from None
+
+
+def _from_pieces(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:
+    ids = {token: i for i, token in enumerate(tokens)}
+    backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
+    backend.normalizer = normalization.normalizer()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix="##")
+    special = [token for token in SPECIAL_TOKENS if token in ids]
+    backend.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
+    return backend
+
+
+def _template(backend: tokenizers.Tokenizer) -> processors.TemplateProcessing:
+    """BERT's rows, whatever the file had: they are what a model is given here."""
+    return processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
+    )

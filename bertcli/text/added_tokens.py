@@ -1,0 +1,99 @@
+"""The tokens that a tokenizer's folder registers besides its vocabulary (`<ent>`): found whole in a text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken
+
+from bertcli.errors import UserError
+from bertcli.text.json_file import read_json
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""BERT's own, in the order of the ids of a vocabulary trained here: 0 to 4. In a text they are plain text."""
+_PLACE = ("single_word", "lstrip", "rstrip", "normalized")
+"""The flags that decide where a registered token is found."""
+
+Registered = dict[str, tuple[AddedToken, int | None]]
+"""Content -> the token, and its id where the files give one."""
+
+
+def register_tokens(backend: tokenizers.Tokenizer, folder: Path, config: Mapping[str, Any]) -> set[str]:
+    """Add to `backend` the tokens that the folder's JSON files register, as transformers does; returns those.
+
+    `config` is `tokenizer_config.json`; its `added_tokens_decoder` takes the place of older files.
+    Raises `UserError` for an id that the token would not have, and where two files disagree on one.
+    """
+    where = folder / "tokenizer_config.json"
+    try:
+        registered = _registered(folder, config)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{where}: the tokens that it registers cannot be read: {error}") from None
+    known = {token.content: token for token in backend.get_added_tokens_decoder().values()}
+    for content, (token, token_id) in registered.items():
+        if content not in known:
+            (backend.add_special_tokens if token.special else backend.add_tokens)([token])
+        elif content not in SPECIAL_TOKENS and _place(known[content]) != _place(token):
+            raise UserError(
+                f"{folder / 'tokenizer.json'} and {where} disagree on the token {content!r}: "
+                f"{_place(known[content])} and {_place(token)}. Write the same into both"
+            )
+        found = backend.token_to_id(content)
+        if token_id is not None and found != token_id:
+            raise UserError(
+                f"{where}: the token {content!r} is to have the id {token_id}, but the vocabulary makes it "
+                f"{found}. Copy or download the tokenizer again"
+            )
+    return set(registered)
+
+
+def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: bool) -> tokenizers.Tokenizer:
+    """The same tokenizer, whose added tokens `contents` are special ones or not; both are found in a text."""
+    data = json.loads(backend.to_str())
+    for token in data["added_tokens"]:
+        if token["content"] in contents:
+            token["special"] = special
+    return tokenizers.Tokenizer.from_str(json.dumps(data))
+
+
+def _registered(folder: Path, config: Mapping[str, Any]) -> Registered:
+    """By id; those without one are last."""
+    found: Registered = {}
+    special = list(_special(config))
+    if "added_tokens_decoder" in config:
+        for token_id, value in config["added_tokens_decoder"].items():
+            token = AddedToken(**{key: part for key, part in value.items() if key != "__type"})
+            found[token.content] = token, int(token_id)
+    else:
+        special += _special(_read(folder / "special_tokens_map.json"))
+        contents = {*SPECIAL_TOKENS, *(token.content for token in special)}
+        for content, token_id in _read(folder / "added_tokens.json").items():
+            is_special = content in contents
+            found[content] = AddedToken(content, normalized=not is_special, special=is_special), int(token_id)
+    for token in special:
+        found.setdefault(token.content, (token, None))
+    return dict(sorted(found.items(), key=lambda item: (item[1][1] is None, item[1][1] or 0)))
+
+
+def _special(values: Mapping[str, Any]) -> Iterator[AddedToken]:
+    """The tokens under `cls_token`, `extra_special_tokens` and the like."""
+    extra = values.get("extra_special_tokens") or values.get("additional_special_tokens") or []
+    listed = list(extra.values()) if isinstance(extra, Mapping) else list(extra)
+    for value in [*(value for key, value in values.items() if key.endswith("_token")), *listed]:
+        if isinstance(value, str) and value:
+            yield AddedToken(value, normalized=False, special=True)
+        elif isinstance(value, Mapping):
+            flags = {key: part for key, part in value.items() if key not in ("__type", "special")}
+            yield AddedToken(**flags, special=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.is_file() else {}
+
+
+def _place(token: AddedToken) -> dict[str, bool]:
+    return {flag: getattr(token, flag) for flag in _PLACE}

@@ -1,0 +1,25 @@
+"""A JSON file -> what it holds, or one error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bertcli.errors import UserError
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises `UserError` where the file is damaged or holds something else."""
+    content = read_json_value(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
+    return content
+
+
+def read_json_value(path: Path) -> Any:
+    """What a JSON file holds. Raises `UserError` where it is damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, OSError) as error:
+        raise UserError(f"{path}: cannot be read as JSON: {error}. Copy or download it again.") from None
