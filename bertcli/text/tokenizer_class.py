@@ -68,7 +68,7 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> None:
     if rebuilds and lost and "added_tokens_decoder" in config:
         raise UserError(
             f"{file} and {where} disagree: {', '.join(map(repr, lost))} is registered in the one, but not in "
-            f" added_tokens_decoder of the other, which {name or REBUILDS} obeys. Mend one of them"
+            f"added_tokens_decoder of the other, which {name or REBUILDS} obeys. Mend one of them"
         )
 
 
@@ -86,8 +86,8 @@ def _rebuilds(name: Any, config: Mapping[str, Any], where: Path) -> bool:
         return False
     japanese = ": it needs MeCab" if name == "BertJapaneseTokenizer" else ""
     raise UserError(
-        f"{where}: the tokenizer is a {name}, which bertcli does not compute{japanese}. Give a BERT tokenizer; "
-        f"or, where a tokenizer.json beside it is the whole tokenizer, set tokenizer_class to {OBEYS}"
+        f"{where}: the tokenizer is a {name}, which bertcli does not compute{japanese}. Give a BERT "
+        f"tokenizer; or, where tokenizer.json is the whole tokenizer, set tokenizer_class to {OBEYS}"
     )
 
 
@@ -97,8 +97,8 @@ def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config:
     if differences := _differences(pipeline):
         raise UserError(
             f"{file} is not BERT's pipeline ({'; '.join(differences)}), but {said} stands for that pipeline "
-            f"and passes over the file. If the model was trained by the file, set tokenizer_class to {OBEYS} in "
-            "tokenizer_config.json; if not, remove the file and keep vocab.txt"
+            f"and passes over the file. If the model was trained by the file, set tokenizer_class to "
+            f"{OBEYS} in tokenizer_config.json; if not, remove the file and keep vocab.txt"
         )
     normalizer = pipeline["normalizer"]
     found = _choices(normalizer["lowercase"], normalizer["strip_accents"], normalizer["handle_chinese_chars"])

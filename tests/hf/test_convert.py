@@ -1,5 +1,4 @@
 import json
-import re
 
 import pytest
 import torch
@@ -186,9 +185,9 @@ def test_a_tokenizer_that_encodes_otherwise_is_found(source, result, monkeypatch
     def with_another_tokenizer(folder):
         calls.append(folder)
         if len(calls) == 2:
-            (folder / "tokenizer.json").write_text(
-                re.sub(r'"lowercase": true', '"lowercase": false', (folder / "tokenizer.json").read_text())
-            )
+            for name, key in (("tokenizer.json", "lowercase"), ("tokenizer_config.json", "do_lower_case")):
+                text = (folder / name).read_text()
+                (folder / name).write_text(text.replace(f'"{key}": true', f'"{key}": false'))
         return read(folder)
 
     monkeypatch.setattr(module, "read_model_files", with_another_tokenizer)
