@@ -194,22 +194,19 @@ class Tokenizer:
         return survive(encode, self._where, quietly=self._may_panic)
 
     def _transformers_config(self, model_max_length: int) -> Mapping[str, Any]:
-        """Beside a class that obeys `tokenizer.json` no option of BERT's pipeline counts."""
-        options: Mapping[str, Any] = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
-        if self._class == REBUILDS:
+        """BERT's options stand there for people too where the class obeys `tokenizer.json` alone."""
+        options: dict[str, Any] = {}
+        if (bert := bert_part(self._backend.normalizer)) is not None:
             options = {
-                "do_lower_case": self.lowercase,
-                "strip_accents": self.strip_accents,
-                "tokenize_chinese_chars": self._backend.normalizer.handle_chinese_chars,
+                "do_lower_case": bert.lowercase,
+                "strip_accents": bert.strip_accents,
+                "tokenize_chinese_chars": bert.handle_chinese_chars,
             }
-        others = {"additional_special_tokens": sorted(self._special)} if self._special else {}
-        return {
-            "tokenizer_class": self._class,
-            **options,
-            "model_max_length": model_max_length,
-            **NAMES,
-            **others,
-        }
+        if self._class != REBUILDS:  # which gives segment ids by itself
+            options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+        if self._special:
+            options["additional_special_tokens"] = sorted(self._special)
+        return {"tokenizer_class": self._class, **options, "model_max_length": model_max_length, **NAMES}
 
 
 def _read_json(file: Path) -> tokenizers.Tokenizer:
