@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from bertcli.config.languages import language_code
 from bertcli.config.presets import HEAD_SIZE, PRESETS
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -61,12 +62,19 @@ class CorpusConfig(Section):
     join_lines: bool = False
     """Hard-wrapped text: the lines up to a blank one are a paragraph."""
     language: str = "en"
-    """ISO 639-1 code, for the sentence splitter."""
+    """ISO 639 code, for the sentence splitter; kept as the shortest one (de for deu or de-AT)."""
     encoding: str = "utf-8"
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
     store: str | None = None
     """Folder of the token store; null: `output_dir/store`."""
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _language_code(cls, value: Any) -> Any:
+        if value is False:
+            raise ValueError("YAML reads a bare no as false; for Norwegian write 'no', in quotes")
+        return language_code(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.text.extras import check_file_extras
-from bertcli.text.sentences import check_language
 from bertcli.text.sources import Source, find_sources
 
 
 def find_corpus(corpus: CorpusConfig) -> list[Source]:
     """The corpus's files.
 
-    Raises `UserError` where one is not there, a package is missing that reading takes, or the language is
-    no language's code.
+    Raises `UserError` where one is not there, or a package is missing that reading takes.
     """
-    check_language(corpus.language)
     sources = find_sources(corpus.files)
     one_of_each_kind = {source.path.suffix: source for source in sources}
     for source in one_of_each_kind.values():

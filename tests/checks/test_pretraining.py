@@ -246,5 +246,3 @@ def test_what_is_not_there_is_an_error(folder: Path) -> None:
         check(make_config(folder, files=[str(folder / "nowhere")]))
     with pytest.raises(UserError, match="'klingon' is no encoding"):
         check(make_config(folder, encoding="klingon"))
-    with pytest.raises(UserError, match="no ISO 639 language code"):
-        check(make_config(folder, language="English"))
