@@ -31,7 +31,8 @@ def convert(
     """Write a model as safetensors with today's names.
 
     From .bin weights, old names, weights split over files, or Google's TensorFlow checkpoints, for which no
-    TensorFlow is needed. Heads and labels stay as they are. The result is read again and compared with the
+    TensorFlow is needed. Labels stay as they are, and the heads that one class of transformers holds
+    together; weights of any other head are dropped, by name. The result is read again and compared with the
     source on the same texts; a difference above 1e-6 is an error, and nothing is written.
 
     Example: bertcli convert uncased_L-12_H-768_A-12 bert-base
@@ -39,7 +40,13 @@ def convert(
     from bertcli.hf.convert import convert as run
 
     done = run(source, destination, cased)
-    for what, names in (("left aside", done.report.left_aside), ("of its training", done.optimizer)):
+    dropped = done.report.dropped()
+    buffers = [name for name in done.report.left_aside if name not in dropped]
+    for what, names in (
+        ("dropped, for no class of BERT holds it with the rest", dropped),
+        ("left aside", buffers),
+        ("of its training", done.optimizer),
+    ):
         if names:
             print(f"{what}: {', '.join(names)}", file=sys.stderr)
     print(f"tokenizer: {'uncased' if done.lowercase else 'cased'}", file=sys.stderr)

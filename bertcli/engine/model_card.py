@@ -6,6 +6,7 @@ import math
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.engine.evaluate import Scores
+from bertcli.engine.markdown import front_matter, plain, public_name
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.store.token_store import OpenStore
 
@@ -23,12 +24,16 @@ def model_card(
         else ""
     )
     usage = "BertForPreTraining" if model.nsp_head is not None else "BertForMaskedLM"
-    return f"""---
-language: {config.corpus.language}
-library_name: transformers
-pipeline_tag: fill-mask
-tags: [bert, bertcli]
----
+    head = front_matter(
+        {
+            "language": config.corpus.language,
+            "library_name": "transformers",
+            "pipeline_tag": "fill-mask",
+            "tags": ["bert", "bertcli"],
+        }
+    )
+    source = config.model.init_from
+    return f"""{head}
 
 # A BERT of {sizes.layers} layers x {sizes.hidden}
 
@@ -39,7 +44,7 @@ Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a v
 
 | | |
 |---|---|
-| files | {", ".join(config.corpus.files)} |
+| files | {", ".join(plain(public_name(file)) for file in config.corpus.files)} |
 | documents | {manifest.train.documents:,} to train on, {manifest.heldout.documents:,} held out |
 | sentences | {manifest.train.sentences:,} |
 | tokens | {manifest.train.tokens:,} |
@@ -49,7 +54,7 @@ Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a v
 
 | | |
 |---|---|
-| started from | {config.model.init_from or "random weights"} |
+| started from | {plain(public_name(source)) if source else "random weights"} |
 | steps | {steps:,} of {training.batch_size} rows of at most {config.data.max_length} tokens{short} |
 | learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |

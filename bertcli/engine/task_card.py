@@ -7,6 +7,7 @@ from pathlib import Path
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.labelled_data import LabelledData
+from bertcli.engine.markdown import front_matter, plain, public_name
 from bertcli.model.architecture import Architecture
 
 _PIPELINES = {
@@ -24,27 +25,28 @@ def task_card(
 ) -> str:
     """The card, as Markdown with the front matter that model hubs read."""
     task, training = config.task, config.training
-    dev = "none"
+    train, dev = _file_name(task.train), "none"
     if data.dev is not None:
-        source = f"of {Path(task.train).name}, split off" if task.dev is None else f"of {Path(task.dev).name}"
+        source = f"of {train}, split off" if task.dev is None else f"of {_file_name(task.dev)}"
         dev = f"{len(data.dev.examples):,} rows {source}"
-    names = ", ".join(data.task.labels).replace("|", r"\|")  # a bare one ends the cell
+    names = ", ".join(map(plain, data.task.labels))
     labels = f"| labels | {names} |\n" if names else ""
-    return f"""---
-library_name: transformers
-pipeline_tag: {_PIPELINES[task.type]}
-tags: [bert, bertcli]
----
+    head = {
+        "library_name": "transformers",
+        "pipeline_tag": _PIPELINES[task.type],
+        "tags": ["bert", "bertcli"],
+    }
+    return f"""{front_matter(head)}
 
 # {task.type.capitalize()} by a BERT of {architecture.layers} layers x {architecture.hidden}
 
-Fine-tuned with bertcli from {config.model}.
+Fine-tuned with bertcli from {plain(public_name(config.model))}.
 
 ## Data
 
 | | |
 |---|---|
-| trained on | {len(data.train.examples):,} rows of {Path(task.train).name} |
+| trained on | {len(data.train.examples):,} rows of {train} |
 | judged on | {dev} |
 {labels}
 ## Recipe
@@ -70,6 +72,10 @@ bertcli predict . TEXT
 bertcli predict . --input FILE
 ```
 """
+
+
+def _file_name(path: str) -> str:
+    return plain(Path(path).name)
 
 
 def _scores(scores: Scores | None) -> str:

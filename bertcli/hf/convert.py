@@ -18,10 +18,11 @@ from bertcli.hf.folder import save_encoder_folder, save_model_folder
 from bertcli.hf.from_tensorflow import find_tf_checkpoint, read_tf_checkpoint
 from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.locate import resolve_model
-from bertcli.hf.model_files import ModelFiles, read_model_files
+from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_files
 from bertcli.hf.sentence_transformers import SENTENCE_FILES, read_pooling
 from bertcli.hf.task_config import task_type
 from bertcli.hf.task_folder import save_task_folder, task_model
+from bertcli.model.next_sentence import BertForNextSentence
 from bertcli.model.pooled import PooledBert
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.text.tokenizer import Tokenizer
@@ -113,8 +114,9 @@ def _build_whole(files: ModelFiles) -> _Whole:
             task.report,
             lambda folder: save_task_folder(folder, task.model, task.tokenizer, task.settings, task.labels),
         )
+    pooler = files.holds("pooler.dense.weight")
+    nsp = pooler and files.holds("nsp_head.dense.weight")
     if files.holds("mlm_head.bias"):
-        nsp = files.holds("nsp_head.dense.weight")
         model, report = build_from(files, lambda: BertForPreTraining(files.architecture, nsp))
         length = files.config.get(TRAINED_LENGTH)
         return _Whole(
@@ -122,7 +124,15 @@ def _build_whole(files: ModelFiles) -> _Whole:
             report,
             lambda folder: save_model_folder(folder, model, files.tokenizer, trained_length=length),
         )
-    pooler = files.holds("pooler.dense.weight")
+    if nsp:
+        pairs, report = build_from(files, lambda: BertForNextSentence(files.architecture))
+        return _Whole(
+            pairs,
+            report,
+            lambda folder: write_model_files(
+                folder, pairs, files.tokenizer, "BertForNextSentencePrediction", {}, None
+            ),
+        )
     encoder, report = build_from(files, lambda: PooledBert(files.architecture, pooler))
     return _Whole(encoder, report, lambda folder: save_encoder_folder(folder, encoder, files.tokenizer))
 

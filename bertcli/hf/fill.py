@@ -43,6 +43,10 @@ class LoadReport:
         """The parts of the model that are new, in words."""
         return [words for start, words in _WORDS.items() if any(name.startswith(start) for name in self.new)]
 
+    def dropped(self) -> list[str]:
+        """What of `left_aside` was learnt: weights of heads, but no buffers of the body."""
+        return [name for name in self.left_aside if not name.startswith("bert.embeddings.")]
+
     def has_mlm_head(self) -> bool:
         """Whether the folder brought a masked-language-model head: a new one cannot predict."""
         return "cls.predictions.bias" in self.loaded

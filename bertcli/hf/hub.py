@@ -9,7 +9,11 @@ from bertcli.errors import UserError
 from bertcli.hf.sentence_transformers import SENTENCE_FILES
 
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
-_SMALL_FILES = ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", *SENTENCE_FILES)
+_SMALL_FILES = (
+    *("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"),
+    *("added_tokens.json", "special_tokens_map.json"),  # the tokens that older folders register
+    *SENTENCE_FILES,
+)
 _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors")
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin")
 

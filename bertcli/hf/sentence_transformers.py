@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from bertcli.errors import UserError
-from bertcli.text.json_file import read_json, read_json_value
+from bertcli.text.json_file import is_inside, read_json, read_json_value
 from bertcli.text.tokenizer import Tokenizer
 
 SENTENCE_FILES = (
@@ -59,7 +59,12 @@ def read_pooling(folder: Path) -> SentencePooling | None:
             f"{path}: the modules are {', '.join(kinds)}; bertcli computes Transformer, Pooling and then, "
             f"if wanted, Normalize"
         )
-    pooling = folder / str(modules[1].get("path")) / "config.json"
+    place = str(modules[1].get("path"))
+    if not is_inside(place):
+        raise UserError(
+            f"{path}: the path {place!r} leads out of the folder. Get the model from someone you trust."
+        )
+    pooling = folder / place / "config.json"
     return SentencePooling(_mode(read_json(pooling), pooling), "Normalize" in kinds, _max_length(folder))
 
 

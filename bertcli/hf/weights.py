@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertcli.errors import UserError
-from bertcli.text.json_file import read_json
+from bertcli.text.json_file import is_inside, read_json
 
 _DTYPES = (
     torch.float64,
@@ -38,6 +38,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     weight_map = read_json(path).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise UserError(f"{path}: has no weight_map from weights to files. Copy or download it again.")
+    if outside := sorted({name for name in weight_map.values() if not is_inside(name)}):
+        raise UserError(
+            f"{path}: weight_map names files outside of its folder: {', '.join(outside[:5])}. A model's "
+            "files stand together; get it from someone you trust."
+        )
     files = sorted({path.parent / name for name in weight_map.values()})
     if missing := [file.name for file in files if not file.is_file()]:
         raise UserError(f"{path}: names files that are not there: {', '.join(missing)}. Copy them too.")

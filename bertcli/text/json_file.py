@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from bertcli.errors import UserError
@@ -23,3 +23,12 @@ def read_json_value(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
         raise UserError(f"{path}: cannot be read as JSON: {error}. Copy or download it again.") from None
+
+
+def is_inside(name: str) -> bool:
+    """Whether a file's name that stands in a JSON file leads no higher than the folder it is taken from.
+
+    It may be a link, as every file is in the hub's cache.
+    """
+    path = PureWindowsPath(name)  # knows both kinds of slashes, and drives
+    return bool(path.name) and not path.anchor and ".." not in path.parts and "\0" not in name

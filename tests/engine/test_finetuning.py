@@ -78,6 +78,9 @@ def test_the_card_says_where_dev_data_came_from_and_keeps_its_table(
     card = (run(config).model / "README.md").read_text()
     assert "| trained on | 72 rows of train.tsv |\n| judged on | 24 rows of train.tsv, split off |\n" in card
     assert r"| labels | ham, s\|m |" in card
+    assert yaml.safe_load(card.split("---\n")[1])["pipeline_tag"] == "text-classification"
+    for name in ("README.md", "config.json"):
+        assert str(tmp_path) not in (tmp_path / "run" / "model" / name).read_text()
 
 
 def test_without_dev_data_the_last_model_is_kept(

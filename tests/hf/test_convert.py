@@ -100,6 +100,26 @@ def test_a_bare_encoder_stays_bare(source, result, with_pooler):
     assert json.loads((result / "config.json").read_text())["architectures"] == ["BertModel"]
 
 
+def test_a_next_sentence_model_keeps_its_head(source, result):
+    saved_model(source)
+    rewrite(source, without("cls.predictions"))
+    want = weights_of(source)
+    done = convert(source, result, None)
+    assert (done.difference, done.report.left_aside) == (0.0, ())
+    assert_same_weights(result, want)
+    config = json.loads((result / "config.json").read_text())
+    assert config["architectures"] == ["BertForNextSentencePrediction"]
+    assert load_model_folder(result).report.has_nsp_head()
+
+
+def test_heads_that_no_class_holds_together_are_named(source, result):
+    saved_model(source, nsp=False)
+    rewrite(source, added(classifier__weight=torch.zeros(2, 15), cls__seq_relationship__bias=torch.zeros(2)))
+    done = convert(source, result, None)
+    assert sorted(done.report.dropped()) == ["classifier.weight", "cls.seq_relationship.bias"]
+    assert load_model_folder(result).report.has_mlm_head()
+
+
 def test_what_makes_sentence_vectors_comes_along(source, result):
     saved_model(source / "whole")
     save_encoder_folder(source, load_encoder_folder(source / "whole")[0], tiny_tokenizer())

@@ -1,5 +1,6 @@
 """Folders that are no model of ours to read, each refused in words."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -133,3 +134,22 @@ def test_nothing_is_made_of_sizes_that_the_weights_do_not_have(folder):
     rewrite(folder, without("bert.pooler", "cls.seq_relationship"))
     with pytest.raises(UserError, match=r"weights do not fit this BERT"):
         load_model_folder(folder, nsp=True)
+
+
+@pytest.mark.parametrize("outside", ["../../{0}", "{1}/{0}", "..\\..\\{0}", "a/../../{0}"])
+def test_weights_outside_of_the_folder_are_refused(folder, tmp_path, outside):
+    (folder / "model.safetensors").rename(tmp_path / "other.safetensors")
+    name = outside.format("other.safetensors", tmp_path)
+    index = {"weight_map": {"bert.pooler.dense.bias": name}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(UserError, match=r"weight_map names files outside of its folder: .*other\.safetens"):
+        load_model_folder(folder)
+
+
+def test_weights_behind_a_link_are_read(folder, tmp_path):
+    """The hub's cache is made of them."""
+    (folder / "model.safetensors").rename(tmp_path / "blob")
+    (folder / "part.safetensors").symlink_to("../blob")
+    files = dict.fromkeys(load_file(tmp_path / "blob"), "part.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+    assert load_model_folder(folder).report.new == ()

@@ -18,7 +18,8 @@ def hub(tmp_path, monkeypatch):
     """A model's files on the hub, and the calls that brought some of them here."""
     remote, cache, calls = tmp_path / "remote", tmp_path / "cache", []
     saved_model(remote)
-    for name in ("tf_model.h5", "onnx/model.onnx", "1_Pooling/config.json", "README.md"):
+    legacy = ("added_tokens.json", "special_tokens_map.json")
+    for name in ("tf_model.h5", "onnx/model.onnx", "1_Pooling/config.json", "README.md", *legacy):
         (remote / name).parent.mkdir(exist_ok=True)
         (remote / name).write_text("{}")
 
@@ -40,7 +41,10 @@ def names(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-SMALL = {"config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "1_Pooling/config.json"}
+SMALL = {"config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "1_Pooling/config.json"} | {
+    "added_tokens.json",
+    "special_tokens_map.json",
+}
 
 
 def test_a_model_of_the_hub_with_the_files_that_are_read_and_no_other(hub):

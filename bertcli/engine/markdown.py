@@ -1,0 +1,40 @@
+"""What goes into a published card: front matter as YAML, a user's words as plain text, and no local paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_MARKUP = re.compile(r"[\\`*{}\[\]<>|~&$!#]|(?<![^\W_])_|_(?![^\W_])")
+"""An underscore within a word is no markup."""
+_HUB_CACHE = "models--"
+
+
+def front_matter(values: Mapping[str, Any]) -> str:
+    """The block between `---` lines that model hubs read; it means `values` to every reader of YAML."""
+    text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None)
+    return f"---\n{text}---"
+
+
+def plain(text: str) -> str:
+    """A user's words, so that Markdown shows them as they are, on one line."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return _MARKUP.sub(r"\\\g<0>", " ".join(printable.split()))
+
+
+def public_name(path: str) -> str:
+    """How a card may name a file or folder: a relative path as it was given, of any other the name alone.
+
+    A model in the cache of the hub is called by its id, and the `model` of a run by the run as well.
+    """
+    given = Path(path)
+    cached = [part for part in given.parts if part.startswith(_HUB_CACHE)]
+    if cached:
+        return cached[0].removeprefix(_HUB_CACHE).replace("--", "/")
+    if not given.is_absolute() and not path.startswith("~") and ".." not in given.parts:
+        return path
+    return f"{given.parent.name}/{given.name}" if given.name == "model" else given.name
