@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import os
 import sys
 from typing import Annotated, Any, NoReturn
@@ -12,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from bertcli.errors import DISK_FULL, UserError
+from bertcli.exhausted import describe_exhausted
 from bertcli.terminal import guard_streams
 
 COMMANDS = (
@@ -32,6 +34,11 @@ COMMANDS = (
     "bench",
 )
 """In the order of `--help`. Each stands in `bertcli/commands/`, as a function or a Typer `app`."""
+
+
+STDOUT = "standard output"
+_reserve = bytearray(4 << 20)
+"""Memory for saying that there is none."""
 
 
 class LazyGroup(TyperGroup):
@@ -95,6 +102,7 @@ def root(
 def main() -> None:
     """The console script."""
     _open_closed_streams()
+    _name_stdout()
     guard_streams()
     code = None
     try:
@@ -102,7 +110,7 @@ def main() -> None:
     except SystemExit as end:
         code = end.code
     # Here the frames of what was called are gone, and with them what they held: loaders and their processes.
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if _is_one_of_several():
         _leave_at_once(code)
     sys.exit(code)
 
@@ -112,6 +120,36 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+class _Stdout(io.FileIO):
+    """Standard output, whose errors name it: else nobody could tell them from those of another file."""
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+
+def _name_stdout() -> None:
+    """What no text holds, such as half a character of a file's name, is shown there as an escape."""
+    old = sys.stdout
+    if isinstance(old, io.TextIOWrapper) and old is sys.__stdout__:
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Stdout(old.fileno(), "wb", closefd=False)),
+            old.encoding,
+            "backslashreplace" if old.errors == "strict" else old.errors,
+            line_buffering=old.line_buffering,
+            write_through=old.write_through,
+        )
+
+
+def _is_one_of_several() -> bool:
+    """Whether torchrun started this process beside others; `ranks` refuses what is no number."""
+    size = os.environ.get("WORLD_SIZE", "")
+    return size.isdecimal() and int(size) > 1
 
 
 def _call() -> None:
@@ -125,14 +163,28 @@ def _call() -> None:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         _drop_stdout()
         sys.exit(141)
-    except OSError as error:
-        reason = (error.strerror or "cannot be used").lower()
-        if error.filename is not None:
-            _fail(f"{error.filename}: {reason}")
-        if error.errno not in DISK_FULL:
-            raise
-        _drop_stdout()  # all other writing names its file
-        _fail(f"standard output could not be written: {reason}; free some space or write elsewhere")
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # those of libraries in Rust are no `Exception`
+        _fail(_describe(error))
+
+
+def _describe(error: BaseException) -> str:
+    """What is said of an error that is no `UserError`; raised again where it is a mistake of the program."""
+    reason = (error.strerror or "cannot be used").lower() if isinstance(error, OSError) else ""
+    if isinstance(error, OSError) and error.filename == STDOUT:
+        _drop_stdout()
+        return f"{STDOUT} could not be written: {reason}; free some space or write elsewhere"
+    _reserve.clear()
+    exhausted = describe_exhausted(error)
+    if exhausted is not None:
+        print(f"error: {exhausted}", file=sys.stderr, flush=True)
+        _leave_at_once(2)  # Python's teardown would want more of what there is no more of
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {reason}"
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        return f"a file could not be written: {reason}; free some space"
+    raise error
 
 
 def _fail(message: str) -> NoReturn:
@@ -145,10 +197,10 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _leave_at_once(code: Any) -> None:
-    """End this rank without Python's teardown; all that was to be said has been written.
+def _leave_at_once(code: Any) -> NoReturn:
+    """End this process without Python's teardown; all that was to be said has been written.
 
-    A thread of gloo's that lets go of its last tensor while Python is torn down asks for the interpreter's
-    lock, is ended by Python and takes the process with it: SIGABRT after a good run.
+    In a rank, a thread of gloo's that lets go of its last tensor while Python is torn down asks for the
+    interpreter's lock, is ended by Python and takes the process with it: SIGABRT after a good run.
     """
     os._exit(code or 0)

@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 import torch
 import torch.distributed as dist
 
+from bertcli import launched
 from bertcli.errors import UserError
 from bertcli.meeting import meet
 
@@ -43,12 +44,15 @@ def joined() -> Iterator[None]:
     """Meet the other ranks that torchrun started; without it, do nothing.
 
     Raises:
-        UserError: a rank without a GPU of its own, where GPUs are used; another rank died meanwhile.
+        UserError: an environment that no torchrun made; a rank without a GPU of its own, where GPUs are
+            used; another rank died meanwhile.
     """
     global _store
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    size = launched.read("WORLD_SIZE", 1, least=1)
+    if size == 1:
         yield
         return
+    launched.check(size)
     backend = "gloo"
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
@@ -87,7 +91,7 @@ def num_ranks() -> int:
 
 def num_local_ranks() -> int:
     """On this machine."""
-    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if num_ranks() > 1 else 1
+    return launched.read("LOCAL_WORLD_SIZE", 1, least=1) if num_ranks() > 1 else 1
 
 
 def is_first() -> bool:
@@ -96,15 +100,16 @@ def is_first() -> bool:
 
 def after_restart(resume: bool, overwrite: bool) -> tuple[bool, bool]:
     """The two flags as given; where torchrun started the ranks again after one died, the run is resumed."""
-    restarts = largest(int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")))
+    restarts = largest(launched.read("TORCHELASTIC_RESTART_COUNT", 0))
     return (True, False) if restarts else (resume, overwrite)
 
 
 def own_device(device: torch.device) -> torch.device:
     """The device of this rank, where each has one of its own: `cuda` means another GPU on each."""
-    if device.type != "cuda" or "LOCAL_RANK" not in os.environ:
+    local_rank = launched.read("LOCAL_RANK", -1) if device.type == "cuda" else -1
+    if local_rank < 0:
         return device
-    local_rank, found = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    found = torch.cuda.device_count()
     if device.index is not None and num_ranks() > 1:
         raise UserError(f"training.device: {device} is one GPU, and each rank needs its own; set it to cuda")
     if local_rank >= found:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from bertcli import cli
 from bertcli.cli import COMMANDS
 from tests.runs import run_cli
 
@@ -68,6 +71,44 @@ def test_a_rank_says_all_and_leaves_without_pythons_teardown(arguments: tuple[st
     assert alone.returncode == ranked.returncode == code
     assert alone.stderr == ranked.stderr
     assert alone.stdout == ranked.stdout + "torn down\n"
+
+
+@pytest.mark.parametrize("size", ["", "two", "-1", "9" * 30])
+def test_nothing_in_the_environment_keeps_the_version_from_being_printed(size: str) -> None:
+    names = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT")
+    result = run_cli("--version", env=os.environ | dict.fromkeys(names, size))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout
+
+
+def test_little_memory_is_one_message_and_exit_code_2() -> None:
+    for megabytes in (300, 550):  # torch cannot be loaded; it cannot be imported to its end
+        limit = megabytes << 20
+        result = run_cli(
+            *("embed", "nowhere", "text"),
+            preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )
+        assert result.returncode == 2
+        assert result.stderr.startswith("error: not enough memory (")
+        assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "a file could not be written: no space left"),
+        (OSError(errno.ENOENT, "No such file", "thesis.txt"), "thesis.txt: no such file"),
+    ],
+)
+def test_standard_output_is_blamed_for_its_own_errors_alone(error: OSError, message: str) -> None:
+    assert cli._describe(error).startswith(message)
+
+
+def test_half_a_character_of_a_files_name_is_printed_as_an_escape() -> None:
+    program = "from bertcli import cli; cli._name_stdout(); print('\\udcff.txt')"
+    strict = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=strict)
+    assert result.stdout == b"\\udcff.txt\n"
 
 
 @pytest.mark.parametrize(

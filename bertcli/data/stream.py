@@ -6,9 +6,11 @@ number of loader processes, ranks and micro-batches changes nothing but how a st
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing.queues import Queue
 
 import numpy as np
 import torch
@@ -150,7 +152,7 @@ class BatchStream:
             sampler=range(first, last),
             num_workers=workers,
             prefetch_factor=4 if workers else None,
-            worker_init_fn=_ignore_interrupts,
+            worker_init_fn=_begin_worker,
             pin_memory=torch.cuda.is_available(),
         )
         return (_raised(step) for step in loader)
@@ -211,11 +213,20 @@ def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, with_nsp: b
     return Rows(ids, segments, maskable, lengths)
 
 
-def _ignore_interrupts(worker: int) -> None:
+def _begin_worker(worker: int) -> None:
     """What a terminal sends reaches every process of it; the one that trains decides when to stop."""
     del worker
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGBUS, signal.SIG_DFL)
+    Queue._on_queue_feeder_error = staticmethod(_end_worker)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _end_worker(error: BaseException, _: object) -> None:
+    """A batch could not be handed over: end, which the waiting process notices; else it waits for ever."""
+    if "shared memory" in str(error) or "No space left" in str(error):
+        os.kill(os.getpid(), signal.SIGBUS)  # how the system ends who writes to shared memory that is full
+    os._exit(1)
 
 
 def _check_store(store: TokenStore, with_nsp: bool) -> None:

@@ -1,0 +1,81 @@
+"""An error of a system that has no more to give: memory, threads, shared memory -> what to say of it."""
+
+from __future__ import annotations
+
+import errno
+import re
+import traceback
+from collections.abc import Iterator
+
+from bertcli.errors import DISK_FULL
+
+_NO_MEMORY = re.compile(
+    r"can(no|')t allocate memory|failed to map segment|bad_alloc|out of memory|os error 12\b"
+    r"|DefaultCPUAllocator|insufficient memory|failed to allocate|failed to create mmap|unable to mmap",
+    re.IGNORECASE,
+)
+_NO_THREADS = re.compile(
+    r"can't start new thread|thread creation failed|Resource temporarily unavailable|ThreadPoolBuildError"
+    r"|code: 11\b|os error 11\b",
+    re.IGNORECASE,
+)
+_NO_SHARED_MEMORY = re.compile(
+    r"unable to (write to|resize|mmap \d+ bytes from|allocate|open) .*(torch_|/dev/shm|shared memory)"
+    r"|(out of|insufficient) shared memory|Bus error",
+    re.IGNORECASE,
+)
+_LOADER_DIED = re.compile(r"DataLoader worker \(pid.*(is killed by|exited unexpectedly)", re.DOTALL)
+_MAKE_ROOM = (
+    "close other programs, raise the limit (ulimit -v, or that of the job or container), or take less: a "
+    "smaller training.micro_batch_size or model; fewer processes take less as well (data.workers: 0)"
+)
+_SHARED = (
+    "the shared memory of processes that work side by side (/dev/shm) is full: free it, make it larger "
+    "(docker run --shm-size=1g), or have batches drawn without loader processes: data.workers: 0"
+)
+
+
+def describe_exhausted(error: BaseException) -> str | None:
+    """One message that says what ran out and what to do; None: this error is another."""
+    for each in _chain(error):
+        text = f"{type(each).__name__}: {each}"
+        number = each.errno if isinstance(each, OSError) else None
+        if _NO_SHARED_MEMORY.search(text) or (number in DISK_FULL and _shares_memory(each)):
+            return _SHARED
+        if isinstance(each, MemoryError) or number == errno.ENOMEM or _NO_MEMORY.search(text):
+            return f"not enough memory ({_short(each)}): {_MAKE_ROOM}"
+        if number == errno.EAGAIN or _NO_THREADS.search(text):
+            return (
+                f"no more threads or processes can be started ({_short(each)}): raise the limit (ulimit -u, "
+                "ulimit -v), or set OMP_NUM_THREADS=1 and data.workers: 0"
+            )
+        if _LOADER_DIED.search(text):
+            return (
+                "a loader process died, perhaps for want of memory, or of shared memory (/dev/shm; docker "
+                "run --shm-size=1g). What was saved is whole: go on with --resume; data.workers: 0 does "
+                "without loader processes"
+            )
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it came from."""
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__
+
+
+def _shares_memory(error: BaseException) -> bool:
+    """Whether it was raised where processes get what they share, which stands in /dev/shm."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any("multiprocessing" in frame.filename for frame in frames)
+
+
+def _short(error: BaseException) -> str:
+    """The line of its message that tells, without what torch puts before it."""
+    lines = [re.sub(r"^\[.*?\]\s*(\.\s*)?", "", line.strip()) for line in str(error).splitlines()]
+    telling = [line for line in lines if _NO_MEMORY.search(line) or _NO_THREADS.search(line)] + lines
+    return next((line for line in telling if line), type(error).__name__)[:200].rstrip(".")
