@@ -13,6 +13,7 @@ from bertcli.checks.text_faults import FAULT_TEXTS
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.store.finish import check_heldout
+from bertcli.text.layout import layout_advice
 from bertcli.text.sources import Source
 
 REPEATED_LINES = 0.01
@@ -35,6 +36,7 @@ def corpus_findings(
     """What would stop the run, in reading, building the store or drawing pairs; and what would spoil it."""
     return [
         *counts.findings,
+        *_layout(config, sources),
         *_stops(config, counts),
         *_few_pairs(config, counts, figures),
         *_faults(counts),
@@ -42,6 +44,11 @@ def corpus_findings(
         *_other_language(config, counts),
         *_vocabulary(config, figures),
     ]
+
+
+def _layout(config: PretrainConfig, sources: Sequence[Source]) -> Iterator[Finding]:
+    for advice in layout_advice(sources, config.corpus):
+        yield Finding(False, advice.problem, advice.mend, share=advice.share)
 
 
 def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:

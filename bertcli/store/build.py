@@ -18,7 +18,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.store.chunks import read_chunks, stat_source
-from bertcli.store.corpus_files import find_corpus
+from bertcli.store.corpus_files import corpus_notes, find_corpus
 from bertcli.store.encode import encode_here, encode_in_processes
 from bertcli.store.finish import check_heldout, count_store
 from bertcli.store.journal import (
@@ -156,6 +156,8 @@ def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, rep
         "sources": [asdict(record) for record in records],
         "tokenizer": None if given is None else given.hash,
     }
+    for note in corpus_notes(sources, corpus):
+        report(note)
     journal = read_journal(partial, key)
     if journal is None:
         clear_folder(partial)

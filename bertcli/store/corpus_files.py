@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bertcli.config.schema import CorpusConfig
 from bertcli.text.extras import check_file_extras
+from bertcli.text.layout import layout_advice
+from bertcli.text.sentences import rules_used
 from bertcli.text.sources import Source, find_sources
+
+
+def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
+    """What to say before all of the text is read: how it is laid out, and split into sentences."""
+    notes = [f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus)]
+    if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
+        notes.append(f"sentences: there are no rules for {corpus.language}; they end as in {rules}")
+    return notes
 
 
 def find_corpus(corpus: CorpusConfig) -> list[Source]:

@@ -1,0 +1,140 @@
+"""The start of some files -> whether lines and documents end where the config says: a cheap look."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bertcli.config.schema import CorpusConfig
+from bertcli.errors import UserError
+from bertcli.text.sources import Source
+from bertcli.text.streams import read_lines
+
+FILES, LINES, CHARACTERS = 12, 2000, 200_000
+"""So many files, evenly chosen, and of each at most so many lines and characters."""
+FEWEST_PAIRS = 20
+"""Lines that follow one another within a paragraph; fewer tell nothing."""
+_WIDTHS = range(30, 141)
+"""Columns where people and programs wrap text."""
+_FILLED, _UNFINISHED, _SMALL = 0.6, 0.6, 0.4
+"""Shares of those pairs: the first line has no room for the next word; it ends no sentence; the next one
+begins with a small letter (of those that begin with a letter that has two sizes)."""
+_ENDS = tuple(".!?…:;。！？।۔؟።။”\"'»’)")
+_FEW_BLANKS = 0.04
+"""Blanks a character: a script that writes words without them fills its lines to the last column."""
+LONE_PARAGRAPHS = 0.8
+"""Share of the documents that are one line."""
+_FEWEST_DOCUMENTS = 20
+"""A file."""
+
+
+class LayoutAdvice(NamedTuple):
+    problem: str
+    mend: str
+    share: float
+    """Of the files looked at."""
+
+
+def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[LayoutAdvice]:
+    """What the look of the files says against `corpus.document`, `join_lines` and `format`: none, or one."""
+    if corpus.format not in ("text", "sentences") or corpus.join_lines:
+        return []
+    step = max(1, len(sources) // FILES)
+    looks = [_Look.at(list(_first_lines(source, corpus))) for source in sources[::step][:FILES]]
+    wrapped = [look for look in looks if look.width]
+    if wrapped and 2 * sum(look.lines for look in wrapped) >= sum(look.lines for look in looks):
+        return [_wrapped_advice(wrapped, len(looks), len(sources), corpus)]
+    lone = [look for look in looks if look.is_lone_paragraphs]
+    by_blank_lines = corpus.format == "text" and corpus.document == "blank-line"
+    if not by_blank_lines or len(sources) == 1 or 2 * len(lone) <= len(looks):
+        return []
+    return [
+        LayoutAdvice(
+            f"blank lines stand between single paragraphs, in {len(lone)} of {len(looks)} files looked at: "
+            "each paragraph is taken for a document of its own",
+            "if a file is a document (a book, an article), set corpus.document: file",
+            len(lone) / len(looks),
+        )
+    ]
+
+
+def _wrapped_advice(
+    wrapped: Sequence[_Look], looked_at: int, files: int, corpus: CorpusConfig
+) -> LayoutAdvice:
+    width = max(look.width for look in wrapped)
+    keys = ["corpus.join_lines: true"]
+    if corpus.format != "text":
+        keys.insert(0, "corpus.format: text")
+    if corpus.document != "file":
+        keys.append("corpus.document: file (a blank line then ends a paragraph)")
+    alone = "" if files > 1 else "; sentence pairs then want more files than one, each a document"
+    return LayoutAdvice(
+        f"the text is hard-wrapped at about {width} characters, in {len(wrapped)} of {looked_at} files "
+        "looked at: each line is taken for a paragraph, and sentences are cut at its end",
+        f"set {' and '.join(keys)}{alone}",
+        len(wrapped) / looked_at,
+    )
+
+
+def _first_lines(source: Source, corpus: CorpusConfig) -> Iterator[str]:
+    left = CHARACTERS
+    try:
+        for line in itertools.islice(read_lines(source.path, corpus.encoding), LINES):
+            yield line.strip()
+            left -= len(line)
+            if left < 0:
+                return
+    except UserError:  # whoever reads all of it says so, with the place
+        return
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the first lines of a file look like.
+
+    Attributes:
+        lines: how many are not blank.
+        width: the column where they are wrapped; 0: they are not.
+        is_lone_paragraphs: most lines that are not blank stand between blank ones.
+    """
+
+    lines: int
+    width: int
+    is_lone_paragraphs: bool
+
+    @classmethod
+    def at(cls, lines: Sequence[str]) -> _Look:
+        full = [line for line in lines if line]
+        documents = [
+            sum(1 for _ in group) for is_text, group in itertools.groupby(lines, key=bool) if is_text
+        ]
+        is_lone = len(documents) >= _FEWEST_DOCUMENTS and (
+            documents.count(1) >= LONE_PARAGRAPHS * len(documents)
+        )
+        return cls(len(full), _wrap_column(lines, full), is_lone)
+
+
+def _wrap_column(lines: Sequence[str], full: Sequence[str]) -> int:
+    """Where the lines are wrapped; 0: they are not."""
+    pairs = [(a, b) for a, b in itertools.pairwise(lines) if a and b]
+    if len(pairs) < FEWEST_PAIRS:
+        return 0
+    width = sorted(map(len, full))[len(full) * 98 // 100]
+    if width not in _WIDTHS:
+        return 0
+    has_blanks = sum(a.count(" ") for a, _ in pairs) >= _FEW_BLANKS * sum(len(a) for a, _ in pairs)
+    filled = sum(
+        len(a) + 1 + len(b.partition(" ")[0]) > width if has_blanks else len(a) >= 0.9 * width
+        for a, b in pairs
+    )
+    unfinished = sum(not a.endswith(_ENDS) for a, _ in pairs)
+    first = [b[0] for _, b in pairs if b[0].islower() or b[0].isupper()]
+    small = sum(letter.islower() for letter in first)
+    is_wrapped = (
+        filled >= _FILLED * len(pairs)
+        and unfinished >= _UNFINISHED * len(pairs)
+        and small >= _SMALL * len(first)
+    )
+    return width if is_wrapped else 0
