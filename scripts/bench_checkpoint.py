@@ -46,7 +46,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=2)
     options = parser.parse_args()
     device = resolve_device("auto")
-    model = BertForPreTraining(architecture(ModelConfig(preset=options.preset), VOCAB_SIZE)).to(device)
+    model = BertForPreTraining(architecture(ModelConfig(preset=options.preset, dropout=0.1), VOCAB_SIZE)).to(
+        device
+    )
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     settings = LoopSettings(0, device, resolve_precision("auto", device), 1.0, lambda step: 1e-4)
     steps = synthetic_steps(VOCAB_SIZE, options.batch_size, options.length, Share(options.batch_size))

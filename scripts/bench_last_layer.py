@@ -55,12 +55,12 @@ def main() -> None:
 
 def steps_of(bert: type[Bert], options: argparse.Namespace) -> Any:
     torch.manual_seed(0)
-    sizes = architecture(ModelConfig(preset=options.preset), options.vocab_size)
+    sizes = architecture(ModelConfig(preset=options.preset, dropout=0.1), options.vocab_size)
     model = BertForPreTraining(sizes)
     model.bert = bert(sizes)
     initialise(model, sizes.init_std)
     rows = synthetic_steps(options.vocab_size, options.batch_size, 128, Share(options.batch_size))
-    training = TrainingConfig(device="cpu", precision=options.precision, compile=False)
+    training = TrainingConfig(device="cpu", learning_rate=1e-4, precision=options.precision, compile=False)
     return take_steps(model, PretrainingTask(), rows, training)
 
 

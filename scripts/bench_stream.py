@@ -65,7 +65,13 @@ def main() -> None:
     store = open_store(arguments.store)
     for objective in ("mlm+nsp", "mlm"):
         for whole_word in (False, True):
-            config = DataConfig(objective=objective, max_length=arguments.length, whole_word=whole_word)
+            config = DataConfig(
+                mask_rate=0.15,
+                short_steps=0,
+                objective=objective,
+                max_length=arguments.length,
+                whole_word=whole_word,
+            )
             stream = BatchStream(
                 store.train, store.tokenizer, config, seed=0, batch_size=arguments.batch_size
             )

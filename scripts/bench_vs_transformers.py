@@ -61,6 +61,7 @@ def main() -> None:
     options = parser.parse_args()
     training = TrainingConfig(
         batch_size=options.batch_size,
+        learning_rate=1e-4,
         precision=options.precision,
         device=options.device,
         compile=options.compile_ours,

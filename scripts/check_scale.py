@@ -107,6 +107,10 @@ class EvenOffsets:
         return len(np.unique(np.concatenate(pages))) if pages else 0
 
 
+def data_config(objective: str) -> DataConfig:
+    return DataConfig.model_validate({"objective": objective, "mask_rate": 0.15, "short_steps": 0})
+
+
 def make_store(folder: Path, tokens: int) -> None:
     """A store whose every sentence and document is of one length; sparse where it is not `SMALL`."""
     counts = SideCounts(
@@ -190,7 +194,13 @@ def measure(folder: Path) -> dict[str, Any]:
     if counts.tokens > SMALL:
         train = replace(train, **even_offsets(counts))
     for objective in ("mlm+nsp", "mlm"):
-        stream = BatchStream(train, store.tokenizer, DataConfig(objective=objective), 0, BATCH_SIZE)
+        stream = BatchStream(
+            train,
+            store.tokenizer,
+            data_config(objective),
+            0,
+            BATCH_SIZE,
+        )
         times = []
         for step in range(STEPS):
             begun = time.process_time()
@@ -201,7 +211,7 @@ def measure(folder: Path) -> dict[str, Any]:
     for name, advice in (("read ahead", mmap.MADV_NORMAL), ("as is", mmap.MADV_RANDOM)):
         figures[f"ms_per_batch ids {name}"] = _ids_ms(store.train.ids, advice)
     for rows in (1 << 13, 1 << 15, 1 << 17):
-        stream = BatchStream(train, store.tokenizer, DataConfig(), 0, rows)
+        stream = BatchStream(train, store.tokenizer, data_config("mlm+nsp"), 0, rows)
         begun = time.process_time()
         for step in range(3):
             stream.spans(draw_slots(0, step, rows), step)
@@ -234,7 +244,7 @@ def _ids_ms(ids: np.ndarray, advice: int) -> float:
 def _count_pages(counts: SideCounts, train: TokenStore, tokenizer: Tokenizer) -> dict[str, float]:
     """Pages of each array of offsets that a row reads, those that rows of a batch share counted once."""
     offsets = even_offsets(counts)
-    stream = BatchStream(replace(train, **offsets), tokenizer, DataConfig(), 0, BATCH_SIZE)  # pyright: ignore
+    stream = BatchStream(replace(train, **offsets), tokenizer, data_config("mlm+nsp"), 0, BATCH_SIZE)  # pyright: ignore
     for array in offsets.values():
         array.pages = []
     stream[0]
@@ -243,7 +253,7 @@ def _count_pages(counts: SideCounts, train: TokenStore, tokenizer: Tokenizer) ->
 
 def checkpoint_figures(folder: Path, tokenizer: Tokenizer, preset: Literal["base", "large"]) -> str:
     """Parameters, bytes and seconds of one checkpoint, which is removed again."""
-    model = BertForPreTraining(build_architecture(ModelConfig(preset=preset), VOCAB_SIZE))
+    model = BertForPreTraining(build_architecture(ModelConfig(preset=preset, dropout=0.1), VOCAB_SIZE))
     weights = {name: value.detach() for name, value in model.state_dict().items()}
     moments = {
         f"{name}/{moment}": torch.zeros_like(parameter)

@@ -30,6 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "hardware": {"errors", "model", "memory"},
     "tasks": {"errors", "config", "text", "labelled", "metrics", "data", "model"},
     "hf": {"errors", "files", "config", "text", "model"},
+    "recipe": {"config", "text", "store", "hf"},
     "inference": {
         "errors",
         "files",
@@ -44,17 +45,17 @@ LAYERS: dict[str, set[str]] = {
     },
     "engine": {
         *("errors", "files", "config", "text", "store", "labelled", "metrics", "samples", "terminal"),
-        *("data", "model", "ranks", "parallel", "memory", "hardware", "tasks", "hf", "inference"),
+        *("data", "model", "ranks", "parallel", "memory", "hardware", "tasks", "hf", "inference", "recipe"),
     },
     "checks": {"errors", "processes", "config", "text", "store", "labelled", "tasks", "hf"},
     "measure": {
         *("errors", "config", "text", "store", "labelled", "data", "model", "memory", "hardware"),
-        *("tasks", "hf", "inference", "engine"),
+        *("tasks", "hf", "inference", "engine", "recipe"),
     },
     "commands": {
         *("errors", "files", "config", "text", "store", "labelled", "metrics"),
         *("data", "model", "ranks", "hardware", "tasks", "hf", "inference", "engine", "checks"),
-        *("memory", "measure", "terminal"),
+        *("memory", "measure", "recipe", "terminal"),
     },
     "cli": {"errors", "exhausted", "terminal"},
     "__main__": {"cli"},

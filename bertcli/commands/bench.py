@@ -69,6 +69,7 @@ def step(
         raise UserError("--set: only with --config; without one, give the sizes as options")
     training = TrainingConfig(
         batch_size=batch_size,
+        learning_rate=1e-4,  # of no account for the speed
         micro_batch_size=micro_batch_size or "auto",
         precision=precision,
         device=device,

@@ -64,10 +64,11 @@ def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[
     from bertcli.checks.pretraining import check_pretraining
     from bertcli.config.schema import PretrainConfig
     from bertcli.errors import UserError
-    from bertcli.hf.locate import locate_init_from
+    from bertcli.recipe import decided_config
 
     if isinstance(config, PretrainConfig):
-        return check_pretraining(locate_init_from(config), tokens, lambda line: print(line, file=sys.stderr))
+        decided = decided_config(config, lambda line: print(line, file=sys.stderr))
+        return check_pretraining(decided, tokens, lambda line: print(line, file=sys.stderr))
     if tokens:
         raise UserError("--tokens: only for a corpus; the rows of labelled files are all tokenised anyway")
     from bertcli.checks.labelled import LabelledCheck  # not before: it imports torch

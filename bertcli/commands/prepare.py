@@ -39,15 +39,18 @@ def prepare(
     from bertcli import ranks
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
-    from bertcli.hf.locate import locate_init_from
+    from bertcli.recipe import decided_config
     from bertcli.store.build import prepare_store
 
+    def report(line: str) -> None:
+        print(line, file=sys.stderr)
+
     with ranks.joined():
-        checked = ranks.on_first(lambda: locate_init_from(load_config(PretrainConfig, config, set_)))
-        start = time.monotonic()
-        store = prepare_store(
-            checked, lambda line: print(line, file=sys.stderr), overwrite, team=ranks, verify=verify
+        checked = ranks.on_first(
+            lambda: decided_config(load_config(PretrainConfig, config, set_), report, overwrite)
         )
+        start = time.monotonic()
+        store = prepare_store(checked, report, overwrite, team=ranks, verify=verify)
         summary = summarise(store, time.monotonic() - start)
         print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
 

@@ -32,12 +32,15 @@ def show_batch(
     from bertcli.data.share import Share
     from bertcli.data.stream import BatchStream
     from bertcli.data.stream_stats import measure_stream, show_pairs
-    from bertcli.hf.locate import locate_init_from
+    from bertcli.recipe import decided_config
     from bertcli.store.build import prepare_store
     from bertcli.terminal import raw_stream
 
-    run = locate_init_from(load_config(PretrainConfig, config, set_))
-    store = prepare_store(run, lambda line: print(line, file=sys.stderr))
+    def report(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    run = decided_config(load_config(PretrainConfig, config, set_), report)
+    store = prepare_store(run, report)
     stream = BatchStream(store.train, store.tokenizer, run.data, run.seed, run.training.batch_size)
 
     if stats:

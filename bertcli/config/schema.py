@@ -7,7 +7,7 @@ section stand with that section; checks across sections stand in `PretrainConfig
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -17,6 +17,19 @@ from bertcli.config.presets import HEAD_SIZE, PRESETS
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Auto = Literal["auto"]
+
+AUTO: Any = "auto"
+"""The default of a `Decided` field."""
+if TYPE_CHECKING:
+    from typing import Annotated as Decided
+else:
+
+    class Decided:
+        """`Decided[int, Field(ge=1)]`: in a file that number or `auto`; to code, which reads it only once
+        `bertcli.recipe` has decided, that number."""
+
+        def __class_getitem__(cls, items: Any) -> Any:
+            return Annotated[items] | Auto
 
 
 def _kinds(annotation: Any) -> set[Any]:
@@ -92,7 +105,8 @@ class TokenizerConfig(Section):
 
     path: str | None = None
     """An existing vocab.txt, tokenizer.json or model folder; null: train one on the corpus."""
-    vocab_size: Annotated[int, Field(ge=6)] = 30522
+    vocab_size: Decided[int, Field(ge=6)] = AUTO
+    """auto: by the size of the text and the number of its characters."""
     lowercase: bool = True
     strip_accents: bool | None = None
     """Whether letters lose their marks: é becomes e, as in BERT-uncased, and Hindi and Thai lose vowels.
@@ -114,11 +128,13 @@ class DataConfig(Section):
     objective: Literal["mlm+nsp", "mlm"] = "mlm+nsp"
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
-    short_steps: Annotated[int, Field(ge=0)] = 0
-    """The first so many steps read rows of `short_length` tokens: a model learns to look around sooner."""
+    short_steps: Decided[int, Field(ge=0)] = AUTO
+    """The first so many steps read rows of `short_length` tokens: a model learns to look around sooner. auto:
+    enough for that, at most four steps in ten; 0 where rows are short anyway, or with `init_from`."""
     short_length: Annotated[int, Field(ge=16)] = 32
     short_pair_probability: Probability = 0.1
-    mask_rate: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    mask_rate: Decided[float, Field(gt=0.0, lt=1.0)] = AUTO
+    """auto: 0.4 (Wettig et al. 2023), which gives more to learn from each row; 0.15 with `init_from`."""
     mask_split: tuple[Probability, Probability, Probability] = (0.8, 0.1, 0.1)
     """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged."""
     whole_word: bool = False
@@ -128,7 +144,7 @@ class DataConfig(Section):
     def _check(self) -> Self:
         if abs(sum(self.mask_split) - 1.0) > 1e-6:
             raise ValueError(f"mask_split must add up to 1, got {sum(self.mask_split):g}")
-        if self.short_steps and self.short_length > self.max_length:
+        if self.short_steps not in (0, AUTO) and self.short_length > self.max_length:
             raise ValueError(
                 f"short_length ({self.short_length}) is longer than max_length ({self.max_length})"
             )
@@ -146,8 +162,9 @@ class ModelConfig(Section):
     feed_forward: Count | None = None
     """null: 4 x hidden."""
     max_positions: Annotated[int, Field(ge=16)] = 512
-    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
-    """Of hidden states and of attention probabilities."""
+    dropout: Decided[float, Field(ge=0.0, lt=1.0)] = AUTO
+    """Of hidden states and of attention probabilities. auto: 0 where the run is too short to learn its text
+    by heart, else 0.1, as with `init_from`."""
     init_from: str | None = None
     """A model folder to go on from, with its weights, sizes and tokenizer."""
 
@@ -168,11 +185,12 @@ class ModelConfig(Section):
 class LoopConfig(Section):
     """How the optimiser's steps are taken, in pretraining and fine-tuning alike."""
 
-    batch_size: Count = 256
-    """Rows per optimiser step."""
+    batch_size: Decided[int, Field(ge=1)] = AUTO
+    """Rows per optimiser step. auto: 32 in a short run, up to 256 in a long one."""
     micro_batch_size: Count | Auto = "auto"
     """Rows at once on the device."""
-    learning_rate: Annotated[float, Field(gt=0.0)] = 1.0e-4
+    learning_rate: Decided[float, Field(gt=0.0)] = AUTO
+    """The peak. auto: by the model's width and depth."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
         0.9,
         0.999,
@@ -202,7 +220,8 @@ class TrainingConfig(LoopConfig):
     """null and no epochs: `DEFAULT_STEPS`."""
     epochs: Annotated[float, Field(gt=0.0)] | None = None
     """Instead of steps: how often the corpus's tokens pass through."""
-    warmup_steps: Annotated[int, Field(ge=0)] = 100
+    warmup_steps: Decided[int, Field(ge=0)] = AUTO
+    """auto: 8 % of the steps, at most 10,000."""
     cuda_graphs: bool | Auto = "auto"
     """A pass's kernels started at once. auto: on one GPU, where starting them takes twice as long as running,
     or longer."""
@@ -253,7 +272,7 @@ class PretrainConfig(Section):
                 f"data.max_length ({self.data.max_length}) is longer than model.max_positions "
                 f"({self.model.max_positions})"
             )
-        if self.data.short_steps and self.model.init_from is not None:
+        if self.data.short_steps not in (0, AUTO) and self.model.init_from is not None:
             raise ValueError(
                 "data.short_steps is for a model from random weights: that of model.init_from knows its "
                 "positions"

@@ -13,6 +13,8 @@ from bertcli.text.tokenizer import Tokenizer
 
 HELDOUT_SEED = 0
 """Not the run's: curves of runs with different seeds compare."""
+MASK_RATE = 0.15
+"""BERT's (Devlin et al. 2019, section 3.1)."""
 
 
 class HeldoutBatches:
@@ -25,7 +27,9 @@ class HeldoutBatches:
         """Without NSP where the config has none, or where the text gives no sentence pairs."""
         self.with_nsp = config.objective == "mlm+nsp" and store.num_documents > 1 and store.num_pairs > 0
         objective = "mlm+nsp" if self.with_nsp else "mlm"
-        rule = DataConfig(objective=objective, max_length=config.max_length)
+        rule = DataConfig(
+            objective=objective, max_length=config.max_length, mask_rate=MASK_RATE, short_steps=0
+        )
         self._stream = BatchStream(store, tokenizer, rule, HELDOUT_SEED, batch_size)
         self.num_batches = math.ceil(store.num_tokens / (batch_size * self._stream.max_tokens))
 

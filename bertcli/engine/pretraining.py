@@ -37,6 +37,7 @@ from bertcli.model.build import architecture
 from bertcli.model.embeddings import tile_positions
 from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.recipe import decide_recipe
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.tasks.pretraining import PretrainingTask
@@ -61,6 +62,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
     saved = ranks.on_first(folder.saved_config) if resume else None
     if saved is not None:
         config = adopt_decisions(config, saved)
+    config = ranks.on_first(lambda: decide_recipe(config, say))
 
     store = prepare_store(config, say, team=ranks)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)

@@ -24,6 +24,7 @@ from bertcli.hardware import (
     resolve_workers,
 )
 from bertcli.model.architecture import Architecture
+from bertcli.recipe import adopt_recipe
 from bertcli.store.vocabulary import given_tokenizer
 
 Loop = TypeVar("Loop", bound=LoopConfig)
@@ -31,6 +32,7 @@ Loop = TypeVar("Loop", bound=LoopConfig)
 
 def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
     """Where `config` says auto, what the saved run decided: a resume never decides anew."""
+    config = adopt_recipe(config, saved)
     data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
     training = adopt_loop_decisions(config.training, saved.training)
     return _update(config, data=data).model_copy(update={"training": training})

@@ -10,8 +10,8 @@ from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.data.stream import BatchStream
 from bertcli.engine.progress import say
 from bertcli.engine.resolve import own_share, resolve_config
-from bertcli.hf.locate import locate_init_from
 from bertcli.measure.sizes import pretraining_sizes
+from bertcli.recipe import decided_config
 from bertcli.store.build import prepare_store
 from bertcli.store.encode import encode_chunk
 from bertcli.store.token_store import ids_dtype
@@ -33,7 +33,7 @@ def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
     Raises:
         UserError: as `store.build.prepare_store` and `engine.resolve.resolve_config`.
     """
-    config = locate_init_from(config)
+    config = decided_config(config, say)
     store = prepare_store(config, say)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
     config = resolve_config(config, pretraining_sizes(config, store.tokenizer.vocab_size), stream)

@@ -12,7 +12,6 @@ from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
 from bertcli.engine.progress import say
 from bertcli.engine.resolve import own_share, resolve_config, resolve_loop
-from bertcli.hf.locate import locate_init_from
 from bertcli.measure.clock import device_name
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.sizes import pretraining_sizes
@@ -23,6 +22,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.flops import training_flops
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.recipe import decided_config
 from bertcli.store.build import prepare_store
 from bertcli.tasks.pretraining import PretrainingTask
 
@@ -53,7 +53,7 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
 
     Returns and raises as `bench_synthetic`, and as `store.build.prepare_store` raises.
     """
-    config = locate_init_from(config)
+    config = decided_config(config, say)
     store = prepare_store(config, say)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
     sizes = pretraining_sizes(config, store.tokenizer.vocab_size)

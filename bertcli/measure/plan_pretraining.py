@@ -10,25 +10,23 @@ from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.progress import say
 from bertcli.engine.resolve import num_steps
-from bertcli.hf.locate import locate_init_from
 from bertcli.measure.plan import Plan
 from bertcli.measure.sizes import pretraining_sizes
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.parameters import pretraining_parameters
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.recipe import BYTES_PER_TOKEN, decided_config
 from bertcli.store.build import prepare_store
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import store_folder
 from bertcli.store.token_store import OpenStore, ids_dtype
 from bertcli.store.vocabulary import load_given_tokenizer
 from bertcli.tasks.pretraining import PretrainingTask
-from bertcli.text.sample import COMPRESSION
+from bertcli.text.extent import text_bytes
 from bertcli.text.sources import find_sources
 
-BYTES_PER_TOKEN = 4.3
-"""Of English text; taken as given where no store tells."""
 TOKENS_PER_SENTENCE = 22
-"""Likewise."""
+"""Of English text; taken as given where no store tells."""
 _ENDLESS = 1 << 40
 
 
@@ -37,7 +35,7 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     Raises:
         UserError: text or a model that is not there; a store of something else.
     """
-    config = locate_init_from(config)
+    config = decided_config(config, say)
     store = prepare_store(config, say) if (store_folder(config) / MANIFEST).is_file() else None
     data, nsp = config.data, config.data.objective == "mlm+nsp"
     vocab_size = _vocab_size(config) if store is None else store.tokenizer.vocab_size
@@ -91,9 +89,7 @@ def _vocab_size(config: PretrainConfig) -> int:
 
 def _tokens_by_size(config: PretrainConfig) -> float:
     """What the files on the disk may hold, held-out text not counted."""
-    packed = (".gz", ".zst", ".parquet")
-    paths = [source.path for source in find_sources(config.corpus.files)]
-    size = sum(path.stat().st_size * (COMPRESSION if path.suffix in packed else 1) for path in paths)
+    size = text_bytes(find_sources(config.corpus.files))
     return size / BYTES_PER_TOKEN * (1 - config.corpus.heldout_fraction)
 
 

@@ -43,7 +43,8 @@ def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[
     """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
     tokenizer = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, False, report)
-    sizes = architecture(ModelConfig(preset=preset, max_positions=max(512, max_length)), tokenizer.vocab_size)
+    config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
+    sizes = architecture(config, tokenizer.vocab_size)
     settings = TaskSettings(type="classification", text="text", max_length=max_length)
     return Answering(build_task_model(settings.type, sizes, 2), tokenizer, settings, ("0", "1"))
 

@@ -7,20 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.text.corpus import read_paragraphs
+from bertcli.text.extent import text_bytes
 from bertcli.text.sources import Source
 from bertcli.text.streams import Progress, silent
 
 SAMPLE_BYTES = 256_000_000
 """About how much text is sampled, in UTF-8; never more than twice that."""
-COMPRESSION = 4
-"""Bytes of text in a byte of .gz, .zst or Parquet, about."""
 
 
 def sample_share(sources: Sequence[Source], num_bytes: int = SAMPLE_BYTES) -> float:
     """The share of the paragraphs to take: 1 for a corpus of up to `num_bytes`, by the files' sizes."""
-    packed = {".gz", ".zst", ".parquet"}
-    sizes = (s.path.stat().st_size * (COMPRESSION if s.path.suffix in packed else 1) for s in sources)
-    return min(1.0, num_bytes / max(1, sum(sizes)))
+    return min(1.0, num_bytes / max(1, text_bytes(sources)))
 
 
 def sample_paragraphs(

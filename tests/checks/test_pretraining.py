@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bertcli.checks import batches, pretraining
 from bertcli.commands.prepare import summarise
 from bertcli.config.load import check_config
-from bertcli.config.schema import DataConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.schema import PretrainConfig, TokenizerConfig
 from bertcli.data.stream import BatchStream
 from bertcli.engine.pretraining import pretrain
 from bertcli.engine.resolve import num_steps
@@ -23,6 +23,7 @@ from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.tokenizer import Normalization, Tokenizer
 from tests.checks.corpora import check, vocabulary
+from tests.decided import data_config
 from tests.finetunes import LETTERS, write_model
 from tests.store.builds import make_config, silent
 
@@ -180,7 +181,7 @@ def test_a_run_fails_where_it_is_said_to(
     config = make_config(
         folder, TokenizerConfig(path=str(folder / "tokenizer")), heldout_fraction=fraction, document="file"
     )
-    config = config.model_copy(update={"data": DataConfig(objective=objective)})
+    config = config.model_copy(update={"data": data_config(objective=objective)})
     if not documents:
         with pytest.raises(UserError, match="holds no files"):
             check(config)

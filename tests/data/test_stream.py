@@ -19,6 +19,7 @@ from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from tests.data.stores import make_store
+from tests.decided import data_config
 from tests.runs import small_config
 
 
@@ -141,24 +142,24 @@ def test_shown_pairs_mark_masks_and_labels(store: OpenStore) -> None:
 def test_one_document_alone_is_an_error_that_says_what_to_do(store: OpenStore) -> None:
     lonely = make_store([[5, 5, 5]])
     with pytest.raises(UserError, match=r"at least two documents.*set.*data.objective: mlm"):
-        BatchStream(lonely, store.tokenizer, DataConfig(), 0, 8)
-    assert BatchStream(lonely, store.tokenizer, DataConfig(objective="mlm"), 0, 8)[0].labels_B is None
+        BatchStream(lonely, store.tokenizer, data_config(), 0, 8)
+    assert BatchStream(lonely, store.tokenizer, data_config(objective="mlm"), 0, 8)[0].labels_B is None
 
 
 def test_one_sentence_a_document_is_an_error_that_says_what_to_do(store: OpenStore) -> None:
     with pytest.raises(UserError, match=r"every document of the corpus is one sentence.*data.objective: mlm"):
-        BatchStream(make_store([[5], [6], [7]]), store.tokenizer, DataConfig(), 0, 8)
+        BatchStream(make_store([[5], [6], [7]]), store.tokenizer, data_config(), 0, 8)
 
 
 def test_an_empty_side_is_an_error(store: OpenStore) -> None:
     empty = make_store([])
     with pytest.raises(UserError, match="no tokens on this side"):
-        BatchStream(empty, store.tokenizer, DataConfig(), 0, 8)
+        BatchStream(empty, store.tokenizer, data_config(), 0, 8)
 
 
 def test_reuse_of_few_true_pairs_is_reported(store: OpenStore) -> None:
     posts = make_store([[20]] * 500 + [[20, 20]] * 2)
-    lines = BatchStream(posts, store.tokenizer, DataConfig(), 0, 8).reuse_lines(100)
+    lines = BatchStream(posts, store.tokenizer, data_config(), 0, 8).reuse_lines(100)
     assert any("2 places give a true pair, each used about 2e+02 times" in line for line in lines)
     assert any(line.startswith("warning: few places give a true pair") for line in lines)
 

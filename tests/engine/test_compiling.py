@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bertcli.config.schema import ModelConfig
 from bertcli.engine.compiling import is_worth_compiling, launch_seconds
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
+from tests.decided import model_config
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
-BASE = architecture(ModelConfig(preset="base"), 30522)
-TINY = architecture(ModelConfig(preset="tiny"), 2048)
+BASE = architecture(model_config(preset="base"), 30522)
+TINY = architecture(model_config(preset="tiny"), 2048)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bertcli.config.schema import ModelConfig, TrainingConfig
+from bertcli.config.schema import TrainingConfig
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine import cuda_graphs
@@ -26,6 +26,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.tasks.pretraining import PretrainingTask, round_masked
+from tests.decided import model_config
 
 EAGER = LoopSettings(1, torch.device("cpu"), "fp32", max_grad_norm=1.0, rate=lambda step: 1e-3)
 GRAPHED = replace(EAGER, cuda_graphs=True)
@@ -193,12 +194,12 @@ def test_without_a_right_graph_the_run_goes_on(
     ("preset", "rows", "bound"), [("tiny", 256, True), ("mini", 64, True), ("base", 64, False)]
 )
 def test_small_models_wait_for_python(preset, rows: int, bound: bool) -> None:
-    sizes = architecture(ModelConfig(preset=preset), 30522)
+    sizes = architecture(model_config(preset=preset), 30522)
     assert is_launch_bound(sizes, rows * 128, 128, 0.15) is bound
 
 
 def test_there_are_none_on_a_cpu() -> None:
-    sizes = architecture(ModelConfig(preset="tiny"), 2048)
+    sizes = architecture(model_config(preset="tiny"), 2048)
     training = TrainingConfig(device="cpu")
     assert resolve_loop(training, sizes, 64, 1e6).cuda_graphs is False
     with pytest.raises(UserError, match=r"cuda_graphs: true needs one GPU .* here: cpu, .* auto or false"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bertcli.config.load import check_config
-from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.data.share import Share
 from bertcli.engine.heldout import HeldoutBatches
 from bertcli.engine.pretraining import pretrain
@@ -14,6 +14,7 @@ from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from tests.data.stores import make_store
+from tests.decided import data_config
 from tests.runs import small_config
 
 
@@ -26,7 +27,7 @@ def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
 def test_the_masks_are_the_same_for_every_run_and_hold_the_text_once(store: OpenStore) -> None:
     batches = []
     for rate in (0.15, 0.4):
-        config = DataConfig(mask_rate=rate, max_length=32)
+        config = data_config(mask_rate=rate, max_length=32)
         heldout = HeldoutBatches(store.heldout, store.tokenizer, config, 8)
         batches.append([micro_batch.batch for (micro_batch,) in heldout.steps(Share(8))])
     for a, b in zip(*batches, strict=True):
@@ -37,13 +38,13 @@ def test_the_masks_are_the_same_for_every_run_and_hold_the_text_once(store: Open
 
 
 def test_at_most_so_many_batches(store: OpenStore) -> None:
-    heldout = HeldoutBatches(store.heldout, store.tokenizer, DataConfig(max_length=32), 8)
+    heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(max_length=32), 8)
     assert len(list(heldout.steps(Share(8), 2))) == 2
     assert len(list(heldout.steps(Share(8), 10**6))) == heldout.num_batches
 
 
 def test_text_without_pairs_measures_mlm_alone(store: OpenStore) -> None:
-    posts = HeldoutBatches(make_store([[20], [20], [20]], 400), store.tokenizer, DataConfig(), 2)
+    posts = HeldoutBatches(make_store([[20], [20], [20]], 400), store.tokenizer, data_config(), 2)
     assert not posts.with_nsp
     ((_, batch, _),) = next(posts.steps(Share(2)))
     assert batch.labels_B is None

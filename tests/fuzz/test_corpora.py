@@ -12,13 +12,13 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bertcli.config.schema import DataConfig
 from bertcli.data.stream import BatchStream
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.sample import sample_paragraphs
 from bertcli.text.sources import find_sources
 from bertcli.text.train_tokenizer import train_tokenizer
+from tests.decided import data_config
 from tests.fuzz.good import TEXT, store_config
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import as_json, damaged, fuzzed, json_files, place, put
@@ -89,7 +89,7 @@ def use(content: bytes | None, name: str, **corpus: Any) -> None:
 
         def batches() -> None:
             for objective in ("mlm", "mlm+nsp"):
-                data = DataConfig(objective=objective, max_length=16)
+                data = data_config(objective=objective, max_length=16)
                 BatchStream(store.train, store.tokenizer, data, 0, 3)[5]
 
         def vocabulary() -> None:

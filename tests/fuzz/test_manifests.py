@@ -8,7 +8,6 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bertcli.config.schema import DataConfig
 from bertcli.data.stream import BatchStream
 from bertcli.engine.best import BestEvaluation
 from bertcli.engine.checkpoint import newest_checkpoint
@@ -16,6 +15,7 @@ from bertcli.engine.metrics_log import cut_back, read_metrics
 from bertcli.engine.sealed import seal
 from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
 from bertcli.store.token_store import open_store
+from tests.decided import data_config
 from tests.fuzz.good import copy_of, good_store
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put
@@ -27,7 +27,7 @@ ARRAYS = sorted(MANIFEST["arrays"])
 def draw_batches(folder: Path) -> None:
     store = open_store(folder)
     for objective in ("mlm", "mlm+nsp"):
-        BatchStream(store.train, store.tokenizer, DataConfig(objective=objective, max_length=16), 0, 4)[3]
+        BatchStream(store.train, store.tokenizer, data_config(objective=objective, max_length=16), 0, 4)[3]
     assert f"{store.manifest.unk_rate:.3f} {store.manifest.tokens_per_word:.3f}"
 
 

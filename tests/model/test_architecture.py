@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from bertcli.config.schema import ModelConfig
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.pretraining import BertForPreTraining
+from tests.decided import model_config
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from bertcli.model.pretraining import BertForPreTraining
 )
 def test_presets_have_the_published_number_of_parameters(preset, parameters):
     with torch.device("meta"):
-        model = BertForPreTraining(architecture(ModelConfig(preset=preset), vocab_size=30522))
+        model = BertForPreTraining(architecture(model_config(preset=preset), vocab_size=30522))
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
 def test_sizes_given_one_by_one_replace_the_presets():
-    config = ModelConfig(
+    config = model_config(
         preset="tiny", layers=3, hidden=96, heads=4, feed_forward=50, max_positions=77, dropout=0.25
     )
     assert architecture(config, vocab_size=101) == Architecture(

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from bertcli.config.schema import ModelConfig
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss, initialise, truncated_std
 from bertcli.model.pretraining import BertForPreTraining
+from tests.decided import model_config
 
 STD = 0.02
 
@@ -16,7 +16,7 @@ STD = 0.02
 @pytest.fixture(scope="module")
 def fresh() -> BertForPreTraining:
     torch.manual_seed(0)
-    model = BertForPreTraining(architecture(ModelConfig(preset="tiny"), vocab_size=997))
+    model = BertForPreTraining(architecture(model_config(preset="tiny"), vocab_size=997))
     for parameter in model.parameters():  # so that nothing passes for having been right before
         nn.init.constant_(parameter, 7.0)
     initialise(model, STD)

@@ -1,0 +1,181 @@
+"""Keys that are `auto` by default -> values that get a run off the ground, from its text, model and steps.
+
+With the published settings (rate 1e-4, 256 rows of 128) a small BERT stays on the plateau of word
+frequencies. LOG.md, "Getting past the unigram plateau", says what these rules come from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.schema import AUTO, DEFAULT_STEPS, PretrainConfig
+from bertcli.hf.config_file import read_architecture
+from bertcli.hf.locate import locate_init_from
+from bertcli.store.manifest import MANIFEST, Manifest, read_manifest
+from bertcli.store.matching import store_folder
+from bertcli.store.vocabulary import load_given_tokenizer
+from bertcli.text.extent import count_characters, text_bytes
+from bertcli.text.sources import find_sources
+
+KEYS = (
+    ("tokenizer", "vocab_size"),
+    ("training", "batch_size"),
+    ("training", "learning_rate"),
+    ("training", "warmup_steps"),
+    ("data", "short_steps"),
+    ("data", "mask_rate"),
+    ("model", "dropout"),
+)
+"""All that is decided here, as section and key."""
+
+BYTES_PER_TOKEN = 4.3
+"""Of English text in UTF-8; taken for any text."""
+LARGEST_VOCABULARY = 30522
+"""BERT's own."""
+ROWS_TO_LOOK_AROUND = 60_000
+"""Every run got past the plateau within 40,000 to 60,000 rows, however long they were."""
+_BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
+"""Rows a step, for runs of fewer steps than that."""
+
+
+def decided_config(
+    config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
+) -> PretrainConfig:
+    """`config` as a new run would take it: `model.init_from` located, its recipe decided.
+
+    Raises `UserError` as `decide_recipe`.
+    """
+    return decide_recipe(locate_init_from(config), report, rebuild)
+
+
+def decide_recipe(
+    config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
+) -> PretrainConfig:
+    """`config` with a value for each of `KEYS` that is auto; `report` is told which.
+
+    The same text, model and steps give the same values. A store that stands keeps its vocabulary, unless
+    `rebuild` says that it will be built anew.
+
+    Raises:
+        UserError: `corpus.files`, `model.init_from` or the store cannot be read.
+    """
+    undecided = [(section, key) for section, key in KEYS if getattr(getattr(config, section), key) == AUTO]
+    if not undecided:
+        return config
+    store = store_folder(config)
+    manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
+    if manifest is None:
+        num_bytes = text_bytes(find_sources(config.corpus.files))
+    else:
+        num_bytes = manifest.train.bytes + manifest.heldout.bytes
+    decided: dict[str, dict[str, Any]] = {}
+    if ("tokenizer", "vocab_size") in undecided:
+        decided["tokenizer"] = {"vocab_size": _stored_size(manifest) or _vocab_size(config, num_bytes)}
+        config = _update(config, decided)
+    for (section, key), value in _values(config, num_bytes / BYTES_PER_TOKEN).items():
+        if (section, key) in undecided:
+            decided.setdefault(section, {})[key] = value
+    report(f"{_reason(config, num_bytes)}: {_listed(decided)}")
+    return _update(config, decided)
+
+
+def adopt_recipe(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
+    """Where `config` says auto, what the saved run decided: a resume never decides anew."""
+    adopted: dict[str, dict[str, Any]] = {}
+    for section, key in KEYS:
+        if getattr(getattr(config, section), key) == AUTO:
+            adopted.setdefault(section, {})[key] = getattr(getattr(saved, section), key)
+    return _update(config, adopted)
+
+
+def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str], Any]:
+    """Section and key -> value, for all of `KEYS` but the vocabulary's, which is decided."""
+    layers, hidden = _sizes(config)
+    fresh, length = config.model.init_from is None, config.data.max_length
+    batch_size, steps = _batch_size_and_steps(config, text_tokens)
+    times_read = steps * batch_size * length / max(1.0, text_tokens)
+    parameters = 12 * layers * hidden**2 + config.tokenizer.vocab_size * hidden
+    learns_by_heart = times_read >= 10 and parameters > text_tokens
+    short_steps = 0
+    if fresh and length >= 2 * config.data.short_length:
+        short_steps = min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / batch_size))
+    return {
+        ("training", "batch_size"): batch_size,
+        ("training", "learning_rate"): _learning_rate(layers, hidden, fresh),
+        ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
+        ("data", "short_steps"): short_steps,
+        ("data", "mask_rate"): 0.4 if fresh else 0.15,
+        ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
+    }
+
+
+def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
+    """The power of two nearest to the root of the text's bytes: 2,048 for 5 MB, 8,192 for 64 MB.
+
+    At least four times the text's different characters: a vocabulary keeps a quarter of its entries for them.
+    """
+    given = load_given_tokenizer(config)
+    if given is not None:
+        return given.vocab_size
+    characters = count_characters(find_sources(config.corpus.files), config.corpus)
+    size = max(256, _power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(4 * max(1, characters))))
+    return min(LARGEST_VOCABULARY, size)
+
+
+def _stored_size(manifest: Manifest | None) -> int | None:
+    """What was asked for when the store was built, or what the given tokenizer had."""
+    return manifest and manifest.options.get("tokenizer.vocab_size", manifest.vocab_size)
+
+
+def _power_of_two(number: float) -> int:
+    return 2 ** round(math.log2(max(1.0, number)))
+
+
+def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int, int]:
+    """The rows of a step, and the steps, which follow from them where epochs are given."""
+    epochs, given = config.training.epochs, config.training.batch_size
+    for batch_size, below in _BATCH_SIZES if given == AUTO else ((given, None),):
+        steps = config.training.steps or DEFAULT_STEPS
+        if epochs is not None:
+            steps = math.ceil(epochs * text_tokens / (batch_size * config.data.max_length))
+        if below is None or steps < below:
+            return batch_size, steps
+    raise AssertionError("unreachable: the last batch size is for any number of steps")
+
+
+def _learning_rate(layers: int, hidden: int, fresh: bool) -> float:
+    """Falls with width, and with depth beyond four layers: post-LayerNorm is the more easily upset by both.
+
+    tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4. A third of it where weights are trained
+    already.
+    """
+    rate = 1.5e-3 * (128 / hidden) ** 0.75 * min(1.0, math.sqrt(4 / layers))
+    return float(f"{rate if fresh else rate / 3:.1e}")
+
+
+def _sizes(config: PretrainConfig) -> tuple[int, int]:
+    """Layers and hidden size of the model."""
+    if config.model.init_from is None:
+        return config.model.sizes()[:2]
+    sizes = read_architecture(Path(config.model.init_from) / "config.json")
+    return sizes.layers, sizes.hidden
+
+
+def _reason(config: PretrainConfig, num_bytes: float) -> str:
+    layers, hidden = _sizes(config)
+    length = f"{config.training.epochs:g} epochs" if config.training.epochs else ""
+    length = length or f"{config.training.steps or DEFAULT_STEPS:,} steps"
+    return f"auto, for about {num_bytes / 1e6:,.1f} MB of text, {layers} layers x {hidden} and {length}"
+
+
+def _listed(decided: dict[str, dict[str, Any]]) -> str:
+    values = [(f"{section}.{key}", value) for section, keys in decided.items() for key, value in keys.items()]
+    return ", ".join(f"{name} {value:,}" if value >= 1000 else f"{name} {value:g}" for name, value in values)
+
+
+def _update(config: PretrainConfig, sections: dict[str, dict[str, Any]]) -> PretrainConfig:
+    updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
+    return config.model_copy(update=updated)
