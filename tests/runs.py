@@ -34,8 +34,15 @@ def small_config(text: Path, output_dir: Path, **sections: dict[str, Any]) -> di
         "seed": 7,
         "corpus": {"files": [str(text)], "heldout_fraction": 0.2, "store": str(text.parent / "store")},
         "tokenizer": {"vocab_size": 400},
-        "data": {"max_length": 32},
-        "model": {"layers": 2, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 32},
+        "data": {"max_length": 32, "mask_rate": 0.15, "short_steps": 0},
+        "model": {
+            "layers": 2,
+            "hidden": 32,
+            "heads": 4,
+            "feed_forward": 64,
+            "max_positions": 32,
+            "dropout": 0.1,
+        },
         "training": {
             "steps": 12,
             "batch_size": 8,

@@ -11,7 +11,7 @@ import bertcli
 from bertcli.config import finetune, schema
 from bertcli.config.load import check_config
 from bertcli.config.presets import PRESETS
-from bertcli.config.schema import ModelConfig, PretrainConfig, Section
+from bertcli.config.schema import AUTO, ModelConfig, PretrainConfig, Section
 from bertcli.errors import UserError
 
 MINIMAL = {"output_dir": "run", "corpus": {"files": ["classics"]}}
@@ -47,7 +47,7 @@ def test_a_key_exists_only_if_code_reads_it() -> None:
 
 def test_defaults_need_only_output_dir_and_files() -> None:
     config = check_config(PretrainConfig, MINIMAL, "test")
-    assert config.training.batch_size == 256
+    assert (config.training.batch_size, config.training.weight_decay) == (AUTO, 0.01)
     assert config.data.mask_split == (0.8, 0.1, 0.1)
 
 
@@ -76,7 +76,7 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
     ("section", "values", "message"),
     [
         ("data", {"max_length": 5}, "data.max_length: input should be greater than or equal to 16, got 5"),
-        ("data", {"mask_rate": 1.5}, "data.mask_rate: input should be less than 1, got 1.5"),
+        ("data", {"mask_rate": 1.5}, r"data.mask_rate: input should be less than 1 \(or auto\), got 1.5"),
         ("data", {"mask_split": [0.5, 0.1, 0.1]}, "data: mask_split must add up to 1, got 0.7"),
         ("data", {"max_length": 600}, r"data.max_length \(600\) is longer than model.max_positions \(512\)"),
         ("data", {"short_steps": 9, "short_length": 200}, r"short_length \(200\) is longer than max_length"),

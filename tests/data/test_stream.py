@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from bertcli.config.load import check_config
-from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.data.stream_stats import measure_stream, show_pairs
@@ -33,7 +33,7 @@ def stream_of(store: OpenStore, batch_size: int = 32, seed: int = 3, **changes: 
     return BatchStream(
         store.train,
         store.tokenizer,
-        DataConfig.model_validate({"max_length": 64} | changes),
+        data_config(**({"max_length": 64} | changes)),
         seed,
         batch_size,
     )
