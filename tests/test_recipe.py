@@ -95,13 +95,14 @@ def test_a_trained_model_goes_on_gently(tmp_path: Path, megabyte: str) -> None:
 
 def test_epochs_make_the_steps_that_rows_follow_from(tmp_path: Path, megabyte: str) -> None:
     few, many = (decide(tmp_path, [megabyte], training={"epochs": epochs}) for epochs in (1, 1000))
-    assert (few.training.batch_size, many.training.batch_size) == (32, 128)
+    assert (few.training.batch_size, many.training.batch_size) == (32, 64)
 
 
 def test_a_store_keeps_its_vocabulary(tmp_path: Path, corpus: Path) -> None:
-    config = decide(tmp_path, [str(corpus)], tokenizer={"vocab_size": 400})
+    section = {"files": [str(corpus)], "heldout_fraction": 0.2}
+    config = decide(tmp_path, [], corpus=section, tokenizer={"vocab_size": 400})
     prepare_store(config, lambda line: None)
-    assert decide(tmp_path, [str(corpus)]).tokenizer.vocab_size == 400
+    assert decide(tmp_path, [], corpus=section).tokenizer.vocab_size == 400
     again = config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"vocab_size": AUTO})})
     assert decide_recipe(again, lambda line: None, rebuild=True).tokenizer.vocab_size == 256
 
