@@ -19,6 +19,7 @@ from bertcli.store.matching import store_folder
 from bertcli.store.vocabulary import load_given_tokenizer
 from bertcli.text.extent import count_characters, text_bytes
 from bertcli.text.sources import find_sources
+from bertcli.text.train_tokenizer import MIN_ALPHABET
 
 KEYS = (
     ("tokenizer", "vocab_size"),
@@ -37,6 +38,8 @@ LARGEST_VOCABULARY = 30522
 """BERT's own."""
 ROWS_TO_LOOK_AROUND = 60_000
 """Every run got past the plateau within 40,000 to 60,000 rows, however long they were."""
+_FIXED_ENTRIES = 256
+"""More than the special tokens and the characters of ASCII take, alone and inside a word."""
 _BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
 """Rows a step, for runs of fewer steps than that."""
 
@@ -115,13 +118,15 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
 def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
     """The power of two nearest to the root of the text's bytes: 2,048 for 5 MB, 8,192 for 64 MB.
 
-    At least four times the text's different characters: a vocabulary keeps a quarter of its entries for them.
+    At least four times the characters that the text needs, since a vocabulary keeps a quarter of its entries for
+    them; and room for all of the rare ones that it keeps besides, each also as the inside of a word.
     """
     given = load_given_tokenizer(config)
     if given is not None:
         return given.vocab_size
-    characters = count_characters(find_sources(config.corpus.files), config.corpus)
-    size = max(256, _power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(4 * max(1, characters))))
+    needed, characters = count_characters(find_sources(config.corpus.files), config.corpus)
+    smallest = max(4 * needed, 2 * min(characters, MIN_ALPHABET) + _FIXED_ENTRIES)
+    size = max(_power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(smallest)))
     return min(LARGEST_VOCABULARY, size)
 
 

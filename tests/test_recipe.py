@@ -104,7 +104,7 @@ def test_a_store_keeps_its_vocabulary(tmp_path: Path, corpus: Path) -> None:
     prepare_store(config, lambda line: None)
     assert decide(tmp_path, [], corpus=section).tokenizer.vocab_size == 400
     again = config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"vocab_size": AUTO})})
-    assert decide_recipe(again, lambda line: None, rebuild=True).tokenizer.vocab_size == 256
+    assert decide_recipe(again, lambda line: None, rebuild=True).tokenizer.vocab_size == 512
 
 
 def test_a_resume_adopts_and_never_decides_anew(tmp_path: Path, corpus: Path) -> None:

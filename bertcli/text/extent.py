@@ -29,11 +29,11 @@ def text_bytes(sources: Sequence[Source]) -> float:
     )
 
 
-def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> int:
-    """The fewest different characters that 99.9 % of the text consists of, by the beginnings of its files.
+def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> tuple[int, int]:
+    """The fewest different characters that 99.9 % of the text consists of, and how many there are in all.
 
-    Thousands mean a script with a sign for each word or syllable. What cannot be read is passed over:
-    building the store says so.
+    Only the beginnings of the files are read. Thousands mean a script with a sign for each word or syllable.
+    What cannot be read is passed over: building the store says so.
     """
     chosen = sources[:: max(1, len(sources) // _FILES)]
     counts: Counter[str] = Counter()
@@ -48,4 +48,5 @@ def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> int:
         except UserError:
             continue
     covered = accumulate(count for _, count in counts.most_common())
-    return sum(so_far < _COVERED * counts.total() for so_far in covered) + 1 if counts else 0
+    needed = sum(so_far < _COVERED * counts.total() for so_far in covered) + bool(counts)
+    return needed, len(counts)
