@@ -118,8 +118,8 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
 def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
     """The power of two nearest to the root of the text's bytes: 2,048 for 5 MB, 8,192 for 64 MB.
 
-    At least four times the characters that the text needs, since a vocabulary keeps a quarter of its entries for
-    them; and room for all of the rare ones that it keeps besides, each also as the inside of a word.
+    At least four times the characters that the text needs, since a vocabulary keeps a quarter of its entries
+    for them; and room for all of the rare ones that it keeps besides, each also as the inside of a word.
     """
     given = load_given_tokenizer(config)
     if given is not None:
