@@ -37,7 +37,7 @@ BYTES_PER_TOKEN = 4.3
 LARGEST_VOCABULARY = 30522
 """BERT's own."""
 ROWS_TO_LOOK_AROUND = 60_000
-"""Every run got past the plateau within 40,000 to 60,000 rows, however long they were."""
+"""Every run got past the plateau within 20,000 to 60,000 rows, however long they were."""
 _FIXED_ENTRIES = 256
 """More than the special tokens and the characters of ASCII take, alone and inside a word."""
 _BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
@@ -107,7 +107,7 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
         short_steps = min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / batch_size))
     return {
         ("training", "batch_size"): batch_size,
-        ("training", "learning_rate"): _learning_rate(layers, hidden, fresh),
+        ("training", "learning_rate"): peak_rate(layers, hidden, fresh),
         ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
         ("data", "short_steps"): short_steps,
         ("data", "mask_rate"): 0.4 if fresh else 0.15,
@@ -151,7 +151,7 @@ def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[i
     raise AssertionError("unreachable: the last batch size is for any number of steps")
 
 
-def _learning_rate(layers: int, hidden: int, fresh: bool) -> float:
+def peak_rate(layers: int, hidden: int, fresh: bool) -> float:
     """Falls with width, and with depth beyond four layers: post-LayerNorm is the more easily upset by both.
 
     tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4. A third of it where weights are trained

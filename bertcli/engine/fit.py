@@ -71,7 +71,8 @@ def fit(
             if scores is None:
                 return False
             log.write(_heldout_row(scores, state, settings))
-            progress.line(f"step {state.step} held out: {describe_scores(scores)}")
+            note = references.heldout_note(state.step) if references else ""
+            progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
             if references and (warning := references.plateau_warning(scores, state.step, settings.steps)):
                 progress.line(warning)
             return is_enough(scores, state)

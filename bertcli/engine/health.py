@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.step_report import StepReport
+from bertcli.engine.verdict import MARGIN
 
 NSP_CHANCE_LOSS = math.log(2)
 _FIRST_LOSS_TOLERANCE = 0.5  # nats; a fresh model lies within 0.05 of what is expected
-_PLATEAU_MARGIN = 0.15  # nats around the unigram entropy in which nothing but frequencies was learnt
 _PATIENCE = 0.3  # share of the run after which a plateau is worth a warning
 
 
@@ -26,6 +26,9 @@ class References:
     first_mlm_loss: float | None
     unigram_entropy: float
     with_nsp: bool
+    short_steps: int = 0
+    """Steps on rows of `short_length` tokens, after which the positions beyond are trained."""
+    short_length: int = 0
 
     def lines(self) -> list[str]:
         lines = []
@@ -40,6 +43,12 @@ class References:
             lines.append(f"nsp by chance: loss {NSP_CHANCE_LOSS:.3f}, accuracy 50%; label 0 is IsNext")
         return lines
 
+    def heldout_note(self, step: int) -> str:
+        """What to know of held-out losses while rows are short; empty afterwards."""
+        if step > self.short_steps or not self.short_steps:
+            return ""
+        return f" (positions past {self.short_length} are trained after step {self.short_steps:,})"
+
     def first_step_warning(self, report: StepReport) -> str | None:
         if self.first_mlm_loss is None or report.skipped:
             return None
@@ -51,7 +60,8 @@ class References:
         )
 
     def plateau_warning(self, scores: Scores, step: int, steps: int) -> str | None:
-        if step < _PATIENCE * steps or abs(scores.losses["mlm"] - self.unigram_entropy) > _PLATEAU_MARGIN:
+        is_early = step < _PATIENCE * steps or step <= self.short_steps
+        if is_early or abs(scores.losses["mlm"] - self.unigram_entropy) > MARGIN:
             return None
         return (
             f"warning: after {step} of {steps} steps the held-out mlm loss ({scores.losses['mlm']:.3f}) is "

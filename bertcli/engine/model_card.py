@@ -12,9 +12,13 @@ from bertcli.store.token_store import OpenStore
 
 
 def model_card(
-    config: PretrainConfig, store: OpenStore, model: BertForPreTraining, scores: Scores | None
+    config: PretrainConfig,
+    store: OpenStore,
+    model: BertForPreTraining,
+    scores: Scores | None,
+    judgement: str,
 ) -> str:
-    """The card, as Markdown with the front matter that model hubs read."""
+    """The card, as Markdown with the front matter that model hubs read; `judgement` as `verdict` gives it."""
     sizes, training, manifest = model.architecture, config.training, store.manifest
     steps = training.steps or 0
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -69,6 +73,8 @@ The complete config stands in the run folder's `config.yaml`.
 ## Scores on held-out documents
 
 {_scores(scores)}
+
+{plain(judgement[0].upper() + judgement[1:])}.
 
 ## Use
 

@@ -30,6 +30,7 @@ from bertcli.engine.progress import Progress, say
 from bertcli.engine.resolve import adopt_decisions, loop_settings, own_share, resolve_config
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.run_store import check_same_store, note_store
+from bertcli.engine.verdict import verdict
 from bertcli.files import disk_errors, write_folder
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
@@ -97,6 +98,8 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
         first_mlm_loss=None if config.model.init_from else expected_first_mlm_loss(model.architecture),
         unigram_entropy=store.manifest.unigram_entropy,
         with_nsp=stream.with_nsp,
+        short_steps=config.data.short_steps,
+        short_length=config.data.short_length,
     )
     _describe_run(config, model, stream, references)
 
@@ -104,7 +107,9 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
         config, folder, store, stream, heldout, model, trained, optimizer, state, rows, references
     )
     # A kill may have left the model of an earlier end: it is written even where no step was taken.
-    card, weights = model_card(config, store, model, scores), parallel.whole_weights(model)
+    judgement = verdict(scores, store.manifest.unigram_entropy, config, model.architecture)
+    say(judgement)
+    card, weights = model_card(config, store, model, scores, judgement), parallel.whole_weights(model)
 
     def save_model(path: Path) -> None:
         save_model_folder(path, model, store.tokenizer, card, config.data.max_length, weights)

@@ -18,7 +18,10 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
         {
             "output_dir": "/home/someone/run",
             "corpus": {"files": ["/home/someone/a|b\n<i>.txt", "texts/*.txt"], "language": "no"},
-            "model": {"init_from": "/home/someone/.cache/hub/models--org--name/snapshots/0123"},
+            "model": {
+                "init_from": "/home/someone/.cache/hub/models--org--name/snapshots/0123",
+                "dropout": 0.1,
+            },
             "tokenizer": {"vocab_size": 400},
             "data": {"short_steps": 0, "mask_rate": 0.15},
             "training": {"batch_size": 8, "learning_rate": 1e-3, "warmup_steps": 1, "steps": 1},
@@ -26,7 +29,7 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
     )
     sides = SimpleNamespace(train=SideCounts(), heldout=SideCounts(), unigram_entropy=1.0)
     store: Any = SimpleNamespace(manifest=sides, tokenizer=tiny_tokenizer())
-    card = model_card(config, store, random_model(), None)
+    card = model_card(config, store, random_model(), None, "verdict: none")
     assert yaml.safe_load(card.split("---\n")[1]) == {
         "language": "no",
         "library_name": "transformers",
