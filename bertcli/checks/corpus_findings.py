@@ -13,6 +13,7 @@ from bertcli.checks.text_faults import FAULT_TEXTS
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.store.finish import check_heldout
+from bertcli.store.fit import PIECES, UNKNOWN
 from bertcli.text.layout import layout_advice
 from bertcli.text.sources import Source
 
@@ -22,10 +23,6 @@ OTHER_LANGUAGE = 0.02
 """Share of the judged lines: below, quotations and mistakes of the method."""
 ONE_SENTENCE = 0.1
 """Share of the documents."""
-UNKNOWN = 0.01
-"""Share of the tokens."""
-PIECES = 2.5
-"""Tokens a word; a vocabulary made for the text gives 1.2 to 2."""
 RARE_PAIRS = 10
 """So many times as often as its text a run may read each true pair (as `BatchStream.reuse_lines`)."""
 

@@ -154,7 +154,8 @@ class DataConfig(Section):
 class ModelConfig(Section):
     """A preset, or the sizes one by one; a size given replaces the preset's."""
 
-    preset: Literal["tiny", "mini", "small", "medium", "base", "large"] = "base"
+    preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
+    """null: all sizes are given one by one."""
     layers: Count | None = None
     hidden: Count | None = None
     heads: Count | None = None
@@ -166,18 +167,20 @@ class ModelConfig(Section):
     """Of hidden states and of attention probabilities. auto: 0 where the run is too short to learn its text
     by heart, else 0.1, as with `init_from`."""
     init_from: str | None = None
-    """A model folder to go on from, with its weights, sizes and tokenizer."""
+    """A model folder to go on from, with its weights, sizes and tokenizer; no key may say otherwise."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.preset is None and None in (self.layers, self.hidden) and self.init_from is None:
+            raise ValueError("preset: null needs layers and hidden")
         _, hidden, heads, _ = self.sizes()
-        if hidden % heads:
+        if hidden % heads and self.init_from is None:
             raise ValueError(f"heads must divide hidden: {hidden} / {heads} leaves {hidden % heads}")
         return self
 
     def sizes(self) -> tuple[int, int, int, int]:
         """(layers, hidden, heads, feed_forward), the preset's where none is given."""
-        layers, hidden = PRESETS[self.preset]
+        layers, hidden = PRESETS[self.preset or "base"]
         layers, hidden = self.layers or layers, self.hidden or hidden
         return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), self.feed_forward or 4 * hidden
 

@@ -40,7 +40,9 @@ from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.recipe import decide_recipe
 from bertcli.store.build import prepare_store
+from bertcli.store.fit import misfits
 from bertcli.store.token_store import OpenStore
+from bertcli.store.vocabulary import given_tokenizer
 from bertcli.tasks.pretraining import PretrainingTask
 
 
@@ -66,6 +68,9 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
     config = ranks.on_first(lambda: decide_recipe(config, say))
 
     store = prepare_store(config, say, team=ranks)
+    if (vocabulary := given_tokenizer(config)) is not None:
+        for line in misfits(store.manifest, vocabulary):
+            say(f"warning: {line}")
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
     model = _new_model(config, store, stream.with_nsp)
     config = ranks.on_first(lambda: _settle(config, saved, folder, store, model, stream))

@@ -8,6 +8,7 @@ from pathlib import Path
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.hub import download, is_hub_id
+from bertcli.hf.init_from import adopt_folder
 
 WEIGHT_FILES = (
     "model.safetensors",
@@ -52,11 +53,15 @@ def resolve_model(path: Path | str) -> Path:
 
 
 def locate_init_from(config: PretrainConfig) -> PretrainConfig:
-    """`model.init_from` as the model folder itself, where a run folder or a checkpoint is named."""
+    """`model.init_from` as the model folder itself, where a run folder or a checkpoint is named.
+
+    Sizes and vocabulary become those of the folder: `hf.init_from.adopt_folder`.
+    """
     if config.model.init_from is None:
         return config
-    model = config.model.model_copy(update={"init_from": str(resolve_model(config.model.init_from))})
-    return config.model_copy(update={"model": model})
+    folder = resolve_model(config.model.init_from)
+    model = config.model.model_copy(update={"init_from": str(folder)})
+    return adopt_folder(config.model_copy(update={"model": model}), folder)
 
 
 def find_weights(folder: Path) -> Path | None:

@@ -50,6 +50,7 @@ class Tokenizer:
         special_ids: those five, in that order.
         continuation: bool [vocab_size]; true where a piece goes on a word (`##ing`).
         lowercase, strip_accents: the normalisation; `strip_accents` None means as `lowercase`.
+        strips_accents: whether letters lose their marks, whatever the normaliser is.
         splits_at_blanks: whether a text's ids are those of its blank-separated words in a row.
         hash: SHA-256 of all that decides the ids, hexadecimal.
     """
@@ -99,6 +100,7 @@ class Tokenizer:
         self.continuation[[i for token, i in vocabulary.items() if token.startswith(prefix)]] = True
         normalizer = backend.normalizer
         self.lowercase: bool = normalizer is not None and normalizer.normalize_str("A") == "a"
+        self.strips_accents = normalizer is not None and normalizer.normalize_str("é") == "e"
         normalizer = bert_part(normalizer)
         self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
         self.splits_at_blanks = (

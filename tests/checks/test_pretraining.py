@@ -210,6 +210,7 @@ def test_rows_longer_than_the_initial_model_reads_are_found(folder: Path) -> Non
     model = write_model(folder / "bert")
     config = make_config(folder, heldout_fraction=0.2)
     config = config.model_copy(update={"model": config.model.model_copy(update={"init_from": str(model)})})
+    config = config.model_copy(update={"tokenizer": TokenizerConfig()})
     (finding, *_) = check(config).findings
     assert finding.fails
     assert "data.max_length: 128 tokens" in finding.problem

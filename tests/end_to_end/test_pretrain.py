@@ -93,16 +93,19 @@ def test_domain_adaptation_goes_on_from_the_model(run: Path, corpus: Path, tmp_p
         tmp_path / "adapted",
         corpus={"store": str(tmp_path / "store")},
         model={"init_from": str(run)},
-        tokenizer={"vocab_size": 30522},
         training={"steps": 2},
     )
-    del config["model"]["layers"], config["model"]["hidden"], config["model"]["heads"]
+    del config["model"]["layers"], config["model"]["hidden"], config["model"]["heads"], config["tokenizer"]
     result = run_cli("pretrain", write_config(tmp_path / "c.yaml", config))
     assert result.returncode == 0, result.stderr
     assert "going on from the weights of" in result.stderr
     first = read_rows(tmp_path / "adapted" / "metrics.jsonl", "train")[0]
     assert first["mlm_loss"] < 5.6  # what was learnt is still there
-    assert "hidden: 32" in (tmp_path / "adapted" / "config.yaml").read_text()
+    assert "warning: a word is cut" not in result.stderr
+    recorded = (tmp_path / "adapted" / "config.yaml").read_text()
+    assert "preset: null" in recorded
+    assert "hidden: 32" in recorded
+    assert "vocab_size: 400" in recorded
 
 
 def test_mlm_alone_trains_and_predicts(corpus: Path, tmp_path: Path) -> None:

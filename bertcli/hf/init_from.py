@@ -1,0 +1,84 @@
+"""`model.init_from`: the folder decides sizes and vocabulary; a config that says otherwise is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from bertcli.config.presets import HEAD_SIZE, PRESETS
+from bertcli.config.schema import ModelConfig, PretrainConfig
+from bertcli.errors import UserError
+from bertcli.hf.config_file import read_architecture
+from bertcli.model.architecture import Architecture
+from bertcli.text.tokenizer import Tokenizer
+
+_SIZES = ("layers", "hidden", "heads", "feed_forward")
+
+
+def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
+    """`config` with the sizes, the preset that fits (or null) and the vocabulary of the model in `folder`.
+
+    Only keys that a user gave can contradict: not those with their default, null or auto.
+    Raises `UserError` naming all that do, or where the folder cannot be read.
+    """
+    sizes, tokenizer = read_architecture(folder / "config.json"), Tokenizer.load(folder)
+    vocabulary = {
+        "vocab_size": tokenizer.vocab_size,
+        "lowercase": tokenizer.lowercase,
+        "strip_accents": tokenizer.strips_accents,
+    }
+    model = {key: getattr(sizes, key) for key in (*_SIZES, "max_positions")}
+    problems = [
+        *_contradictions("model", config.model, model),
+        *_other_preset(config.model, sizes),
+        *_contradictions("tokenizer", config.tokenizer, vocabulary),
+    ]
+    if problems:
+        raise UserError(
+            "\n  ".join(
+                [
+                    f"model.init_from: {folder} decides sizes and vocabulary, and the config says otherwise:",
+                    *problems,
+                    "Leave these keys out, or leave model.init_from out to train a new model",
+                ]
+            )
+        )
+    return config.model_copy(
+        update={
+            "model": config.model.model_copy(update=model | {"preset": _fitting_preset(sizes)}),
+            "tokenizer": config.tokenizer.model_copy(update=vocabulary),
+        }
+    )
+
+
+def _contradictions(section: str, given: BaseModel, true: dict[str, Any]) -> Iterator[str]:
+    for key in sorted(given.model_fields_set & true.keys()):
+        if (value := getattr(given, key)) not in (None, "auto") and value != true[key]:
+            yield f"{section}.{key}: {_say(value)}; the folder has {_say(true[key])}"
+
+
+def _other_preset(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
+    """Where the preset means another size than the folder's; sizes given one by one take its place."""
+    if "preset" not in model.model_fields_set or model.preset is None:
+        return
+    meant = zip(_SIZES, model.sizes(), strict=True)
+    unlike = [
+        f"{key} {getattr(sizes, key)} instead of {value}"
+        for key, value in meant
+        if getattr(model, key) is None and getattr(sizes, key) != value
+    ]
+    if unlike:
+        yield f"model.preset: {model.preset}; the folder has {', '.join(unlike)}"
+
+
+def _fitting_preset(sizes: Architecture) -> str | None:
+    if sizes.heads != max(1, sizes.hidden // HEAD_SIZE) or sizes.feed_forward != 4 * sizes.hidden:
+        return None
+    return next((name for name, found in PRESETS.items() if found == (sizes.layers, sizes.hidden)), None)
+
+
+def _say(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
