@@ -151,6 +151,7 @@ def _evaluate_data(
     from bertcli import ranks
     from bertcli.engine.labelled_scores import judge_file
     from bertcli.engine.tables import scores_json, scores_table
+    from bertcli.engine.task_verdict import task_verdict
     from bertcli.errors import UserError
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
@@ -183,10 +184,13 @@ def _evaluate_data(
         lambda line: print(line, file=sys.stderr),
     )
     count = len(judged.examples)
+    verdict = task_verdict(settings, judged.examples, judged.scores)
     if json_:
-        print(json.dumps({"task": settings.type, "rows": count, **scores_json(judged.scores)}))
+        scores = scores_json(judged.scores) | {"verdict": verdict.as_json()}
+        print(json.dumps({"task": settings.type, "rows": count, **scores}))
     else:
         print(f"{'task':<22}{settings.type}\n{'rows':<22}{count:,}\n{scores_table(judged.scores)}")
+        print(f"\n{verdict.line}")
     if wrong is not None and ranks.is_first():
         with opened(wrong) as lines:
             for case in judged.wrong_cases():

@@ -39,9 +39,9 @@ def finetune(
         done = start(checked, *ranks.after_restart(resume, overwrite))
         if done.scores is not None:
             print(scores_table(done.scores), file=sys.stderr)
+        if done.verdict is not None:
+            print(done.verdict.line, file=sys.stderr)
         print(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT", file=sys.stderr)
-        print(
-            json.dumps({"model": str(done.model), **(scores_json(done.scores) if done.scores else {})})
-            if json_
-            else done.model
-        )
+        scores = scores_json(done.scores) if done.scores else {}
+        verdict = {"verdict": done.verdict.as_json()} if done.verdict else {}
+        print(json.dumps({"model": str(done.model), **scores, **verdict}) if json_ else done.model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from bertcli.engine.checkpoint import RunState, go_on_from, load_state, newest_c
 from bertcli.engine.checkpoint_writer import CheckpointWriter
 from bertcli.engine.compiling import compile_layers
 from bertcli.engine.evaluate import Scores
+from bertcli.engine.finetuned import Finetuned
 from bertcli.engine.fit import FitSettings, fit
 from bertcli.engine.judge import judge
 from bertcli.engine.labelled_data import LabelledData, check_same_data, load_labelled_data, note_data
@@ -33,6 +33,7 @@ from bertcli.engine.resolve import adopt_loop_decisions, loop_settings, own_shar
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.sealed import find_damage, seal
 from bertcli.engine.task_card import task_card
+from bertcli.engine.task_verdict import task_verdict
 from bertcli.engine.task_weights import TaskWeights
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
@@ -41,15 +42,6 @@ from bertcli.text.tokenizer import Tokenizer
 
 SANITY_EXAMPLES = 8
 """Judged before the first step, so that a mistake in metric or dev file shows at once."""
-
-
-@dataclass(frozen=True)
-class Finetuned:
-    """A finished run: its model folder and the scores of that model on the dev data (None: no dev data)."""
-
-    model: Path
-    scores: Scores | None
-    metric: str
 
 
 def finetune(
@@ -283,14 +275,15 @@ class _Run:
 
     def _finish(self, best: BestEvaluation) -> Finetuned:
         """The best model, or without dev data the last one, as `model/` with its card."""
-        scores = None
+        scores = verdict = None
         if self.data.dev is None:
             weights = parallel.whole_weights(self.model)
         else:
             weights = self.weights.read(self.best_folder)
             parallel.load_weights(self.model, weights)
             scores = best.scores or self._judge()
+            verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
             say(f"best by {self.metric}: step {best.step}")
-        card = task_card(self.config, self.model.architecture, self.data, scores)
+        card = task_card(self.config, self.model.architecture, self.data, scores, verdict)
         self.weights.replace(self.folder.model, weights, card)
-        return Finetuned(self.folder.model, scores, self.metric)
+        return Finetuned(self.folder.model, scores, verdict, self.metric)

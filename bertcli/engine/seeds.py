@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from bertcli import ranks
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.engine.best import goodness, metric_value, metric_values
 from bertcli.engine.evaluate import Scores
-from bertcli.engine.finetuning import Finetuned, finetune
+from bertcli.engine.finetuned import Finetuned
+from bertcli.engine.finetuning import finetune
 from bertcli.engine.preconditions import check_finetuning
 from bertcli.engine.progress import say
 from bertcli.engine.run_folder import RunFolder, check_resumable
@@ -67,6 +69,9 @@ def _finetune_each(
     for name, spread in summary["metrics"].items():
         deviation = "" if spread["std"] is None else f" ± {spread['std']:.4f}"
         say(f"{name:<22}{spread['mean']:.4f}{deviation}")
+    for seed, run in runs.items():
+        if run.verdict is not None and not run.verdict.better:
+            say(f"seed {seed}: {run.verdict.line}")
     say(f"best by {metric}: seed {best}")
     return _keep(folder, runs[best])
 
@@ -90,4 +95,4 @@ def _keep(folder: RunFolder[FinetuneConfig], run: Finetuned) -> Finetuned:
 
     with disk_errors(f"{folder.model}: the model could not be written"):
         ranks.on_first(lambda: write_folder(folder.model, copy))
-    return Finetuned(folder.model, run.scores, run.metric)
+    return replace(run, model=folder.model)

@@ -8,6 +8,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.engine.evaluate import Scores
 from bertcli.engine.labelled_data import LabelledData
 from bertcli.engine.markdown import front_matter, plain, public_name
+from bertcli.engine.task_verdict import Verdict
 from bertcli.model.architecture import Architecture
 
 _PIPELINES = {
@@ -20,8 +21,16 @@ _PIPELINES = {
 """Task -> what model hubs call it."""
 
 
+_LISTED = 50
+"""So many labels are named."""
+
+
 def task_card(
-    config: FinetuneConfig, architecture: Architecture, data: LabelledData, scores: Scores | None
+    config: FinetuneConfig,
+    architecture: Architecture,
+    data: LabelledData,
+    scores: Scores | None,
+    verdict: Verdict | None,
 ) -> str:
     """The card, as Markdown with the front matter that model hubs read."""
     task, training = config.task, config.training
@@ -29,7 +38,8 @@ def task_card(
     if data.dev is not None:
         source = f"of {train}, split off" if task.dev is None else f"of {_file_name(task.dev)}"
         dev = f"{len(data.dev.examples):,} rows {source}"
-    names = ", ".join(map(plain, data.task.labels))
+    more = [f"and {len(data.task.labels) - _LISTED:,} more"] if len(data.task.labels) > _LISTED else []
+    names = ", ".join([*map(plain, data.task.labels[:_LISTED]), *more])
     labels = f"| labels | {names} |\n" if names else ""
     head = {
         "library_name": "transformers",
@@ -63,7 +73,7 @@ The complete config stands in the run folder's `config.yaml`.
 
 ## Scores on the dev data
 
-{_scores(scores)}
+{_scores(scores, verdict)}
 
 ## Use
 
@@ -78,8 +88,9 @@ def _file_name(path: str) -> str:
     return plain(Path(path).name)
 
 
-def _scores(scores: Scores | None) -> str:
-    if scores is None:
+def _scores(scores: Scores | None, verdict: Verdict | None) -> str:
+    if scores is None or verdict is None:
         return "None were measured: there was no dev data."
     rows = [f"| {name} | {value:.4f} |" for name, value in scores.numbers.items()]
-    return "\n".join(["| metric | value |", "|---|---|", f"| loss | {scores.loss:.4f} |", *rows])
+    beside = plain(f"{verdict.text[0].upper()}{verdict.text[1:]}.")
+    return "\n".join([beside, "", "| metric | value |", "|---|---|", f"| loss | {scores.loss:.4f} |", *rows])

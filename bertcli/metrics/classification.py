@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+MATRIX_LABELS = 50
+"""Up to so many labels the confusion matrix is given whole: that of 10,000 labels has 10^8 numbers."""
+CONFUSIONS = 100
+"""So many confusions, the most frequent, are given where there are more labels."""
 
 # scikit-learn takes a second to import, and only those who score should wait for it: hence inside functions.
 
@@ -18,11 +25,10 @@ def classification_scores(
 
     Shares are in 0..1, and a share of nothing (the precision of a class never predicted) is 0. The macro
     averages run over the classes that occur, in the truth or among the predictions, as scikit-learn's
-    do; `per_class` and `confusion_matrix` (rows: truth) hold all of `labels`. Two labels have `f1`
-    besides: that of the second, the positive one of GLUE's tasks (Wang et al. 2019, section 3).
+    do; `per_class` and `confusion_matrix` (rows: truth) hold all of `labels`. Of more than `MATRIX_LABELS`
+    labels there is `confusions` instead: the most frequent, {right, given, count} each. Two labels have
+    `f1` besides: that of the second, the positive one of GLUE's tasks (Wang et al. 2019, section 3).
     """
-    from sklearn.metrics import confusion_matrix, matthews_corrcoef
-
     numbers = range(len(labels))
     per_class = dict(zip(labels, _precision_recall_f1(truth, predicted, numbers), strict=True))
     occurring = sorted({*truth, *predicted})
@@ -31,11 +37,30 @@ def classification_scores(
         scores["f1"] = per_class[labels[1]]["f1"]
     for name in ("f1", "precision", "recall"):
         scores[f"macro_{name}"] = float(np.mean([per_class[labels[i]][name] for i in occurring]))
-    defined = len(occurring) > 1  # else scikit-learn gives 0 too, but warns
-    scores["matthews_correlation"] = float(matthews_corrcoef(truth, predicted)) if defined else 0.0
+    scores["matthews_correlation"] = _matthews_correlation(truth, predicted)
     scores["per_class"] = per_class
-    scores["confusion_matrix"] = confusion_matrix(truth, predicted, labels=numbers).tolist()
+    pairs = Counter(zip(truth, predicted, strict=True))
+    if len(labels) <= MATRIX_LABELS:
+        scores["confusion_matrix"] = [[pairs[right, given] for given in numbers] for right in numbers]
+    else:
+        wrong = {pair: count for pair, count in pairs.items() if pair[0] != pair[1]}
+        frequent = sorted(wrong.items(), key=lambda each: (-each[1], each[0]))[:CONFUSIONS]
+        scores["confusions"] = [
+            {"right": labels[right], "given": labels[given], "count": count}
+            for (right, given), count in frequent
+        ]
     return scores
+
+
+def _matthews_correlation(truth: Sequence[int], predicted: Sequence[int]) -> float:
+    """By counts (Gorodkin 2004, equation 8): scikit-learn's needs a matrix of all labels by all labels."""
+    true, given, n = Counter(truth), Counter(predicted), len(truth)
+    right = sum(map(int.__eq__, truth, predicted))
+    covariance = right * n - sum(count * given[label] for label, count in true.items())
+    true_variance = n * n - sum(count * count for count in true.values())
+    given_variance = n * n - sum(count * count for count in given.values())
+    both = true_variance * given_variance
+    return covariance / math.sqrt(both) if both else 0.0
 
 
 def multi_label_scores(

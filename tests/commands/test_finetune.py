@@ -51,11 +51,18 @@ def test_the_model_goes_to_stdout_and_the_rest_to_stderr(
         assert f"{line}\n" in err
     assert "in train as well" in err
     assert "\nconfusion_matrix" in err
+    said = (
+        "accuracy 0.8438, which is no better than always answering 'ham' (0.8438): nothing useful was learnt"
+    )
+    assert f"\nwarning: {said}. What may help: raise training.epochs" in err
+    assert f"\n{said[0].upper()}{said[1:]}.\n" in (model / "README.md").read_text()
     code, out, _ = run_bertcli("finetune", path, "--overwrite", "--json", "--set", "training.epochs=0.2")
     assert code == 0
     scores = json.loads(out)
     assert scores["model"] == str(model)
     assert {"loss", "accuracy", "f1", "macro_f1", "per_class", "confusion_matrix"} <= scores.keys()
+    assert scores["verdict"]["better"] is False
+    assert scores["verdict"]["baseline"] == {"accuracy": 27 / 32}
 
 
 def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path) -> None:
@@ -66,6 +73,7 @@ def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: P
     assert "seed 2 (2 of 2)\n" in err
     assert "\naccuracy              0." in err
     assert " ± " in err
+    assert "seed 2: warning: accuracy " in err
 
 
 def test_a_run_is_never_overwritten_unasked(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, matthews_corrcoef
 
-from bertcli.metrics.classification import classification_scores, multi_label_scores
+from bertcli.engine.evaluate import Scores
+from bertcli.engine.tables import scores_table
+from bertcli.metrics.classification import CONFUSIONS, classification_scores, multi_label_scores
 
 
 def test_two_labels_by_hand():
@@ -46,6 +50,27 @@ def test_the_macro_average_is_scikit_learns(pairs: list[tuple[int, int]]):
     truth, predicted = [t for t, _ in pairs], [p for _, p in pairs]
     scores = classification_scores(truth, predicted, list("abcd"))
     assert scores["macro_f1"] == pytest.approx(f1_score(truth, predicted, average="macro"))
+    defined = len({*truth, *predicted}) > 1  # else scikit-learn gives 0 too, but warns
+    expected = matthews_corrcoef(truth, predicted) if defined else 0.0
+    assert scores["matthews_correlation"] == pytest.approx(expected)
+
+
+def test_of_ten_thousand_labels_the_commonest_confusions_are_given():
+    labels = [f"label {number}" for number in range(10_000)]
+    truth = [number % 10_000 for number in range(20_000)]
+    predicted = [number if number % 3 else 7 for number in truth]
+    tracemalloc.start()
+    scores = classification_scores(truth, predicted, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6  # a matrix alone has 800 MB
+    assert "confusion_matrix" not in scores
+    assert len(scores["confusions"]) == CONFUSIONS
+    assert scores["confusions"][0] == {"right": "label 0", "given": "label 7", "count": 2}
+    table = scores_table(Scores({"": 1.0}, {}, 1, scores))
+    assert len(table) < 10_000
+    assert "       2  label 0 -> label 7\n" in table
+    assert "... and 9,950 more (--json has them all)" in table
 
 
 def test_many_labels_by_hand():
