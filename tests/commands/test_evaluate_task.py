@@ -106,6 +106,17 @@ def test_bad_rows_are_an_error_or_left_out(run_bertcli, models, tmp_path):
     assert "left out 1 of 2 rows" in err
 
 
+def test_a_model_that_is_no_better_than_the_commonest_label_is_said(run_bertcli, models, tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text("premise\thypothesis\tgold\n" + "the\tcat\tyes\n" * 9 + "a\tdog\tno\n")
+    _, out, _ = run_bertcli("evaluate", models / "classification", "--data", path)
+    assert "\nwarning: accuracy 0." in out
+    assert ", which is no better than always answering 'yes' (0.9): nothing useful was learnt" in out
+    _, out, _ = run_bertcli("evaluate", models / "classification", "--data", path, "--json")
+    verdict = json.loads(out)["verdict"]
+    assert (verdict["better"], verdict["baseline"]) == (False, {"accuracy": 0.9})
+
+
 def test_rows_that_were_cut_are_counted(run_bertcli, models, tmp_path):
     path = tmp_path / "rows.tsv"
     path.write_text(f"premise\thypothesis\tgold\nthe\tcat\tyes\n{'cat ' * 200}\ta\tno\n")
