@@ -47,7 +47,7 @@ LAYERS: dict[str, set[str]] = {
         *("errors", "files", "config", "text", "store", "labelled", "metrics", "samples", "terminal"),
         *("data", "model", "ranks", "parallel", "memory", "hardware", "tasks", "hf", "inference", "recipe"),
     },
-    "checks": {"errors", "processes", "config", "text", "store", "labelled", "tasks", "hf"},
+    "checks": {"errors", "processes", "config", "text", "store", "labelled", "data", "tasks", "hf"},
     "measure": {
         *("errors", "config", "text", "store", "labelled", "data", "model", "memory", "hardware"),
         *("tasks", "hf", "inference", "engine", "recipe"),

@@ -5,7 +5,6 @@ A run stops at the first thing that is wrong; this goes on where it can, so that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +14,27 @@ from bertcli.checks.findings import PLACES, Finding, Places, excerpt
 from bertcli.checks.text_faults import FAULT_TEXTS, Fault, find_faults
 from bertcli.checks.wrong_bytes import WrongBytes, noting_encoding
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.data.epochs import EpochOrder
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
 from bertcli.labelled.examples import Example, TextExample
 from bertcli.labelled.files import find_labelled_file, read_examples
+from bertcli.labelled.label_doubts import label_doubts
 from bertcli.labelled.labels import check_labels, label_set
-from bertcli.labelled.report import figures
+from bertcli.labelled.report import Sizes, Splits, figures
 from bertcli.labelled.split import split_dev
 from bertcli.tasks.classification import label_weights
+from bertcli.tasks.labelled import whole_lengths
 from bertcli.tasks.registry import build_task
 from bertcli.text.tokenizer import Tokenizer
 
 CUT = 0.1
 """Share of the rows that are longer than a row may be: below, nothing to mend."""
+
+
+WINDOWS = 2
+"""Windows a row in the mean: above, steps and hours are other than the number of rows lets expect."""
 
 
 class LabelledCheck:
@@ -57,11 +63,14 @@ class LabelledCheck:
         if config.task.dev_fraction is not None and train:
             with self._failing():
                 train, dev = split_dev(train, config.task.dev_fraction, config.seed)
-        if train and (lengths := self._encode(train, dev or [], tokenizer)):
-            settings = config.task.settings
-            self.figures = figures(train, dev or None, lengths, settings)
-            self.figures["steps_per_epoch"] = math.ceil(len(train) / config.training.batch_size)
+        splits = {"train": train, "dev": dev} if dev else {"train": train}
+        if train and (sizes := self._encode(splits, tokenizer)):
+            self.figures = figures(splits, sizes, config.task.settings)
+            order = EpochOrder(sizes["train"].items, config.training.batch_size, config.seed)
+            self.figures["steps_per_epoch"] = order.steps_per_epoch
             self.findings += self._judge(train, dev or [])
+            doubts = label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
+            self.findings += [Finding(False, each.problem, each.mend, share=each.share) for each in doubts]
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -85,20 +94,19 @@ class LabelledCheck:
         self._find_faults(path, examples)
         return examples
 
-    def _encode(
-        self, train: Sequence[Example], dev: Sequence[Example], tokenizer: Tokenizer
-    ) -> list[int] | None:
-        """Tokens of each row to learn from, before any was cut; None: a run would not come so far."""
+    def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, Sizes] | None:
+        """How much of each split the model reads; None: a run would not come so far."""
+        train, dev = splits["train"], splits.get("dev", [])
         task, settings = self._config.task, self._config.task.settings
         with self._failing():
             labels = label_set(train, settings)
             texts = [example for example in train if isinstance(example, TextExample)]
             built = build_task(settings, labels, label_weights(task.class_weights, labels, texts))
-            items = built.encode(train, tokenizer)
+            items = {"train": built.encode(train, tokenizer)}
             with self._failing():
                 check_labels(dev, labels, settings)
-                built.encode(dev, tokenizer)
-            return [item.length + item.dropped for item in items]
+                items["dev"] = built.encode(dev, tokenizer)
+            return {split: Sizes(whole_lengths(each), len(each)) for split, each in items.items() if each}
         return None
 
     def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:
@@ -146,14 +154,23 @@ class LabelledCheck:
                 ),
                 len(contradictions) / len(train),
             )
-        lengths = self.figures["lengths"]
-        if lengths["cut"] > CUT:
-            yield Finding(
-                False,
-                f"{lengths['cut']:.1%} of the rows are cut at {lengths['max_length']} tokens",
-                f"raise task.max_length, as far as the model reads ({lengths['p95']} holds 95 % of the rows)",
-                share=lengths["cut"],
+        yield from self._judge_lengths()
+
+    def _judge_lengths(self) -> Iterator[Finding]:
+        windows = self.figures.get("windows")
+        for split, lengths in self.figures["lengths"].items():
+            rows, limit = self.figures["rows"][split], lengths["max_length"]
+            if windows and windows[split] > WINDOWS * rows:
+                problem = f"the {rows:,} rows of {split} are long: {windows[split]:,} windows of {limit} "
+                problem += "tokens, each of which counts as a row of a step"
+            elif not windows and lengths["longer"] > CUT:
+                problem = f"{lengths['longer']:.1%} of the rows of {split} are cut at {limit} tokens"
+            else:
+                continue
+            mend = (
+                f"raise task.max_length, as far as the model reads ({lengths['p95']} holds 95 % of the rows)"
             )
+            yield Finding(False, problem, mend, share=lengths["longer"])
 
 
 def _first_copies(examples: Sequence[Example], before: dict[tuple[str, ...], str]) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from bertcli.errors import UserError
 from bertcli.files import file_hash
 from bertcli.labelled.files import find_labelled_file, read_examples
 from bertcli.labelled.labels import check_labels, label_set
-from bertcli.labelled.report import describe
+from bertcli.labelled.report import Sizes, describe
 from bertcli.labelled.split import split_dev
 from bertcli.tasks.classification import label_weights
-from bertcli.tasks.labelled import Item, LabelledTask
+from bertcli.tasks.labelled import Item, LabelledTask, whole_lengths
 from bertcli.tasks.registry import build_task
 from bertcli.text.tokenizer import Tokenizer
 
@@ -69,7 +69,10 @@ def load_labelled_data(
         Split(train, task.encode(train, tokenizer)),
         None if dev is None else Split(dev, task.encode(dev, tokenizer)),
     )
-    for line in describe(train, dev, [item.length + item.dropped for item in data.train.items], settings):
+    splits = {"train": data.train} if data.dev is None else {"train": data.train, "dev": data.dev}
+    examples = {name: split.examples for name, split in splits.items()}
+    sizes = {name: Sizes(whole_lengths(split.items), len(split.items)) for name, split in splits.items()}
+    for line in describe(examples, sizes, settings):
         report(line)
     return data
 

@@ -3,72 +3,101 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.labelled.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
+from bertcli.labelled.label_doubts import label_doubts
 
 _LISTED = 12
 """So many labels are named; the others are counted."""
+Splits = Mapping[str, Sequence[Example]]
+"""Examples by the part that they play: "train", "dev"."""
 _SHOWN = 3
 """So many contradictions are shown."""
 
 
-def describe(
-    train: Sequence[Example], dev: Sequence[Example] | None, lengths: Sequence[int], settings: TaskSettings
-) -> list[str]:
+@dataclass(frozen=True)
+class Sizes:
+    """How much of a file the model reads.
+
+    Attributes:
+        lengths: tokens of each row, [CLS] and [SEP] included, before any was cut or read in windows.
+        items: what a batch is made of: windows where long texts are read in several, else rows.
+    """
+
+    lengths: Sequence[int]
+    items: int
+
+
+def describe(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> list[str]:
     """Lines to print; the arguments are those of `figures`."""
-    found = figures(train, dev, lengths, settings)
-    return overview(found) + _warnings(found)
+    found = figures(splits, sizes, settings)
+    doubts = label_doubts(found.get("counts", {}), splits, settings)
+    return overview(found) + _warnings(found) + [f"warning: {each.problem}; {each.mend}" for each in doubts]
 
 
 def overview(found: dict[str, Any]) -> list[str]:
     """The rows and labels of each file, and the lengths, of `figures`."""
-    lines = [f"{split}: {rows:,} rows{_listed(found, split)}" for split, rows in found["rows"].items()]
-    sizes = found["lengths"]
-    lines.append(
-        f"lengths: median {sizes['median']:,} tokens, 95 % up to {sizes['p95']:,}, longest {sizes['max']:,}"
-        + (f"; {sizes['cut']:.1%} are cut at {sizes['max_length']} (task.max_length)" if sizes["cut"] else "")
-    )
+    windows = found.get("windows", {})
+    lines = []
+    for split, rows in found["rows"].items():
+        read = f" in {windows[split]:,} windows" if split in windows else ""
+        lines.append(f"{split}: {rows:,} rows{read}{_listed(found, split)}")
+    for split, sizes in found["lengths"].items():
+        of = "" if split == "train" else f" of {split}"
+        longer = f"; {sizes['longer']:.1%} are {'read in several windows of' if windows else 'cut at'} "
+        longer += f"{sizes['max_length']} (task.max_length)"
+        lines.append(
+            f"lengths{of}: median {sizes['median']:,} tokens, 95 % up to {sizes['p95']:,}, longest "
+            f"{sizes['max']:,}{longer if sizes['longer'] else ''}"
+        )
     return lines
 
 
-def figures(
-    train: Sequence[Example], dev: Sequence[Example] | None, lengths: Sequence[int], settings: TaskSettings
-) -> dict[str, Any]:
+def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> dict[str, Any]:
     """The same by name.
 
     Args:
-        lengths: tokens of each row to learn from, [CLS] and [SEP] included, before any was cut.
+        splits: the examples of "train", and of "dev" where there is one.
+        sizes: of each split that could be encoded.
 
     Returns:
         `rows`, `counts` and `duplicates`, each {train, dev}, without dev where there is none. `counts` are of
         labels: rows, or for token-classification the entities of each type; for regression `values` {min,
         mean, max} instead. `duplicates` are rows that repeat one before them, and besides {across}: rows of
-        dev whose text stands in train. `lengths` {median, p95, max, max_length, cut: share of the rows}.
+        dev whose text stands in train. `lengths` of each split {median, p95, max, max_length, longer: share
+        of the rows that are longer than that}. `windows` of each split, where long texts are read in several.
         `contradictions`: texts of train with several labels, {text, where, labels} each.
     """
-    splits = {"train": train} if dev is None else {"train": train, "dev": dev}
+    train, dev = splits["train"], splits.get("dev")
+    in_windows = settings.type in ("token-classification", "question-answering")
     train_texts = {example.texts for example in train}
     what, count = ("values", _values) if settings.type == "regression" else ("counts", _counts)
     return {
         "rows": {split: len(each) for split, each in splits.items()},
         what: {split: count(each) for split, each in splits.items()},
-        "lengths": {
-            "median": int(np.median(lengths)),
-            "p95": int(np.percentile(lengths, 95)),
-            "max": int(max(lengths)),
-            "max_length": settings.max_length,
-            "cut": float(np.mean(np.array(lengths) > settings.max_length)),
-        },
+        "lengths": {split: _lengths(each.lengths, settings.max_length) for split, each in sizes.items()},
+        **({"windows": {split: each.items for split, each in sizes.items()}} if in_windows else {}),
         "duplicates": {
             **{split: len(each) - len({e.texts for e in each}) for split, each in splits.items()},
             **({} if dev is None else {"across": sum(example.texts in train_texts for example in dev)}),
         },
         "contradictions": _contradictions(train),
+    }
+
+
+def _lengths(lengths: Sequence[int], max_length: int) -> dict[str, Any]:
+    return {
+        "median": int(np.median(lengths)),
+        "p95": int(np.percentile(lengths, 95)),
+        "max": int(max(lengths)),
+        "max_length": max_length,
+        "longer": float(np.mean(np.array(lengths) > max_length)),
     }
 
 

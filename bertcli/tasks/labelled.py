@@ -28,6 +28,7 @@ class Item:
         target: what it should answer, in the task's own form; None where unlabelled.
         layout: what `predict` needs to read the answer back: where words or characters stand.
         dropped: tokens of the example that did not fit into its longest row, and were left out.
+        whole: tokens of the whole example as one row, special ones included, however it was cut or divided.
     """
 
     example: int
@@ -35,6 +36,7 @@ class Item:
     target: Any
     layout: Any = None
     dropped: int = 0
+    whole: int = 0
 
     @property
     def length(self) -> int:
@@ -135,6 +137,11 @@ class LabelledTask(Protocol):
         Higher is better in every float that may serve as `metric`, but for a name that ends in `_error`.
         """
         ...
+
+
+def whole_lengths(items: Sequence[Item]) -> list[int]:
+    """`Item.whole` of each example, in order; several windows are one example."""
+    return list({item.example: item.whole for item in items}.values())
 
 
 def forward(model: nn.Module, batch: LabelledBatch) -> Tensor:

@@ -56,7 +56,7 @@ class MultipleChoice:
             rows = tuple(self._row(a, b, choice, tokenizer) for choice in choices)
             whole = len(a) + len(b) + max(len(choice) for choice in choices) + 3
             dropped = whole - max(row.length for row in rows)
-            items.append(Item(number, rows, example.label, dropped=dropped))
+            items.append(Item(number, rows, example.label, dropped=dropped, whole=whole))
         return items
 
     def _row(self, a: list[int], b: list[int], choice: list[int], tokenizer: Tokenizer) -> Row:

@@ -105,12 +105,13 @@ class QuestionAnswering:
         kept = question[: min(MAX_QUESTION, (self.max_length - 3) // 2)]
         room = self.max_length - len(kept) - 3
         overlap = min(self.doc_stride, room // 2)
+        whole = len(question) + len(context.ids) + 3
         items = []
         for window in cut_windows([1] * len(context.ids), room, overlap):
             row = pair(kept, context.ids[window.start : window.stop], tokenizer.cls_id, tokenizer.sep_id)
             passage = Passage(window, row.second_starts, context.spans)
             target = None if example.answers is None else _target(passage, example.answers)
-            items.append(Item(number, (row,), target, passage, dropped=len(question) - len(kept)))
+            items.append(Item(number, (row,), target, passage, len(question) - len(kept), whole))
         return items
 
     def count(self, batch: LabelledBatch) -> float:

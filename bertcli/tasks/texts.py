@@ -23,5 +23,5 @@ def encode_texts(
         row = frame(a, b, tokenizer, max_length)
         whole = len(a) + 2 if b is None else len(a) + len(b) + 3
         answer = None if text.label is None else target(text.label)
-        items.append(Item(number, (row,), answer, dropped=whole - row.length))
+        items.append(Item(number, (row,), answer, dropped=whole - row.length, whole=whole))
     return items

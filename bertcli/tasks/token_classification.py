@@ -92,6 +92,7 @@ class TokenClassification:
         firsts = np.cumsum([0, *sizes])
         windows = cut_windows(sizes, room, overlap=min(self.doc_stride, room // 2))
         owner_T = most_context(windows)
+        whole = sum(map(len, pieces)) + 2
         with_pieces = np.flatnonzero(sizes)
         items = []
         for place, window in enumerate(windows):
@@ -100,7 +101,7 @@ class TokenClassification:
             row = frame(ids[window.start : window.stop], None, tokenizer, self.max_length)
             target = None if example.tags is None else [self._number(example, word) for word in judged]
             dropped = sum(len(pieces[word]) - sizes[word] for word in judged)
-            items.append(Item(number, (row,), target, JudgedWords(judged, positions), dropped))
+            items.append(Item(number, (row,), target, JudgedWords(judged, positions), dropped, whole))
         return items
 
     def _number(self, example: TaggedExample, word: int) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertcli.checks.labelled import LabelledCheck
+from bertcli.data.epochs import EpochOrder
 from bertcli.engine.labelled_data import load_labelled_data
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
-from bertcli.labelled.report import figures
+from bertcli.labelled.report import Sizes, figures
+from bertcli.tasks.labelled import whole_lengths
 from bertcli.text.tokenizer import Tokenizer
 from tests.finetunes import checked, spam_config, spam_files, write_spam
 
@@ -51,8 +54,10 @@ def test_the_figures_are_those_of_the_run(folder: Path, dev: dict[str, Any]) -> 
     found = check(folder, task=dev)
     config = checked(spam_config(folder, task=dev))
     data = start(config, folder)
-    lengths = [item.length + item.dropped for item in data.train.items]
-    expected = figures(data.train.examples, data.dev and data.dev.examples, lengths, config.task.settings)
+    parts = {"train": data.train} | ({} if data.dev is None else {"dev": data.dev})
+    sizes = {name: Sizes(whole_lengths(part.items), len(part.items)) for name, part in parts.items()}
+    examples = {name: part.examples for name, part in parts.items()}
+    expected = figures(examples, sizes, config.task.settings)
     assert found.figures == expected | {"steps_per_epoch": -(-len(data.train.items) // 16)}
     assert fails(found) == []
 
@@ -87,7 +92,47 @@ def test_what_a_model_learns_badly_from_is_named_with_its_place(folder: Path) ->
 
 def test_rows_that_are_cut_are_said(folder: Path) -> None:
     problems = [finding.problem for finding in check(folder, task={"max_length": 16}).findings]
-    assert any("of the rows are cut at 16 tokens" in problem for problem in problems)
+    for split in ("train", "dev"):
+        assert any(f"of the rows of {split} are cut at 16 tokens" in problem for problem in problems)
+
+
+def test_steps_are_counted_by_windows(folder: Path) -> None:
+    context = "a long story without end " * 60
+    questions = [
+        {"id": str(n), "question": f"what {n}?", "answers": [{"text": "story", "answer_start": 7}]}
+        for n in range(40)
+    ]
+    squad = {"data": [{"paragraphs": [{"context": context, "qas": questions}]}]}
+    (folder / "squad.json").write_text(json.dumps(squad))
+    task = {"type": "question-answering", "train": str(folder / "squad.json"), "dev": None}
+    task |= {"text": None, "label": None, "max_length": 64}
+    found = check(folder, task=task)
+    data = start(checked(spam_config(folder, task=task)), folder)
+    windows = len(data.train.items)
+    assert windows > 1000
+    assert found.figures["steps_per_epoch"] == EpochOrder(windows, 16, 7).steps_per_epoch
+    assert found.figures["windows"] == {"train": windows}
+    assert found.figures["lengths"]["train"]["median"] > 1200
+    assert any(f"rows of train are long: {windows:,} windows" in each.problem for each in found.findings)
+
+
+def test_doubtful_labels_are_found_here_and_said_by_the_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rows(folder / "train.tsv", "neg\ta", "NEG\tb", "pos\tc", "NaN\td", "0\te", " neg\tf")
+    write_rows(folder / "dev.tsv", "neg\tx", "pos\ty")
+    problems = [finding.problem for finding in check(folder).findings]
+    start(checked(spam_config(folder)), folder)
+    warnings = capsys.readouterr().out
+    for said in (
+        "labels that usually stand for a missing one: 'NaN' (1)",
+        "'neg' (3), 'NEG' (1)",
+        "labels of two kinds, numbers ('0' (1)) beside words",
+        "labels of train that dev has not: '0' (1), 'NEG' (1), 'NaN' (1)",
+        "1 labels of train have blanks around them, first in",
+    ):
+        assert any(said in problem for problem in problems)
+        assert said in warnings
 
 
 FAILING: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
