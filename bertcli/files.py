@@ -7,10 +7,11 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
+import secrets
 import socket
+import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -54,6 +55,7 @@ def _error_number(error: Exception) -> int:
     return int(found[1]) if found else 0
 
 
+_LOCK = re.compile(rb"(process \d+ on [^\n]*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?")
 _held: set[TextIO] = set()
 """Locks of this process. A process that it forks lets go of them: loader processes outlive a kill."""
 
@@ -66,6 +68,21 @@ def _let_go() -> None:
 os.register_at_fork(after_in_child=_let_go)
 
 
+def is_lock(path: Path) -> bool:
+    """Whether a file is a lock that bertcli made, held or not; an empty one is of a process just killed."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode) and bool(_LOCK.fullmatch(path.read_bytes()))
+    except OSError:
+        return False
+
+
+def _open_lock(path: Path, instead: str) -> TextIO:
+    if os.path.lexists(path) and not is_lock(path):
+        raise UserError(f"{path}: is not a lock of bertcli's, and is left as it is; {instead}")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    return open(descriptor, "a+", encoding="utf-8")
+
+
 @contextmanager
 def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """Hold `path`, made where it is missing, against every other holder; a lock ends with its process.
@@ -73,10 +90,10 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     Where the file system knows no locks, nothing is held.
 
     Raises:
-        UserError: it is held: `refusal`, who holds it, what to do `instead`.
+        UserError: it is held: `refusal`, who holds it, what to do `instead`; it is something else.
         OSError: the file may not be written.
     """
-    with open(path, "a+", encoding="utf-8") as file:
+    with _open_lock(path, instead) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -95,44 +112,20 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
             _held.discard(file)
 
 
-def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write into a folder beside `folder`, sync all of it, and only then give it its name.
-
-    An older folder of that name is replaced.
-    """
-    partial = folder.with_name(f".{folder.name}.partial")
-    remove_folder(partial)
-    partial.mkdir(parents=True)
-    try:
-        fill(partial)
-        for path in sorted(partial.rglob("*")):
-            sync(path)
-        sync(partial)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    remove_folder(folder)
-    os.rename(partial, folder)
-    sync(folder.parent)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder under another name first, so that it is never seen half gone."""
-    if folder.exists():
-        doomed = folder.with_name(f".{folder.name}.removed")
-        shutil.rmtree(doomed, ignore_errors=True)
-        os.rename(folder, doomed)
-        shutil.rmtree(doomed)
-
-
 def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    partial = path.with_name(f".{path.name}.partial")
-    with open(partial, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    """Write a text file atomically. Raises `UserError` for a link, which would be replaced."""
+    if path.is_symlink():
+        raise UserError(f"{path}: is a symbolic link; put a file in its place, or write elsewhere")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with open(partial, "x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def looked_in(path: Path) -> str:

@@ -15,7 +15,7 @@ from bertcli.config.schema import AUTO, DEFAULT_STEPS, PretrainConfig
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.locate import locate_init_from
 from bertcli.store.manifest import MANIFEST, Manifest, read_manifest
-from bertcli.store.matching import store_folder
+from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.vocabulary import load_given_tokenizer
 from bertcli.text.extent import count_characters, text_bytes
 from bertcli.text.sources import find_sources
@@ -71,7 +71,7 @@ def decide_recipe(
     store = store_folder(config)
     manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
     if manifest is None:
-        num_bytes = text_bytes(find_sources(config.corpus.files))
+        num_bytes = text_bytes(find_sources(config.corpus.files, output_paths(config)))
     else:
         num_bytes = manifest.train.bytes + manifest.heldout.bytes
     decided: dict[str, dict[str, Any]] = {}
@@ -124,7 +124,9 @@ def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
     given = load_given_tokenizer(config)
     if given is not None:
         return given.vocab_size
-    needed, characters = count_characters(find_sources(config.corpus.files), config.corpus)
+    needed, characters = count_characters(
+        find_sources(config.corpus.files, output_paths(config)), config.corpus
+    )
     smallest = max(4 * needed, 2 * min(characters, MIN_ALPHABET) + _FIXED_ENTRIES)
     size = max(_power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(smallest)))
     return min(LARGEST_VOCABULARY, size)

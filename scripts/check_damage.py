@@ -30,7 +30,7 @@ from bertcli.engine.checkpoint import list_checkpoints, newest_checkpoint
 from bertcli.engine.finetuning import finetune
 from bertcli.engine.kills import differences
 from bertcli.engine.pretraining import pretrain
-from bertcli.engine.sealed import MANIFEST
+from bertcli.owned.sealed import MANIFEST
 from bertcli.samples import SAMPLES
 
 TRAINING = {"batch_size": 8, "learning_rate": 1.0e-3, "device": "cpu", "precision": "fp32"}

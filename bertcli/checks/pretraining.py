@@ -20,7 +20,7 @@ from bertcli.store.build import SMALL_CORPUS
 from bertcli.store.corpus_files import find_corpus
 from bertcli.store.finish import unigram_entropy
 from bertcli.store.manifest import MANIFEST, Manifest
-from bertcli.store.matching import check_matches, store_folder
+from bertcli.store.matching import check_matches, output_paths, store_folder
 from bertcli.store.progress import Report
 from bertcli.store.token_store import SIDES, open_store
 from bertcli.store.verify import check_arrays
@@ -83,7 +83,7 @@ def check_pretraining(
         UserError: files, tokenizer, language or encoding that are not there.
     """
     corpus = config.corpus
-    sources = find_corpus(corpus)
+    sources = find_corpus(corpus, output_paths(config))
     is_small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
     if processes is None:
         processes = 0 if is_small else _cores_to_share()

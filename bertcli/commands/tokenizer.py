@@ -58,7 +58,8 @@ def train(
 
     if output.exists() and not output.is_dir():
         raise UserError(f"--output {output}: a file; name a folder")
-    if any((output / name).exists() for name in ("tokenizer.json", "vocab.txt")):
+    names = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
+    if any((output / name).exists() or (output / name).is_symlink() for name in names):
         raise UserError(f"--output {output}: a tokenizer stands there already; name another folder")
     corpus = CorpusConfig(files=files, format=format_.value, text_key=text_key, encoding=encoding)
     tokenizer = train_on_corpus(find_sources(files), corpus, vocab_size, not cased, strip_accents, _say)

@@ -115,8 +115,12 @@ def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Con
 
 def save_config(config: BaseModel, path: Path) -> None:
     """Write the whole config as YAML, atomically; `load_config` gives the same config back."""
-    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-    write_text(path, text)
+    write_text(path, config_text(config))
+
+
+def config_text(config: BaseModel) -> str:
+    """The whole config as YAML."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:

@@ -4,12 +4,15 @@ checkpoints/step-00000500/
     model/                  a model folder like the final one
     optimizer.safetensors   the moments of AdamW by parameter name
     state.json              the counters of the run
-    manifest.json           what the files above were, written last (`engine.sealed`)
+    manifest.json           what the files above were, written last (`bertcli.owned.sealed`)
+
+Where a damaged checkpoint, or somebody's folder, has that name, it stays, and the new one is step-00000500.1.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,9 +22,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from bertcli.engine.loss_scale import LossScale
+from bertcli.engine.numbered import by_number, free_path
 from bertcli.engine.optimizer import load_optimizer_tensors
-from bertcli.engine.sealed import find_damage, seal
-from bertcli.files import disk_errors, remove_folder, write_folder
+from bertcli.files import disk_errors
+from bertcli.owned.folders import remove_own, write_folder
+from bertcli.owned.sealed import find_damage, is_whole
+
+_NAME = re.compile(r"step-\d{8,}(\.\d+)?")
 
 SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
 """Writes a model folder with these weights."""
@@ -42,10 +49,6 @@ class RunState:
     loss_scale: LossScale | None = None
 
 
-def checkpoint_path(folder: Path, step: int) -> Path:
-    return folder / f"step-{step:08d}"
-
-
 @dataclass(frozen=True)
 class Snapshot:
     """What a checkpoint holds, in the memory of the CPU: weights and moments by their names in the model."""
@@ -55,8 +58,16 @@ class Snapshot:
     moments: dict[str, Tensor]
 
 
-def save_checkpoint(folder: Path, snapshot: Snapshot, save_model: SaveModel, keep_last: int) -> Path:
-    """Write `folder/step-N`, then remove all but the newest `keep_last`.
+def save_checkpoint(
+    folder: Path,
+    snapshot: Snapshot,
+    save_model: SaveModel,
+    keep_last: int,
+    report: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Write `folder/step-N`, then remove all but this one and the newest others, `keep_last` in all.
+
+    Only checkpoints that are whole are counted and removed.
 
     Raises:
         UserError: the disk is full or may not be written; earlier checkpoints stay whole.
@@ -66,19 +77,22 @@ def save_checkpoint(folder: Path, snapshot: Snapshot, save_model: SaveModel, kee
         save_model(partial / "model", snapshot.weights)
         save_file(snapshot.moments, partial / "optimizer.safetensors")
         (partial / "state.json").write_text(json.dumps(asdict(snapshot.state), indent=1) + "\n")
-        seal(partial)
 
-    path = checkpoint_path(folder, snapshot.state.step)
+    path = free_path(folder / f"step-{snapshot.state.step:08d}")
     with disk_errors(f"{path}: the checkpoint could not be written"):
         write_folder(path, fill)
-        for old in list_checkpoints(folder)[keep_last:]:
-            remove_folder(old)
+        others = [old for old in list_checkpoints(folder) if old != path and is_whole(old)]
+        for old in others[keep_last - 1 :]:
+            if left := remove_own(old):
+                report(f"{old}: removed but for {', '.join(map(str, left))}, not written by bertcli")
     return path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """Complete or damaged checkpoints, newest first."""
-    return sorted(folder.glob("step-*"), reverse=True)
+    found = folder.iterdir() if folder.is_dir() else []
+    named = [path for path in found if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
+    return sorted(named, key=by_number, reverse=True)
 
 
 def newest_checkpoint(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from bertcli import parallel, ranks
 from bertcli.engine.checkpoint import RunState, SaveModel, Snapshot, save_checkpoint
 from bertcli.engine.optimizer import optimizer_tensors
+from bertcli.engine.progress import say
 
 
 class CheckpointWriter:
@@ -84,6 +85,6 @@ class CheckpointWriter:
         if sys.platform == "linux":  # where a thread has a priority of its own: steps come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
-            save_checkpoint(self._folder, snapshot, self._save_model, self._keep_last)
+            save_checkpoint(self._folder, snapshot, self._save_model, self._keep_last, say)
         except BaseException as error:
             self._failure = error

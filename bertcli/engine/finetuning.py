@@ -25,18 +25,19 @@ from bertcli.engine.labelled_data import LabelledData, check_same_data, load_lab
 from bertcli.engine.loop import train
 from bertcli.engine.metrics_log import MetricsLog, cut_back, has_evaluation, read_metrics
 from bertcli.engine.new_task_model import new_task_model
+from bertcli.engine.numbered import newest_path
 from bertcli.engine.occurring_words import OccurringWords
 from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
 from bertcli.engine.preconditions import check_finetuning
 from bertcli.engine.progress import Progress, say
 from bertcli.engine.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.engine.run_folder import RunFolder, check_resumable
-from bertcli.engine.sealed import find_damage, seal
 from bertcli.engine.task_card import task_card
 from bertcli.engine.task_verdict import task_verdict
 from bertcli.engine.task_weights import TaskWeights
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
+from bertcli.owned.sealed import find_damage
 from bertcli.tasks.labelled import LabelledBatch, Supervised
 from bertcli.text.tokenizer import Tokenizer
 
@@ -99,8 +100,7 @@ def _finetune(
 
     def accept() -> None:
         folder.accept(config)
-        if not folder.data.exists():  # else a resume has just compared it
-            note_data(folder.data, config, data.task.labels)
+        note_data(folder.data, config, data.task.labels)
         accepted()
 
     ranks.on_first(accept)
@@ -124,7 +124,6 @@ class _Run:
         self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps)
         self.share = own_share(training)
         self.metric = config.task.metric or data.task.metric
-        self.best_folder = folder.checkpoints / "best"
         self.config, self.folder, self.data, self.weights = config, folder, data, weights
         self.model = weights.model.to(self.loop.device)
 
@@ -167,7 +166,7 @@ class _Run:
 
     def _last_good(self) -> Path | None:
         """The newest checkpoint, or the newest from before the best model where that was lost or damaged."""
-        checkpoints, best = self.folder.checkpoints, self.best_folder
+        checkpoints, best = self.folder.checkpoints, newest_path(self.folder.checkpoints / "best")
         newest = newest_checkpoint(checkpoints, say)
         if newest is None or self.data.dev is None:
             return newest
@@ -227,7 +226,7 @@ class _Run:
 
         def is_enough(scores: Scores, state: RunState) -> bool:
             if best.consider(state.step, scores):
-                self.weights.replace(self.best_folder, parallel.whole_weights(self.model), finish=seal)
+                self.weights.keep_best(folder.checkpoints, parallel.whole_weights(self.model))
             if best.is_settled and state.step < self.steps:
                 progress.line(
                     f"stopping early at step {state.step}: no better {self.metric} in "
@@ -279,7 +278,7 @@ class _Run:
         if self.data.dev is None:
             weights = parallel.whole_weights(self.model)
         else:
-            weights = self.weights.read(self.best_folder)
+            weights = self.weights.read_best(self.folder.checkpoints)
             parallel.load_weights(self.model, weights)
             scores = best.scores or self._judge()
             verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)

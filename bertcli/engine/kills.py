@@ -118,9 +118,9 @@ class WatchedRun:
         """What the killed run was at, by what it left."""
         if self.store is not None and not self.store.exists():
             return "building the store"
-        if any(self.folder.glob("checkpoints/.*")):
+        if any(self.folder.glob("checkpoints/.[sb]*-*")):
             return "writing a checkpoint"
-        if any(self.folder.glob(".model.*")):
+        if any(self.folder.glob(".model.*-*")):
             return "writing the model"
         row = self._last_row()
         if not row:
@@ -194,6 +194,11 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 
 def _weights(folder: Path) -> dict[str, str]:
     """Hashes of the final model and of the last checkpoint, the optimizer's moments included."""
-    kept = [folder / "model", *list_checkpoints(folder / "checkpoints")[:1]]
-    files = [file for each in kept for file in sorted(each.rglob("*.safetensors"))]
-    return {str(file.relative_to(folder)): file_hash(file) for file in files}
+    kept = {"model": folder / "model"}
+    for checkpoint in list_checkpoints(folder / "checkpoints")[:1]:  # the same step under another number
+        kept[f"checkpoints/{checkpoint.name.partition('.')[0]}"] = checkpoint
+    return {
+        f"{name}/{file.relative_to(each)}": file_hash(file)
+        for name, each in kept.items()
+        for file in sorted(each.rglob("*.safetensors"))
+    }

@@ -12,6 +12,10 @@ from typing import Any
 from bertcli import ranks
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, write_text
+from bertcli.owned.mark import Note, read_note, write_note
+
+_ROW = b'{"step": '
+"""How each row begins."""
 
 
 class MetricsLog:
@@ -20,9 +24,10 @@ class MetricsLog:
     def __init__(self, path: Path, tensorboard: bool):
         self._path = path if ranks.is_first() else Path(os.devnull)
         # Unbuffered: a row that a full disk refused is not tried again when the file is closed.
-        self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+        self._file = open(descriptor, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
         with_board = tensorboard and ranks.is_first()
-        self._board = _import_writer()(str(path.parent / "tensorboard")) if with_board else None
+        self._board = _open_board(path.parent / "tensorboard") if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
         with disk_errors(f"{self._path}: the metrics could not be written"):
@@ -74,6 +79,21 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def is_metrics(path: Path) -> bool:
+    """Whether a file holds rows and nothing else; a killed run may have cut the last one short."""
+    *lines, last = path.read_bytes().split(b"\n")
+    return all(line.startswith(_ROW) for line in lines) and last[: len(_ROW)] == _ROW[: len(last)]
+
+
+def begins_as_metrics(path: Path) -> bool:
+    """Whether a regular file begins with a row, or a part of one; any other is not a run's."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        start = file.read(len(_ROW))
+    return start == _ROW[: len(start)]
+
+
 def has_evaluation(rows: Sequence[Mapping[str, Any]], step: int) -> bool:
     """Whether `rows` hold the one after `step`."""
     return any(row["split"] == "heldout" and row["step"] == step for row in rows)
@@ -102,3 +122,13 @@ def _import_writer() -> Any:
             "false"
         ) from None
     return SummaryWriter
+
+
+def _open_board(folder: Path) -> Any:
+    """What TensorBoard reads is noted there as bertcli's."""
+    before = set(folder.iterdir()) if folder.is_dir() else set()
+    writer = _import_writer()(str(folder))
+    note = read_note(folder, "tensorboard") or Note("tensorboard")
+    note.files |= {path.name: [] for path in folder.iterdir() if path not in before}
+    write_note(folder, note)
+    return writer

@@ -8,14 +8,14 @@ from bertcli.engine.metrics_log import check_tensorboard
 from bertcli.labelled.files import check_extras, find_labelled_file
 from bertcli.store.build import find_corpus
 from bertcli.store.manifest import MANIFEST
-from bertcli.store.matching import store_folder
+from bertcli.store.matching import output_paths, store_folder
 
 
 def check_pretraining(config: PretrainConfig) -> None:
     """Raise `UserError` where the corpus's files, or optional packages that the run takes, are not there."""
     check_tensorboard(config.logging.tensorboard)
     if not (store_folder(config) / MANIFEST).is_file():  # else nothing of the corpus is read any more
-        find_corpus(config.corpus)
+        find_corpus(config.corpus, output_paths(config))
 
 
 def check_finetuning(config: FinetuneConfig) -> None:

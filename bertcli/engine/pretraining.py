@@ -31,13 +31,14 @@ from bertcli.engine.resolve import adopt_decisions, loop_settings, own_share, re
 from bertcli.engine.run_folder import RunFolder, check_resumable
 from bertcli.engine.run_store import check_same_store, note_store
 from bertcli.engine.verdict import verdict
-from bertcli.files import disk_errors, write_folder
+from bertcli.files import disk_errors
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import architecture
 from bertcli.model.embeddings import tile_positions
 from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.owned.folders import write_folder
 from bertcli.recipe import decide_recipe
 from bertcli.store.build import prepare_store
 from bertcli.store.fit import misfits

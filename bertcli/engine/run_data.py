@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, write_text
+from bertcli.files import disk_errors
+from bertcli.owned.mark import write_own
 
 
 def write_run_data(path: Path, data: dict[str, Any]) -> None:
-    """Write down what a run learns from. Raises `UserError`: a full disk."""
+    """Write down what a run learns from, once: a resume compares it. Raises `UserError`: a full disk."""
+    if path.exists():
+        return
     with disk_errors(f"{path}: could not be written"):
-        write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        write_own(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_run_data(path: Path, types: dict[str, type]) -> dict[str, Any] | None:

@@ -1,18 +1,21 @@
 """The run folder (`output_dir`): whose it is, what may be resumed, and what is never overwritten.
 
 .lock            whose it is now
+.bertcli.json    what in this folder is bertcli's (`bertcli.owned.mark`); a folder without it holds no run
 config.yaml      the resolved config, complete
 data.json        the hashes of the files that it learns from, and the labels or the vocabulary's hash
 metrics.jsonl    one line per logged step or evaluation
 store/           the token store (`bertcli.store`)
 checkpoints/     `bertcli.engine.checkpoint`
 model/           the final model
+tensorboard/     where `logging.tensorboard` asks for it
 seed-N/, seeds.json   where `seeds` asks for several runs (`bertcli.engine.seeds`)
+
+store, checkpoints, model and tensorboard may be links to folders on another disk.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,9 +23,12 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from bertcli.config.load import differences, load_config, save_config
+from bertcli.config.load import config_text, differences, load_config
+from bertcli.engine.progress import say
+from bertcli.engine.run_contents import check_links, find_foreign, remove_run, seed_folders
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, lock_file, remove_folder
+from bertcli.files import disk_errors, lock_file
+from bertcli.owned.mark import Note, read_note, sweep, write_note, write_own
 
 _MAY_CHANGE = ("output_dir", "logging.", "evaluation.", "checkpoint.", "data.workers", "training.parallel")
 """Keys that a resume may change: none of them touches the weights of a step. A run's folder may be moved."""
@@ -46,7 +52,23 @@ class RunFolder(Generic[Config]):
 
     @property
     def is_taken(self) -> bool:
-        return any(path.exists() for path in self._own())
+        """Whether bertcli began a run here, and nobody removed it."""
+        return read_note(self.root, "run") is not None
+
+    def check_free(self, overwrite: bool) -> None:
+        """Before anything is written: nothing that is not bertcli's stands where the run would write.
+
+        Raises `UserError` naming what does.
+        """
+        check_links(self.root)
+        foreign = find_foreign(self.root, self.is_taken, overwrite)
+        if foreign:
+            raise UserError(
+                f"output_dir {self.root}: {', '.join(foreign)} {'stands' if len(foreign) == 1 else 'stand'} "
+                "there, not written by bertcli or changed since, and the run would write there too: choose "
+                "another output_dir, or move that elsewhere (a run that is copied or moved needs its "
+                ".bertcli.json)"
+            )
 
     @contextmanager
     def claim(self, resume: bool, overwrite: bool, source: Path | None = None) -> Iterator[None]:
@@ -59,12 +81,13 @@ class RunFolder(Generic[Config]):
 
         Raises:
             UserError: another process runs here; a run is here, and neither flag says what to do with it; it
-                is to be deleted, and `source` with it; or the folder cannot be written.
+                is to be deleted, and `source` with it; something that is not bertcli's is in the way; or the
+                folder cannot be written.
         """
         if resume and overwrite:
             raise UserError("give --resume or --overwrite, not both")
         begun_from = source.resolve() if source and overwrite else None
-        if begun_from and any(begun_from.is_relative_to(path.resolve()) for path in self._own()):
+        if begun_from and any(begun_from.is_relative_to(path.resolve()) for path in self._run_folders()):
             raise UserError(
                 f"--overwrite would delete {source}, the model to begin from, with the run in {self.root}: "
                 "choose another output_dir, or copy the model elsewhere first"
@@ -72,6 +95,7 @@ class RunFolder(Generic[Config]):
         self._overwrite = overwrite
         with ExitStack() as held:
             with disk_errors(f"output_dir {self.root} cannot be used"):
+                self.check_free(overwrite)
                 self.root.mkdir(parents=True, exist_ok=True)
                 held.enter_context(
                     lock_file(
@@ -85,8 +109,6 @@ class RunFolder(Generic[Config]):
                         f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite "
                         "deletes it (its token store stays), or choose another output_dir"
                     )
-                for path in self._unfinished():
-                    shutil.rmtree(path)
             yield
 
     def saved_config(self) -> Config | None:
@@ -96,30 +118,22 @@ class RunFolder(Generic[Config]):
     def accept(self, config: Config, own_part: Path | None = None) -> None:
         """Write down the config of a run that can begin; only now does the run that it overwrites go.
 
-        `own_part` is the folder of a seed of the new run, which stays.
+        So does what killed processes left. `own_part` is the folder of a seed of the new run, which stays.
         """
         with disk_errors(f"output_dir {self.root} could not be emptied"):
-            for path in self._own() if self._overwrite else []:
-                if path != own_part:
-                    remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
-        self._overwrite = False
+            sweep([self.root, self.checkpoints, self.model])
+            left = remove_run(self.root, own_part) if self._overwrite else []
+        if left:
+            say(f"left where they are, not written by bertcli or changed since: {', '.join(map(str, left))}")
         with disk_errors(f"{self.config}: the config could not be written"):
-            save_config(config, self.config)
+            if self._overwrite or not self.is_taken:
+                write_note(self.root, Note("run", {self.metrics.name: []}))
+            self._overwrite = False
+            if self.saved_config() != config:
+                write_own(self.config, config_text(config))
 
-    def _own(self) -> list[Path]:
-        files = [self.config, self.data, self.metrics, self.seeds]
-        return [*files, self.checkpoints, self.model, self.root / "tensorboard", *self._runs_of_seeds()]
-
-    def _unfinished(self) -> list[Path]:
-        """Folders that a killed process was writing or removing."""
-        return [*self.root.glob(".model.*"), *self.checkpoints.glob(".*")]
-
-    def _runs_of_seeds(self) -> list[Path]:
-        return [
-            path
-            for path in self.root.glob("seed-*")
-            if path.name.removeprefix("seed-").isdecimal() and RunFolder(path, self._schema).is_taken
-        ]
+    def _run_folders(self) -> list[Path]:
+        return [self.checkpoints, self.model, *seed_folders(self.root)]
 
 
 def check_resumable(saved: BaseModel, wanted: BaseModel, report: Callable[[str], None]) -> None:

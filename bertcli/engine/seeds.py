@@ -19,8 +19,11 @@ from bertcli.engine.finetuning import finetune
 from bertcli.engine.preconditions import check_finetuning
 from bertcli.engine.progress import say
 from bertcli.engine.run_folder import RunFolder, check_resumable
-from bertcli.files import disk_errors, write_folder, write_text
+from bertcli.files import disk_errors
 from bertcli.hf.locate import resolve_model
+from bertcli.owned.folders import write_folder
+from bertcli.owned.mark import write_own
+from bertcli.owned.sealed import listed_files
 
 
 def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:
@@ -35,7 +38,14 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     ranks.on_first(lambda: check_finetuning(config))
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
     with ranks.first_holds(folder.claim(resume, overwrite, source)):
+        ranks.on_first(lambda: _check_free(config, folder, overwrite))
         return _finetune_each(config, config.seeds, folder, resume, overwrite)
+
+
+def _check_free(config: FinetuneConfig, folder: RunFolder[FinetuneConfig], overwrite: bool) -> None:
+    """What the last seed would find in its way is told before the first begins."""
+    for seed in config.seeds or []:
+        RunFolder(folder.root / f"seed-{seed}", FinetuneConfig).check_free(overwrite)
 
 
 def _finetune_each(
@@ -65,7 +75,7 @@ def _finetune_each(
     metric = runs[seeds[0]].metric
     best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
     summary = {"metric": metric, "best": best, **_summary(scores)}
-    ranks.on_first(lambda: write_text(folder.seeds, json.dumps(summary, indent=1) + "\n"))
+    ranks.on_first(lambda: write_own(folder.seeds, json.dumps(summary, indent=1) + "\n"))
     for name, spread in summary["metrics"].items():
         deviation = "" if spread["std"] is None else f" ± {spread['std']:.4f}"
         say(f"{name:<22}{spread['mean']:.4f}{deviation}")
@@ -91,7 +101,9 @@ def _summary(scores: dict[int, Scores]) -> dict[str, Any]:
 
 def _keep(folder: RunFolder[FinetuneConfig], run: Finetuned) -> Finetuned:
     def copy(path: Path) -> None:
-        shutil.copytree(run.model, path, dirs_exist_ok=True)
+        for name in listed_files(run.model):
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(run.model / name, path / name)
 
     with disk_errors(f"{folder.model}: the model could not be written"):
         ranks.on_first(lambda: write_folder(folder.model, copy))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +10,12 @@ from torch import Tensor
 
 from bertcli import ranks
 from bertcli.config.finetune import TaskSettings
+from bertcli.engine.numbered import free_path, newest_path
 from bertcli.engine.occurring_words import OccurringWords
-from bertcli.files import disk_errors, write_folder
+from bertcli.files import disk_errors
 from bertcli.hf.task_folder import load_task_folder, save_task_folder
 from bertcli.model.task_models import TaskModel
+from bertcli.owned.folders import write_folder
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -35,14 +37,15 @@ class TaskWeights:
         whole = self.words.widen_weights(weights)
         save_task_folder(folder, self.model, self.tokenizer, self.settings, self.labels, card, whole)
 
-    def replace(
-        self,
-        folder: Path,
-        weights: Mapping[str, Tensor],
-        card: str | None = None,
-        finish: Callable[[Path], None] = lambda path: None,
-    ) -> None:
-        """At once, and by the first rank alone; `finish` comes before the folder takes its name.
+    def keep_best(self, checkpoints: Path, weights: Mapping[str, Tensor]) -> None:
+        """In the place of the best ones so far; raises as `replace`."""
+        self.replace(ranks.on_first(lambda: free_path(checkpoints / "best")), weights)
+
+    def read_best(self, checkpoints: Path) -> dict[str, Tensor]:
+        return self.read(ranks.on_first(lambda: newest_path(checkpoints / "best")))
+
+    def replace(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+        """At once, and by the first rank alone.
 
         Raises:
             UserError: the disk is full or may not be written; what was there before stays.
@@ -50,7 +53,6 @@ class TaskWeights:
 
         def fill(path: Path) -> None:
             self.save(path, weights, card)
-            finish(path)
 
         with disk_errors(f"{folder}: the model could not be written"):
             ranks.on_first(lambda: write_folder(folder, fill))

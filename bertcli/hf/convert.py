@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, write_folder
+from bertcli.files import disk_errors
 from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.folder import save_encoder_folder, save_model_folder
 from bertcli.hf.from_tensorflow import find_tf_checkpoint, read_tf_checkpoint
@@ -25,6 +25,7 @@ from bertcli.hf.task_folder import save_task_folder, task_model
 from bertcli.model.next_sentence import BertForNextSentence
 from bertcli.model.pooled import PooledBert
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.owned.folders import write_folder
 from bertcli.text.tokenizer import Tokenizer
 
 TOLERANCE = 1e-6
@@ -89,7 +90,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     with disk_errors(
         f"{destination}: could not be written", "and try again", "name a folder that can be written"
     ):
-        write_folder(destination.absolute(), fill)
+        write_folder(destination.absolute(), fill, sealed=False)
     return Converted(whole.report, optimizer, files.tokenizer.lowercase, differences[0])
 
 

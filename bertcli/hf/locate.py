@@ -18,7 +18,7 @@ WEIGHT_FILES = (
 )
 """In the order of preference; an index names the files of a model that was split up."""
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
-_CHECKPOINT = re.compile(r"step-\d+")
+_CHECKPOINT = re.compile(r"step-(\d+)(?:\.(\d+))?")
 
 
 def resolve_model(path: Path | str) -> Path:
@@ -95,6 +95,6 @@ def _checkpoints_newest_first(run: Path) -> list[Path]:
     checkpoints = run / "checkpoints"
     if not checkpoints.is_dir():
         return []
-    steps = [folder for folder in checkpoints.iterdir() if _CHECKPOINT.fullmatch(folder.name)]
-    steps.sort(key=lambda folder: int(folder.name.removeprefix("step-")), reverse=True)
-    return [folder / "model" for folder in steps]
+    names = [match for folder in checkpoints.iterdir() if (match := _CHECKPOINT.fullmatch(folder.name))]
+    names.sort(key=lambda match: (int(match[1]), int(match[2] or 0)), reverse=True)
+    return [checkpoints / match[0] / "model" for match in names]

@@ -18,7 +18,7 @@ from bertcli.model.pretraining import BertForPreTraining
 from bertcli.recipe import BYTES_PER_TOKEN, decided_config
 from bertcli.store.build import prepare_store
 from bertcli.store.manifest import MANIFEST
-from bertcli.store.matching import store_folder
+from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.token_store import OpenStore, ids_dtype
 from bertcli.store.vocabulary import load_given_tokenizer
 from bertcli.tasks.pretraining import PretrainingTask
@@ -89,7 +89,7 @@ def _vocab_size(config: PretrainConfig) -> int:
 
 def _tokens_by_size(config: PretrainConfig) -> float:
     """What the files on the disk may hold, held-out text not counted."""
-    size = text_bytes(find_sources(config.corpus.files))
+    size = text_bytes(find_sources(config.corpus.files, output_paths(config)))
     return size / BYTES_PER_TOKEN * (1 - config.corpus.heldout_fraction)
 
 

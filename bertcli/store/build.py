@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.store.chunks import read_chunks, stat_source
 from bertcli.store.corpus_files import corpus_notes, find_corpus
@@ -31,10 +30,10 @@ from bertcli.store.journal import (
     write_journal,
 )
 from bertcli.store.manifest import FORMAT_VERSION, MANIFEST, SourceRecord, write_manifest
-from bertcli.store.matching import check_matches, store_folder, store_options
+from bertcli.store.matching import check_matches, output_paths, store_folder, store_options
 from bertcli.store.parts import Alone, Team, join_parts, part_folder, part_folders, share_out
 from bertcli.store.progress import ProgressDisplay, Report
-from bertcli.store.publish import publish
+from bertcli.store.publish import check_replaceable, publish
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.store.verify import check_arrays, drop_gathered
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
@@ -74,21 +73,21 @@ def prepare_store(
             a damaged one; fewer than two held-out documents; a folder that cannot be written; a full disk.
     """
     folder = store_folder(config)
-    partial = folder.with_name(f"{folder.name}.partial")
+    place = folder.resolve() if folder.is_symlink() else folder
+    partial = place.with_name(f"{place.name}.partial")
 
     def stands() -> bool:
-        if (folder / MANIFEST).is_file():
-            if not overwrite:
-                store = open_store(folder)
-                check_matches(folder, store.manifest, config)
-                check_arrays(store, config.seed, report, verify)
-                return True
-        elif folder.is_dir() and any(folder.iterdir()):
-            raise UserError(f"{folder}: a folder with something else in it; name another in corpus.store")
+        if (folder / MANIFEST).is_file() and not overwrite:
+            store = open_store(folder)
+            check_matches(folder, store.manifest, config)
+            check_arrays(store, config.seed, report, verify)
+            return True
+        if os.path.lexists(folder):
+            check_replaceable(place)
         return False
 
     def begin() -> _Plan:
-        sources = find_corpus(config.corpus)
+        sources = find_corpus(config.corpus, output_paths(config))
         with _disk_errors(folder):
             held.enter_context(lock_folder(partial))
             return _begin(config, sources, partial, report)
@@ -100,7 +99,7 @@ def prepare_store(
     def finish() -> None:
         with _disk_errors(folder):
             _finish(plan, team.num_ranks())
-            publish(partial, folder)
+            publish(partial, place)
             drop_gathered(folder)
             (folder / JOURNAL).unlink()
             (folder / LOCK).unlink()

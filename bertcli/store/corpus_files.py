@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.text.extras import check_file_extras
@@ -19,12 +20,12 @@ def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
     return notes
 
 
-def find_corpus(corpus: CorpusConfig) -> list[Source]:
-    """The corpus's files.
+def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[Source]:
+    """The corpus's files, but for `outputs`, of which it may hold some (`store.matching.output_paths`).
 
     Raises `UserError` where one is not there, or a package is missing that reading takes.
     """
-    sources = find_sources(corpus.files)
+    sources = find_sources(corpus.files, outputs)
     one_of_each_kind = {source.path.suffix: source for source in sources}
     for source in one_of_each_kind.values():
         check_file_extras(source.path, corpus.format == "parquet")

@@ -5,18 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertcli.files import lock_file
+from bertcli.errors import UserError
+from bertcli.files import is_lock, lock_file
+from bertcli.owned.mark import NOTE
+from bertcli.owned.sealed import walk
+from bertcli.store.manifest import MANIFEST
 from bertcli.store.writer import BuildProgress, SideProgress
 
 JOURNAL = "building.json"
 LOCK = "building.lock"
+_TOKENIZER = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+_FILES = {JOURNAL, f"{JOURNAL}.new", LOCK, MANIFEST, NOTE, *(f"tokenizer/{name}" for name in _TOKENIZER)}
+_ARRAY = re.compile(r"(train|heldout)/\w+\.(bin|hashes)|hashes\.bin")
 
 
 @dataclass
@@ -66,7 +73,11 @@ def _hash(journal: dict[str, Any]) -> str:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold `folder`, made where it is missing, against other builds. Raises `UserError` naming the other."""
+    """Hold `folder`, made where it is missing, against other builds.
+
+    Raises `UserError` naming the other, or what stands there that no build wrote.
+    """
+    _check_own(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with lock_file(
         folder / LOCK,
@@ -78,9 +89,33 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 def clear_folder(folder: Path) -> None:
     """Remove all that another build left in `folder`, but for the lock; the journal first."""
-    (folder / JOURNAL).unlink(missing_ok=True)
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != LOCK:
-            path.unlink()
+    paths = [path for path in walk(folder) if path != folder / LOCK]
+    for path in sorted(paths, key=lambda path: path.name != JOURNAL):
+        path.rmdir() if path.is_dir() else path.unlink()
+    for inner in sorted({path.parent for path in paths if path.parent != folder}, reverse=True):
+        inner.rmdir()
+
+
+def _check_own(folder: Path) -> None:
+    """Raises `UserError` where anything in `folder` is not a build's: the lock shows whose folder it is."""
+    if not os.path.lexists(folder):
+        return
+    others = [folder]
+    if folder.is_dir() and not folder.is_symlink():
+        paths = walk(folder)
+        others = [path for path in paths if not _is_of_a_build(path, path.relative_to(folder))]
+        if paths and not others and not is_lock(folder / LOCK):
+            others = paths
+    if others:
+        raise UserError(
+            f"{others[0]}: something else stands where the store is to be built; move it elsewhere, or name "
+            "another folder in corpus.store"
+        )
+
+
+def _is_of_a_build(path: Path, name: Path) -> bool:
+    """Whether a build makes such files; whose they are, the lock shows."""
+    if path.is_symlink():
+        return False
+    inner = re.sub(r"^part-\d+-of-\d+/?", "", str(name))
+    return path.is_dir() or inner in _FILES or bool(_ARRAY.fullmatch(inner))

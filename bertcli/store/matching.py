@@ -9,6 +9,7 @@ from typing import Any
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.files import file_hash
+from bertcli.owned.mark import RUN_FILES, RUN_FOLDERS
 from bertcli.store.chunks import stat_source
 from bertcli.store.manifest import Manifest, SourceRecord
 from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer
@@ -22,6 +23,13 @@ WHAT_NOW = (
 def store_folder(config: PretrainConfig) -> Path:
     """Where the config's store stands: `corpus.store`, or `store` in `output_dir`."""
     return Path(config.corpus.store or Path(config.output_dir) / "store").expanduser()
+
+
+def output_paths(config: PretrainConfig) -> set[Path]:
+    """Real paths of what a run of `config` writes: its folder, what stands there, and its store."""
+    root, store = Path(config.output_dir).expanduser(), store_folder(config)
+    paths = [root, *(root / name for name in (*RUN_FILES, *RUN_FOLDERS)), store]
+    return {path.resolve() for path in paths} | {store.resolve().with_name(f"{store.resolve().name}.partial")}
 
 
 def store_options(config: PretrainConfig) -> dict[str, Any]:
@@ -48,7 +56,7 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
     """
     problems = _different_options(manifest.options, store_options(config))
     if not problems:
-        problems = _different_files(manifest.sources, find_present(config.corpus.files))
+        problems = _different_files(manifest.sources, find_present(config.corpus.files, output_paths(config)))
         path = given_tokenizer(config)
         if path is not None and _tokenizer_changed(config, path, manifest):
             problems.append(f"{path}: the tokenizer changed since")

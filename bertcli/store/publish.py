@@ -1,19 +1,54 @@
-"""A store that was built aside gets its name."""
+"""A store that was built aside gets its name; whether what stands there may be replaced is told before."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
+
+from bertcli.errors import UserError
+from bertcli.owned.mark import NOTE, Note, read_note, write_note
+from bertcli.owned.sealed import walk
+from bertcli.store.journal import JOURNAL, LOCK
+from bertcli.store.manifest import MANIFEST
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raises `UserError` where anything stands in `folder` but a store of bertcli's or the rest of one."""
+    others = _others(folder)
+    if others or not folder.is_dir():
+        what = f"a folder with something else in it: {', '.join(others[:5])}" if others else "no folder"
+        raise UserError(f"{folder}: {what}. Name another in corpus.store, or move that elsewhere")
+    if os.path.ismount(folder):
+        raise UserError(f"{folder}: a disk is mounted there; name a folder in it in corpus.store")
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Rename a whole store to `folder`; one that stood there goes."""
-    old = folder.with_name(f"{folder.name}.old")
-    if old.exists():
-        shutil.rmtree(old)
-    if folder.exists():
-        os.rename(folder, old)
+    """Rename a whole store to `folder`; one that stood there goes.
+
+    Raises `UserError` where something else came to stand there while the store was built.
+    """
+    names = [str(path.relative_to(partial)) for path in walk(partial)]
+    write_note(partial, Note("store", {name: [] for name in sorted({*names, NOTE, JOURNAL, LOCK})}))
+    if os.path.lexists(folder):
+        check_replaceable(folder)
+        _remove(folder)
     os.rename(partial, folder)
-    if old.exists():
-        shutil.rmtree(old)
+
+
+def _remove(folder: Path) -> None:
+    """The files, the note last: what a kill leaves is still known for bertcli's."""
+    paths = walk(folder)
+    for path in sorted(paths, key=lambda path: {MANIFEST: -1, NOTE: 1}.get(path.name, 0)):
+        path.unlink()
+    for name in sorted({path.parent for path in paths if path.parent != folder}, reverse=True):
+        name.rmdir()
+
+
+def _others(folder: Path) -> list[str]:
+    """What is not bertcli's in the folder of a store."""
+    if not folder.is_dir():
+        return []
+    note = read_note(folder, "store")
+    listed = note.files if note else {}
+    found = [path.relative_to(folder) for path in walk(folder)]
+    return [str(name) for name in found if str(name) not in listed or (folder / name).is_symlink()]

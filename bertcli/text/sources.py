@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertcli.errors import UserError
 from bertcli.files import looked_in
+from bertcli.owned.mark import RUN_FILES, RUN_FOLDERS, read_note
 from bertcli.samples import SAMPLES
 
 
@@ -24,16 +25,17 @@ class Source:
     """Named one by one, not found in a folder or by a glob: it is an error if it holds no text."""
 
 
-def find_sources(names: Sequence[str]) -> list[Source]:
+def find_sources(names: Sequence[str], outputs: Collection[Path] = ()) -> list[Source]:
     """The files that `names` (paths, folders, globs, samples) stand for, each once, in the order given.
 
     A folder is read to its depths, sorted by path; hidden files and folders are skipped, and a folder that
-    links lead to twice, or to itself, is read once. Raises `UserError` for a name that stands for no file,
-    and for a file whose path is not UTF-8.
+    links lead to twice, or to itself, is read once. What bertcli writes is no corpus: runs and stores that
+    stand in a folder, and `outputs`, real paths, are left out there. Raises `UserError` for a name that
+    stands for no file, and for a file whose path is not UTF-8.
     """
     found: dict[str, Source] = {}
     for name in names:
-        sources = list(_expand(name))
+        sources = list(_expand(name, outputs))
         if not sources:
             raise UserError(_nothing_found(name))
         for source in sources:
@@ -41,24 +43,24 @@ def find_sources(names: Sequence[str]) -> list[Source]:
     return list(found.values())
 
 
-def find_present(names: Sequence[str]) -> list[Source]:
+def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[Source]:
     """As `find_sources`, but a name that stands for no file gives none: the corpus may be gone."""
-    found = (source for name in names for source in _expand(name))
+    found = (source for name in names for source in _expand(name, outputs))
     return list({source.name: source for source in found}.values())
 
 
-def _expand(name: str) -> Iterator[Source]:
+def _expand(name: str, outputs: Collection[Path]) -> Iterator[Source]:
     path = Path(name).expanduser()
     if path.is_file():
         yield Source(_full_name(path), path, listed=True)
     elif path.is_dir():
-        yield from (_found(file) for file in _walk(path))
+        yield from (_found(file) for file in _walk(path, outputs))
     elif name in SAMPLES:
         yield Source(f"sample:{name}", SAMPLES[name], listed=True)
     elif glob.has_magic(name):
-        for match in sorted(_matches(path)):
-            file = Path(match)
-            yield from (_found(inner) for inner in (_walk(file) if file.is_dir() else [file]))
+        for file in map(Path, sorted(_matches(path, outputs))):
+            if not _is_in_output(file, path, outputs):
+                yield from (_found(inner) for inner in (_walk(file, outputs) if file.is_dir() else [file]))
 
 
 def _found(path: Path) -> Source:
@@ -77,25 +79,25 @@ def _full_name(path: Path) -> str:
     return name
 
 
-def _matches(pattern: Path) -> set[str]:
+def _matches(pattern: Path, outputs: Collection[Path]) -> set[str]:
     """As `glob.glob`, whose ** follows links that lead back up until the system stops it: in effect never."""
     if "**" not in pattern.parts:
         return set(glob.glob(str(pattern)))
     cut = pattern.parts.index("**")
     tops = glob.glob(str(Path(*pattern.parts[:cut])))
-    folders = (path for top in tops for path in _below(Path(top), set()) if path.is_dir())
+    folders = (path for top in tops for path in _below(Path(top), set(), outputs) if path.is_dir())
     return {
         match
         for folder in folders
-        for match in _matches(Path(glob.escape(str(folder)), *pattern.parts[cut + 1 :]))
+        for match in _matches(Path(glob.escape(str(folder)), *pattern.parts[cut + 1 :]), outputs)
     }
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    return (path for path in _below(folder, set()) if path.is_file())
+def _walk(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
+    return (path for path in _below(folder, set(), outputs) if path.is_file())
 
 
-def _below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+def _below(folder: Path, seen: set[tuple[int, int]], outputs: Collection[Path]) -> Iterator[Path]:
     """A folder and all in it that is not hidden, sorted; a folder that is in `seen` already is left out."""
     stat = folder.stat()
     if (stat.st_dev, stat.st_ino) in seen:
@@ -103,12 +105,30 @@ def _below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     seen.add((stat.st_dev, stat.st_ino))
     yield folder
     for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
+        if path.name.startswith(".") or _is_output(path, outputs):
             continue
         if path.is_dir():
-            yield from _below(path, seen)
+            yield from _below(path, seen, outputs)
         else:
             yield path
+
+
+def _is_output(path: Path, outputs: Collection[Path]) -> bool:
+    """Whether bertcli wrote or writes it: a run or a store, or a part of one."""
+    if path.is_dir():
+        return read_note(path) is not None or path.resolve() in outputs or _is_part_of_run(path)
+    return path.name in RUN_FILES and (path.resolve() in outputs or _is_part_of_run(path))
+
+
+def _is_part_of_run(path: Path) -> bool:
+    return path.name in (*RUN_FILES, *RUN_FOLDERS) and read_note(path.parent, "run") is not None
+
+
+def _is_in_output(path: Path, pattern: Path, outputs: Collection[Path]) -> bool:
+    """As `_is_output`, for what matches a pattern, and the folders in which it stands."""
+    top = next(number for number, part in enumerate(pattern.parts) if glob.has_magic(part))
+    below = len(path.parts) - top
+    return any(_is_output(each, outputs) for each in [path, *path.parents][:below])
 
 
 def _nothing_found(name: str) -> str:

@@ -41,11 +41,11 @@ def test_the_loss_starts_where_it_should_and_falls(run: Path) -> None:
 
 def test_the_run_folder_is_complete(run: Path) -> None:
     assert {path.name for path in run.iterdir()} == {
-        *(".lock", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
+        *(".lock", ".bertcli.json", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
     }
     assert {path.name for path in (run / "model").iterdir()} == {
         *("config.json", "model.safetensors", "vocab.txt"),
-        *("tokenizer.json", "tokenizer_config.json", "README.md"),
+        *("tokenizer.json", "tokenizer_config.json", "README.md", "manifest.json"),
     }
     config = (run / "config.yaml").read_text()
     assert "auto" not in config

@@ -19,6 +19,7 @@ from bertcli.engine.checkpoint import (
     save_checkpoint,
 )
 from bertcli.errors import UserError
+from bertcli.owned.mark import begin_folder, sweep
 
 
 def save(folder: Path, step: int, keep_last: int = 3) -> Path:
@@ -78,7 +79,9 @@ def test_a_full_disk_leaves_earlier_checkpoints_whole(
 
 
 def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / ".step-00000009.partial").mkdir()
+    left = begin_folder(tmp_path, "step-00000009.partial")
     assert newest_checkpoint(tmp_path, report=pytest.fail) is None
     save(tmp_path, 9)
+    assert {path.name for path in tmp_path.iterdir()} == {left.name, "step-00000009"}
+    sweep([tmp_path])
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000009"]

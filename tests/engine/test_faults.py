@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from bertcli.engine.pretraining import pretrain
 from bertcli.engine.run_folder import RunFolder
 from bertcli.engine.seeds import finetune_seeds
 from bertcli.errors import UserError
+from bertcli.owned.mark import begin_folder
 from bertcli.store.build import prepare_store
 from tests.finetunes import checked, run, spam_config, spam_files
 from tests.runs import run_cli, small_config, write_config, write_corpus
@@ -212,12 +214,22 @@ def test_sigterm_while_the_store_is_built_leaves_a_build_to_go_on_with(
 
 
 def test_what_a_killed_process_was_writing_goes_with_the_next_start(text: Path, undisturbed: Path) -> None:
-    left = [undisturbed / "checkpoints" / ".step-00000007.partial", undisturbed / ".model.partial"]
-    for path in left:
+    foreign = [undisturbed / "checkpoints" / ".step-00000007.partial", undisturbed / ".model.partial"]
+    for path in foreign:
         path.mkdir()
-        (path / "half").write_text("half")
+        (path / "mine").write_text("of somebody else")
+    left = begin_folder(undisturbed / "checkpoints", "step-00000007.partial")
+    copied = undisturbed / ".model.partial-01234567"  # the mark names another folder
+    shutil.copytree(left, copied)
+    with pytest.raises(UserError, match="cannot resume"):  # nothing goes before every check has passed
+        pretrain(config(text, undisturbed, data={"mask_rate": 0.3}), resume=True, overwrite=False)
+    assert left.exists()
     pretrain(config(text, undisturbed), resume=True, overwrite=False)
-    assert not any(path.exists() for path in left)
+    assert not left.exists()
+    assert copied.exists()
+    assert all((path / "mine").read_text() == "of somebody else" for path in foreign)
+    for path in (*foreign, copied):
+        shutil.rmtree(path)
 
 
 def test_sigterm_in_the_last_step_of_a_seed_begins_no_other(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_run_leaves_what_the_next_one_needs(config: dict[str, Any], tmp_path: 
     folder = tmp_path / "run"
     assert done.model == folder / "model"
     assert {path.name for path in folder.iterdir()} == {
-        *(".lock", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
+        *(".lock", ".bertcli.json", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
     }
     saved = yaml.safe_load((folder / "config.yaml").read_text())
     assert "auto" not in saved["training"].values()

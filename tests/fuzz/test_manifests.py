@@ -12,7 +12,7 @@ from bertcli.data.stream import BatchStream
 from bertcli.engine.best import BestEvaluation
 from bertcli.engine.checkpoint import newest_checkpoint
 from bertcli.engine.metrics_log import cut_back, read_metrics
-from bertcli.engine.sealed import seal
+from bertcli.owned.sealed import seal
 from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
 from bertcli.store.token_store import open_store
 from tests.decided import data_config
@@ -71,7 +71,7 @@ def write_checkpoint(folder: Path, step: int) -> Path:
     checkpoint.mkdir(parents=True)
     for name in ("state.json", "optimizer.safetensors"):
         (checkpoint / name).write_text(json.dumps({"step": step, "name": name}))
-    seal(checkpoint)
+    seal(checkpoint, checkpoint.name)
     return checkpoint
 
 

@@ -47,7 +47,7 @@ def test_the_store_is_the_same_however_it_is_built(folder: Path, monkeypatch: py
         built[name] = contents(store.folder)
         shutil.rmtree(store.folder)
     first, *others = built.values()
-    assert len(first) == 1 + 1 + 3 + 8
+    assert len(first) == 1 + 1 + 1 + 3 + 8
     assert all(other == first for other in others)
 
 
@@ -145,7 +145,7 @@ def test_a_folder_with_something_else_is_left_alone(folder: Path):
     (folder / "mine").mkdir()
     (folder / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(
-        UserError, match=r"mine: a folder with something else in it; name another in corpus.store"
+        UserError, match=r"mine: a folder with something else in it: .*Name another in corpus.store"
     ):
         prepare_store(make_config(folder, store=str(folder / "mine")), silent, overwrite=True)
     assert (folder / "mine" / "thesis.txt").read_text() == "years of work"

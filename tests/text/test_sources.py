@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.errors import UserError
+from bertcli.owned.mark import Note, write_note
 from bertcli.text.sources import find_present, find_sources
 
 
@@ -91,3 +92,33 @@ def test_a_name_for_nothing_is_an_error(
     with pytest.raises(UserError, match=message):
         find_sources([name])
     assert find_present([name]) == []
+
+
+def test_what_bertcli_writes_in_a_corpus_folder_is_no_corpus(folder: Path):
+    """Whatever it is called, and whether the run stands already or its folder is only named."""
+    for kind, place in (("run", "old"), ("store", "deep/vectors")):
+        (folder / place / "model").mkdir(parents=True)
+        write_note(folder / place, Note(kind))
+    for name in ("old/config.yaml", "old/model/vocab.txt", "deep/vectors/hashes.bin", "new/config.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("written by bertcli\n")
+    outputs = {(folder / "new").resolve()}
+    texts = ["a.txt", "b.txt", "c.txt"]
+    assert names(find_sources([str(folder)], outputs)) == texts
+    assert names(find_present([str(folder)], outputs)) == texts
+    for pattern in ("**", "**/*.txt", "*"):
+        assert names(find_sources([str(folder / pattern)], outputs)) == texts
+    with pytest.raises(UserError, match="no file matches"):
+        find_sources([str(folder / "*" / "*.yaml")], outputs)
+
+
+def test_a_run_in_the_corpus_folder_itself_leaves_the_texts(folder: Path):
+    """output_dir and corpus are one folder, or the corpus lies in output_dir."""
+    write_note(folder, Note("run"))
+    for name in ("config.yaml", "model/vocab.txt", "deep/config.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("a: 1\n")
+    outputs = {folder.resolve(), *((folder / name).resolve() for name in ("config.yaml", "model"))}
+    for with_outputs in (outputs, set()):
+        assert names(find_sources([str(folder)], with_outputs)) == ["a.txt", "b.txt", "config.yaml", "c.txt"]
+        assert names(find_sources([str(folder / "deep")], with_outputs)) == ["config.yaml", "c.txt"]

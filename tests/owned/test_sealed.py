@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bertcli.engine.sealed import MANIFEST, find_damage, seal
+from bertcli.owned.sealed import MANIFEST, find_damage, seal
 
 FILES = {"model/weights": bytes(range(200)), "state.json": b'{"step": 5}\n', "empty": b""}
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
         path = tmp_path / "sealed" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    seal(tmp_path / "sealed")
+    seal(tmp_path / "sealed", "sealed")
     return tmp_path / "sealed"
 
 
@@ -75,5 +75,5 @@ def test_a_file_that_cannot_be_read_is_damage(folder: Path, monkeypatch: pytest.
     def broken(path: Path, kind: str) -> str:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("bertcli.engine.sealed.file_hash", broken)
+    monkeypatch.setattr("bertcli.owned.sealed.file_hash", broken)
     assert find_damage(folder) == "empty cannot be read (Input/output error)"

@@ -1,0 +1,31 @@
+"""Names for folders that may be taken: step-00000500, step-00000500.1, ...; best, best.1, ..."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+from bertcli.owned.sealed import is_whole
+
+
+def free_path(folder: Path) -> Path:
+    """`folder`; with a number after it where something stands there that is not bertcli's, or damaged."""
+    numbers = itertools.count(1)
+    path = folder
+    while os.path.lexists(path) and (path.is_symlink() or not is_whole(path)):
+        path = folder.with_name(f"{folder.name}.{next(numbers)}")
+    return path
+
+
+def newest_path(folder: Path) -> Path:
+    """Where `free_path` put the newest; `folder` itself where there is none."""
+    found = [path for path in folder.parent.glob(f"{folder.name}.*") if path.suffix[1:].isdecimal()]
+    return max([path for path in found if is_whole(path)], key=by_number, default=folder)
+
+
+def by_number(path: Path) -> tuple[str, int]:
+    """For sorting: by step, then by number."""
+    name, _, number = path.name.partition(".")
+    step = name.removeprefix("step-")
+    return f"{step:0>30}", int(number or 0)

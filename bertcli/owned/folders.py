@@ -1,0 +1,109 @@
+"""Folders that bertcli writes, replaces and removes; what is not its own in them stays, at its place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bertcli.errors import UserError
+from bertcli.files import sync
+from bertcli.owned.mark import MARK, begin_folder, mark
+from bertcli.owned.sealed import MANIFEST, contents, seal, walk
+
+
+def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True) -> None:
+    """Let `fill` write into a folder beside `folder`, sync and seal all, and only then give it its name.
+
+    What bertcli wrote in an older folder of that name is replaced; what else stands there stays. Where
+    `folder` is a link to a folder, or another disk begins there, the files are moved into it one by one.
+
+    Raises:
+        UserError: something that is not bertcli's stands where a file is to be written; nothing has changed.
+        OSError: the disk refuses.
+    """
+    in_place = folder.is_symlink() or os.path.ismount(folder)
+    partial = begin_folder(folder if in_place else folder.parent, f"{folder.name}.partial")
+    try:
+        fill(partial)
+        if sealed:
+            seal(partial, folder.name)
+        for path in sorted(partial.rglob("*")):
+            sync(path)
+        sync(partial)
+        new = [path.relative_to(partial) for path in walk(partial) if path.name != MARK]
+        if folder.exists() or folder.is_symlink():
+            check_replaceable(folder, [str(name) for name in new], but=partial)
+            in_place = bool(remove_own(folder, keep=in_place, but=partial)) or in_place
+        if in_place:
+            _move_into(partial, folder, new)
+        else:
+            os.rename(partial, folder)
+            (folder / MARK).unlink()
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    sync(folder.parent)
+
+
+def check_replaceable(folder: Path, names: Sequence[str], but: Path | None = None) -> None:
+    """Raises `UserError` where something that is not bertcli's stands in `folder` under one of `names`.
+
+    `but`: a folder in it that does not count.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: is no folder, and not bertcli's; move it elsewhere")
+    others = [path.relative_to(folder) for path in contents(folder).others if not _is_in(path, but)]
+    needed = {Path(name) for name in names}
+    needed |= {parent for name in needed for parent in name.parents}
+    files = set(map(Path, names))
+    taken = [str(path) for path in others if path in needed or files.intersection(path.parents)]
+    if taken:
+        raise UserError(
+            f"{folder}: {', '.join(taken[:5])} {'is' if len(taken) == 1 else 'are'} not what bertcli wrote "
+            "there, and would be in the way of what it writes; move it elsewhere, and run the command again"
+        )
+
+
+def remove_own(folder: Path, keep: bool = False, but: Path | None = None) -> list[Path]:
+    """Remove what the manifest of `folder` proves to be bertcli's; returns what is left in it.
+
+    The folder goes with it where nothing is left, unless it is to be kept; then it is never seen half gone.
+    `but`: a folder in it that does not count. Raises `OSError` where the disk refuses.
+    """
+    if not folder.is_dir():
+        return [folder] if os.path.lexists(folder) else []
+    found = contents(folder)
+    others = [path for path in found.others if not _is_in(path, but)]
+    if not (others or keep or folder.is_symlink()):
+        if found.own:
+            doomed = begin_folder(folder.parent, f"{folder.name}.removed")
+            mark(folder, doomed.name)
+            (doomed / MARK).unlink()
+            os.rename(folder, doomed)
+            shutil.rmtree(doomed)
+        return []
+    # A kill in between leaves a manifest that still proves the rest, and no config.json: no model.
+    order = {"config.json": -1, MANIFEST: 1}
+    for path in sorted(found.own, key=lambda path: order.get(str(path.relative_to(folder)), 0)):
+        path.unlink()
+    inner = {parent for path in found.own for parent in path.relative_to(folder).parents} - {Path()}
+    for name in sorted(inner, reverse=True):
+        with contextlib.suppress(OSError):
+            (folder / name).rmdir()
+    return others
+
+
+def _move_into(partial: Path, folder: Path, names: Sequence[Path]) -> None:
+    """The manifest first, by which the others are known; config.json last, without which it is no model."""
+    order = {MANIFEST: -1, "config.json": 1}
+    for name in sorted(names, key=lambda name: order.get(str(name), 0)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.rename(partial / name, folder / name)
+    shutil.rmtree(partial)
+
+
+def _is_in(path: Path, folder: Path | None) -> bool:
+    return folder is not None and path.is_relative_to(folder)

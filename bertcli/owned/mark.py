@@ -1,0 +1,147 @@
+"""Marks: small files by which a folder says that bertcli made it, and what in it is bertcli's.
+
+.bertcli.json             in a run folder, a token store, tensorboard/: names -> the hashes they may have
+.bertcli-unfinished.json  in a folder that is being written or removed: that folder's own name, and by whom
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from bertcli.errors import UserError
+from bertcli.files import file_hash, sync, write_text
+
+NOTE = ".bertcli.json"
+MARK = ".bertcli-unfinished.json"
+RUN_FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json")
+RUN_FOLDERS = ("model", "checkpoints", "tensorboard")
+"""What a run has in its folder, beside its token store and the runs of its seeds."""
+Kind = Literal["run", "store", "tensorboard"]
+
+
+@dataclass
+class Note:
+    """What bertcli wrote in a folder: name -> BLAKE2b hashes that the file may have; none: it may grow."""
+
+    kind: Kind
+    files: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_note(folder: Path, kind: Kind | None = None) -> Note | None:
+    """The note of a folder; None: bertcli did not make it, or not as a `kind`, or the note is damaged."""
+    value = _read(folder / NOTE)
+    if not isinstance(value, dict) or kind not in (None, value.get("kind")):
+        return None
+    return Note(value["kind"], value["files"])
+
+
+def write_note(folder: Path, note: Note) -> None:
+    """Replace the note of a folder atomically.
+
+    Raises `UserError` where something else has its name, `OSError` where the disk refuses.
+    """
+    if os.path.lexists(folder / NOTE) and _read(folder / NOTE) is None:
+        raise UserError(f"{folder / NOTE}: this is not what bertcli wrote there; move it elsewhere")
+    write_text(folder / NOTE, _signed({"kind": note.kind, "files": note.files}))
+
+
+def is_own_file(path: Path, kind: Kind = "run") -> bool:
+    """Whether the note beside a file says that bertcli wrote what is in it; of a growing one, its name."""
+    note = read_note(path.parent, kind)
+    if note is None or path.name not in note.files or not _is_regular(path):
+        return False
+    hashes = note.files[path.name]
+    return not hashes or file_hash(path, "blake2b") in hashes
+
+
+def write_own(path: Path, text: str) -> None:
+    """Write a file of a run folder atomically, and note it there first.
+
+    Raises:
+        UserError: something stands there that bertcli did not write.
+        OSError: the disk refuses.
+    """
+    data = text.encode()
+    note = read_note(path.parent, "run")
+    if note is None or (os.path.lexists(path) and not is_own_file(path)):
+        raise UserError(
+            f"{path}: this is not what bertcli wrote there, so it is left as it is. Move it elsewhere, or "
+            "choose another output_dir"
+        )
+    if path.exists() and path.read_bytes() == data:
+        return
+    before = [file_hash(path, "blake2b")] if path.exists() else []
+    note.files[path.name] = [*before, hashlib.blake2b(data).hexdigest()]
+    write_note(path.parent, note)
+    write_text(path, text)
+
+
+def begin_folder(parent: Path, purpose: str) -> Path:
+    """A new folder in `parent`, hidden and under a name that nothing had, marked as bertcli's."""
+    while True:
+        folder = parent / f".{purpose}-{secrets.token_hex(4)}"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            break
+    mark(folder, folder.name)
+    return folder
+
+
+def mark(folder: Path, name: str) -> None:
+    """Mark `folder` as one that only this process needs once it is called `name`."""
+    value = {"folder": name, "process": os.getpid(), "host": socket.gethostname()}
+    (folder / MARK).write_text(_signed(value), encoding="utf-8")
+    sync(folder / MARK)
+
+
+def holds_mark(path: Path) -> bool:
+    return _is_regular(path) and _read(path) is not None
+
+
+def sweep(parents: Iterable[Path]) -> None:
+    """Remove the marked folders in `parents` that killed processes left.
+
+    The caller holds the lock of those who make them there. Raises `OSError` where the disk refuses.
+    """
+    for parent in parents:
+        for path in parent.glob(".*") if parent.is_dir() else []:
+            if not path.is_symlink() and path.is_dir() and holds_mark(path / MARK):
+                value = _read(path / MARK)
+                if value is not None and value.get("folder") == path.name:
+                    shutil.rmtree(path)
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _signed(value: dict[str, Any]) -> str:
+    digest = hashlib.blake2b(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return json.dumps(value | {"made_by": "bertcli", "blake2b": digest}, indent=1) + "\n"
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What `_signed` wrote; None: anything else."""
+    if not _is_regular(path):
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+        value = json.loads(text)
+        value = {key: value[key] for key in value if key not in ("made_by", "blake2b")}
+        return value if _signed(value) == text else None
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
