@@ -118,7 +118,7 @@ def legacy(folder: Path, pieces: list[str]) -> Path:
     bert(folder, pieces, do_lower_case=False)
     (folder / "tokenizer.json").unlink()
     write_json(folder / "special_tokens_map.json", {"additional_special_tokens": ["<ent>"]})
-    write_json(folder / "added_tokens.json", {"</ent>": len(pieces) + 1, "Jane": len(pieces)})
+    write_json(folder / "added_tokens.json", {"</ent>": len(pieces)})
     return folder
 
 
