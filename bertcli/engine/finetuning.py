@@ -152,7 +152,8 @@ class _Run:
             state = go_on_from(checkpoint, model, optimizer, say)
         elif resume:
             say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
-        rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step))
+        every = self.config.logging.every_steps
+        rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step, every, say))
         best = BestEvaluation(self.metric, training.early_stopping, rows)
         is_judged = self.data.dev is None or has_evaluation(rows, state.step)
         if state.step >= self.steps and is_judged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +45,40 @@ class MetricsLog:
             self._board.close()
 
 
-def cut_back(path: Path, step: int) -> list[dict[str, Any]]:
+def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
     """Drop the rows after `step`, and a last one that was cut short: each step stands there once.
+
+    Args:
+        every: steps between two rows of training.
+        report: is told of a row that was cut short, and of rows up to `step` that are not there.
 
     Returns the rows that stay. Raises `UserError`: as `read_metrics`; a full disk.
     """
     rows = [row for row in read_metrics(path) if row["step"] <= step]
     if path.exists():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if text and not text.endswith("\n"):
+            report(f"{path}: its last row was cut short; it is taken away")
         with disk_errors(f"{path}: the metrics could not be written"):
             write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    lost = _lost_steps([row["step"] for row in rows if row["split"] == "train"], step, every)
+    if lost:
+        why = "" if path.exists() else ": the file is gone"
+        report(
+            f"warning: {path}: the rows of {lost} are lost{why}. The run goes on exactly as it would have; "
+            "its curves and tables lack them"
+        )
     return rows
+
+
+def _lost_steps(logged: Sequence[int], step: int, every: int) -> str:
+    """Which steps up to `step` lack their rows at the begin or the end; a run logs the first, then each nth."""
+    if not logged:
+        return f"steps 1 to {step}" if step else ""
+    if logged[0] > 1:
+        return f"steps 1 to {logged[0] - 1}"
+    usual = max(every, logged[-1] - logged[-2]) if len(logged) > 1 else every  # it may have been another
+    return f"steps {logged[-1] + 1} to {step}" if step - logged[-1] >= usual else ""
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -91,7 +91,8 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
         state = go_on_from(checkpoint, model, optimizer, say)
     elif resume:
         say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
-    rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step))
+    every = config.logging.every_steps
+    rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step, every, say))
     if state.step >= training.steps:
         say(f"{folder.root} is finished: {state.step} of {training.steps} steps; more with training.steps")
 

@@ -26,19 +26,47 @@ def test_cutting_back_drops_later_rows_and_a_torn_last_one(tmp_path: Path) -> No
     path = tmp_path / "metrics.jsonl"
     rows = [row(1), row(2), row(2, "heldout"), row(3)]
     path.write_text("".join(json.dumps(each) + "\n" for each in rows) + '{"step": 4, "sp')
-    cut_back(path, 2)
+    said: list[str] = []
+    cut_back(path, 2, 1, said.append)
     assert read_metrics(path) == rows[:3]
+    assert said == [f"{path}: its last row was cut short; it is taken away"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "step", "lost"),
+    [
+        ([], 0, None),
+        ([], 4, "steps 1 to 4"),
+        ([1, 5, 10, 15], 17, None),
+        ([1, 5, 10], 15, "steps 11 to 15"),
+        ([1, 5], 17, "steps 6 to 17"),
+        ([1], 4, None),
+        ([1, 10, 20], 28, None),  # logged more often only from now on
+        ([10, 15], 17, "steps 1 to 9"),
+    ],
+)
+def test_rows_that_are_lost_are_said(tmp_path: Path, steps: list[int], step: int, lost: str | None) -> None:
+    path = tmp_path / "metrics.jsonl"
+    if steps:
+        path.write_text("".join(json.dumps(row(each)) + "\n" for each in steps))
+    said: list[str] = []
+    cut_back(path, step, 5, said.append)
+    gone = "" if steps else ": the file is gone"
+    expected = (
+        [] if lost is None else [f"warning: {path}: the rows of {lost} are lost{gone}. The run goes on"]
+    )
+    assert [line.partition(" exactly")[0] for line in said] == expected
 
 
 def test_a_damaged_row_before_the_last_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text(f'{json.dumps(row(1))}\n{{"step": 2, "spl\n{json.dumps(row(3))}\n')
     with pytest.raises(UserError, match=r"metrics.jsonl, line 2: damaged: no row .* new run"):
-        cut_back(path, 3)
+        cut_back(path, 3, 1, print)
 
 
 def test_cutting_back_nothing_is_no_error(tmp_path: Path) -> None:
-    cut_back(tmp_path / "metrics.jsonl", 5)
+    cut_back(tmp_path / "metrics.jsonl", 0, 1, print)
     assert not (tmp_path / "metrics.jsonl").exists()
 
 

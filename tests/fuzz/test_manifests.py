@@ -112,7 +112,7 @@ def test_the_metrics_of_a_run(content: bytes) -> None:
         (folder / "metrics.jsonl").write_bytes(content)
 
         def go_on() -> None:
-            rows = cut_back(folder / "metrics.jsonl", 1)
+            rows = cut_back(folder / "metrics.jsonl", 1, 1, lambda line: None)
             BestEvaluation("loss", 2, rows)
             assert all(row["step"] <= 1 for row in read_metrics(folder / "metrics.jsonl"))
 
