@@ -145,6 +145,7 @@ def make_store(folder: Path, tokens: int) -> None:
         options={},
         sources=(),
         arrays=arrays,
+        pieces={"train": (), "heldout": ()},
         hashes=write_hashes(folder, arrays),
         train=counts,
         heldout=SideCounts(),

@@ -6,11 +6,13 @@ import itertools
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bertcli.checks.batches import Batch, read_batches
+from bertcli.checks.few_documents import FewDocuments
 from bertcli.checks.findings import Finding, Places
 from bertcli.checks.lines import Examination, Examined, Examiner, Seen
 from bertcli.checks.repeats import RepeatCounter
@@ -18,6 +20,7 @@ from bertcli.checks.text_faults import Fault
 from bertcli.config.schema import CorpusConfig
 from bertcli.processes import in_processes
 from bertcli.store.chunks import DocumentEnd
+from bertcli.store.few_documents import is_cut
 from bertcli.store.progress import ProgressDisplay, Report
 from bertcli.store.token_store import SIDES
 from bertcli.store.writer import BuildProgress
@@ -71,10 +74,11 @@ def count_corpus(
     """
     counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
     tally = _Tally(counts, sources, corpus, what.tokenised_share >= 1.0)
-    with ProgressDisplay("reading", sources, report) as display:
+    with closing(tally), ProgressDisplay("reading", sources, report) as display:
         batches = read_batches(sources, corpus, display.advance, counts.findings)
         for batch, examined in _examine(batches, what, processes):
             tally.add(batch, examined)
+        tally.cut_few(corpus.heldout_fraction)
     return counts
 
 
@@ -111,14 +115,25 @@ class _Tally:
         self._sources, self._corpus = sources, corpus
         self._threshold = int(corpus.heldout_fraction * 2**64)
         self._open = (0, 0)
+        self._few = FewDocuments()
         self._begin_document()
 
+    def cut_few(self, heldout_fraction: float) -> None:
+        """Hold out what the store of a corpus of few documents does."""
+        if is_cut(self._counts.progress, heldout_fraction):
+            self._few.cut(self._counts, heldout_fraction, self._tokenises_all)
+
+    def close(self) -> None:
+        self._few.close()
+
     def _begin_document(self) -> None:
+        self._few.drop_open()
         self._sentences = self._dropped = self._tokens = self._words = 0
 
     def add(self, batch: Batch, examined: Examined) -> None:
         self._add_tokens(batch, examined)
         tokenised = examined.tokenised if self._tokenises_all else None
+        pieces = [] if tokenised is None or self._few.are_many else tokenised.pieces()
         for number, piece in enumerate(batch.pieces):
             if (
                 piece.source,
@@ -133,6 +148,8 @@ class _Tally:
                 self._sentences += int(tokenised.sentences[number])
                 self._dropped += int(tokenised.dropped[number])
                 self._tokens += int(tokenised.tokens[number])
+                if pieces:
+                    self._few.add(*pieces[number])
             if piece.end is not None:
                 text = batch.lines[batch.starts[number]]
                 self._end_document(piece.end, piece.source << _DOCUMENT_BITS | piece.document, text)
@@ -143,12 +160,8 @@ class _Tally:
         progress.dropped_sentences += self._dropped
         if self._sentences:
             side = progress.sides[SIDES[self._side(end)]]
-            side.documents += 1
-            side.one_sentence_documents += self._sentences == 1
-            side.sentences += self._sentences
-            side.tokens += self._tokens
-            side.words += self._words
-            side.bytes += end.num_bytes
+            side.add_document(end, self._sentences, self._tokens, self._words)
+            self._few.end_document(end.content_hash, self._sentences)
             progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
             self._counts.documents.add([end.content_hash], [end.num_bytes], place, [text])
         else:

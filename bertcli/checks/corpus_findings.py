@@ -57,7 +57,7 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
         return
     if config.data.objective == "mlm":
         return
-    if train.documents < 2:
+    if (len(counts.progress.pieces["train"]) or train.documents) < 2:
         yield Finding(
             True,
             "sentence pairs (objective: mlm+nsp) need two documents to train on, and there is one",

@@ -19,6 +19,7 @@ class TokenisedLines:
 
     Attributes:
         ids: uint32 [tokens].
+        lengths: uint32 [S]; tokens of each sentence that gave some.
         tokens, sentences, dropped: int64 [P]; of each piece, tokens, sentences that gave some, and sentences
             that gave none.
         moments: of the sampled lines the sums of t, w, t^2, tw, w^2, where t is a line's tokens and w its
@@ -26,10 +27,16 @@ class TokenisedLines:
     """
 
     ids: NDArray[np.uint32]
+    lengths: NDArray[np.uint32]
     tokens: NDArray[np.int64]
     sentences: NDArray[np.int64]
     dropped: NDArray[np.int64]
     moments: NDArray[np.float64]
+
+    def pieces(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
+        """Ids and lengths of each piece."""
+        ids = np.split(self.ids, np.cumsum(self.tokens)[:-1])
+        return list(zip(ids, np.split(self.lengths, np.cumsum(self.sentences)[:-1]), strict=True))
 
 
 class LineTokeniser:
@@ -52,6 +59,7 @@ class LineTokeniser:
         w = np.bincount(line_of, encoded.words, minlength=len(lines))
         return TokenisedLines(
             ids=encoded.ids,
+            lengths=encoded.lengths[encoded.lengths > 0],
             tokens=by_piece(lengths),
             sentences=by_piece((lengths > 0).astype(np.int64)),
             dropped=by_piece((lengths == 0).astype(np.int64)),

@@ -78,7 +78,7 @@ def draw_pairs(
     """The sentence pair of each slot.
 
     Args:
-        store: the token store; it must hold two documents, and one document of two sentences.
+        store: the token store; it must hold two documents (not pieces of one), and one of two sentences.
         max_tokens: most tokens of A and B together.
         short_probability: share of rows that aim at a random smaller size.
         mask_rate: sets the smallest such size (see `_draw_sizes`).
@@ -141,8 +141,9 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     continuation = _token_at(store, last) - a_end
     room = np.where(continuation > 0, np.minimum(continuation, size), size)
 
-    other = to_below(bits, (store.num_sentences - (last - first)).astype(np.uint64))
-    other += np.where(other >= first, last - first, 0)  # skip A's document
+    own_first, own_last = (first, last) if store.sources is None else _run_of(store.sources, sentence)
+    other = to_below(bits, (store.num_sentences - (own_last - own_first)).astype(np.uint64))
+    other += np.where(other >= own_first, own_last - own_first, 0)  # skip A's document, all its pieces
     other_first, other_last = _document_of(store, other)
     earliest = np.minimum(other_first + 1, other_last - 1)
     b_last = _token_at(store, other_last)
@@ -179,8 +180,12 @@ def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
 
 def _document_of(store: TokenStore, sentence: I64) -> tuple[I64, I64]:
     """First sentence of the document that holds each sentence, and the first of the next document."""
-    document = np.searchsorted(store.documents, sentence.astype(np.uint64), side="right") - 1
-    return store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
+    return _run_of(store.documents, sentence)
+
+
+def _run_of(starts: U64, sentence: I64) -> tuple[I64, I64]:
+    run = np.searchsorted(starts, sentence.astype(np.uint64), side="right") - 1
+    return starts[run].astype(np.int64), starts[run + 1].astype(np.int64)
 
 
 def _sentence_from(store: TokenStore, token: I64, last: I64, at_most: I64) -> I64:

@@ -234,7 +234,7 @@ def _check_store(store: TokenStore, with_nsp: bool) -> None:
         raise UserError(
             "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
         )
-    if with_nsp and store.num_documents < 2:
+    if with_nsp and store.num_sources < 2:
         raise UserError(
             "sentence pairs (objective: mlm+nsp) need at least two documents, and one is left to draw from: "
             "set corpus.document (what ends a document: blank-line or file), add files, or set "

@@ -25,7 +25,7 @@ class HeldoutBatches:
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
         """Without NSP where the config has none, or where the text gives no sentence pairs."""
-        self.with_nsp = config.objective == "mlm+nsp" and store.num_documents > 1 and store.num_pairs > 0
+        self.with_nsp = config.objective == "mlm+nsp" and store.num_sources > 1 and store.num_pairs > 0
         objective = "mlm+nsp" if self.with_nsp else "mlm"
         rule = DataConfig(
             objective=objective, max_length=config.max_length, mask_rate=MASK_RATE, short_steps=0

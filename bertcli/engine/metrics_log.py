@@ -72,7 +72,7 @@ def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -
 
 
 def _lost_steps(logged: Sequence[int], step: int, every: int) -> str:
-    """Which steps up to `step` lack their rows at the begin or the end; a run logs the first, then each nth."""
+    """Which steps up to `step` lack their rows, at the begin or the end. A run logs its first step, too."""
     if not logged:
         return f"steps 1 to {step}" if step else ""
     if logged[0] > 1:

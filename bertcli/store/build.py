@@ -18,8 +18,10 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.files import disk_errors
 from bertcli.store.chunks import read_chunks, stat_source
 from bertcli.store.corpus_files import corpus_notes, find_corpus
+from bertcli.store.cut import CUT, cut_sides, put_in_place
 from bertcli.store.encode import encode_here, encode_in_processes
-from bertcli.store.finish import check_heldout, count_store
+from bertcli.store.few_documents import is_cut
+from bertcli.store.finish import check_heldout, count_store, heldout_line
 from bertcli.store.journal import (
     JOURNAL,
     LOCK,
@@ -98,7 +100,7 @@ def prepare_store(
 
     def finish() -> None:
         with _disk_errors(folder):
-            _finish(plan, team.num_ranks())
+            _finish(plan, team.num_ranks(), report)
             publish(partial, place)
             drop_gathered(folder)
             (folder / JOURNAL).unlink()
@@ -223,7 +225,7 @@ def _num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
     return 0 if small or own <= 1 else own
 
 
-def _finish(plan: _Plan, num_parts: int) -> None:
+def _finish(plan: _Plan, num_parts: int, report: Report) -> None:
     """Make one store of the parts, and say in its manifest what it holds."""
     config, tokenizer = plan.config, Tokenizer.load(plan.partial / "tokenizer")
     parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
@@ -231,7 +233,15 @@ def _finish(plan: _Plan, num_parts: int) -> None:
     if num_parts > 1:
         progresses = [(folder, journal.progress) for folder, journal in parts]
         progress = join_parts(plan.partial, progresses, ids_dtype(tokenizer.vocab_size))
-    check_heldout(progress, config.corpus.heldout_fraction)
+    fraction = config.corpus.heldout_fraction
+    if is_cut(progress, fraction):
+        progress = cut_sides(plan.partial, ids_dtype(tokenizer.vocab_size), progress, fraction)
+        check_heldout(progress, fraction)
+        report(heldout_line(progress))
+        # The arrays are no longer those that the journal speaks of: who is killed here begins anew.
+        write_journal(plan.partial, Journal(plan.key | {CUT: True}, tokenizer.hash))
+        put_in_place(plan.partial)
+    check_heldout(progress, fraction)
     hashes = [sha256 for _, journal in parts for sha256 in journal.hashes]
     sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
     options = store_options(config)

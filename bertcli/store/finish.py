@@ -14,42 +14,53 @@ from bertcli.errors import UserError
 from bertcli.store.manifest import Manifest, SideCounts, SourceRecord
 from bertcli.store.token_store import SIDES, ids_dtype
 from bertcli.store.verify import ARRAYS, gather_hashes
-from bertcli.store.writer import BuildProgress
+from bertcli.store.writer import BuildProgress, SideProgress
 from bertcli.text.tokenizer import Tokenizer
 
 BLOCK = 1 << 22
 """Ids counted at once."""
+WITHOUT = "set it to 0 to train without evaluation"
 
 
 def check_heldout(progress: BuildProgress, fraction: float) -> None:
     """Raise `UserError` where nothing is left to train on, or too little is held out to pair sentences."""
     train, heldout = progress.sides["train"].documents, progress.sides["heldout"].documents
-    stored = train + heldout
+    stored = progress.cut_documents or train + heldout
     if stored == 0:
         raise UserError(
             "the corpus holds no text: no document gave a token; name files that do in corpus.files"
         )
+    if fraction > 0.0 and heldout < 2 and progress.cut_documents:
+        raise UserError(
+            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout} runs of "
+            f"sentences; evaluation needs two. Give more text, or {WITHOUT}"
+        )
     if fraction > 0.0 and heldout < 2:
         raise UserError(
             f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}; evaluation "
-            f"needs two or more. {_enough(progress, stored)}"
+            f"needs two or more. {_enough(progress)}"
         )
     if train == 0:
         raise UserError(
             f"corpus.heldout_fraction: {fraction:g} holds out all of {_documents(stored)}; lower it to train "
-            "on some"
+            f"on some, give more text, or {WITHOUT}"
         )
 
 
-def _enough(progress: BuildProgress, stored: int) -> str:
-    without = "set it to 0 to train without evaluation"
-    if stored < 3:
-        return (
-            f"Give more documents: corpus.document says what ends one, a blank line or a file. Or {without}"
-        )
+def heldout_line(progress: BuildProgress) -> str:
+    """What is said of a corpus of few documents; "" of any other."""
+    if not progress.cut_documents:
+        return ""
+    runs = progress.sides["heldout"].documents
+    only = "one document" if progress.cut_documents == 1 else f"{progress.cut_documents} documents"
+    verb = "is" if progress.cut_documents == 1 else "are"
+    return f"held out: {runs:,} runs of sentences, for there {verb} only {only}"
+
+
+def _enough(progress: BuildProgress) -> str:
     # The second smallest hash, rounded up to where a config has it in few digits.
     enough = math.ceil(progress.smallest_hashes[1] / 2**64 * 1000 + 1e-9) / 1000
-    return f"Raise it to {enough:g}, give more documents (see corpus.document), or {without}"
+    return f"Raise it to {enough:g}, give more documents (see corpus.document), or {WITHOUT}"
 
 
 def _documents(number: int) -> str:
@@ -66,7 +77,7 @@ def count_store(
     """The manifest of the arrays in `folder`; reads the ids once, a block at a time."""
     uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
     counts = {
-        name: SideCounts(**asdict(side), unk_tokens=int(uses[name][tokenizer.unk_id]))
+        name: SideCounts(**_counted(side), unk_tokens=int(uses[name][tokenizer.unk_id]))
         for name, side in progress.sides.items()
     }
     return Manifest(
@@ -76,12 +87,17 @@ def count_store(
         sources=sources,
         arrays={array: (folder / array).stat().st_size for array in ARRAYS},
         hashes=gather_hashes(folder),
+        pieces={side: tuple(numbers) for side, numbers in progress.pieces.items()},
         train=counts["train"],
         heldout=counts["heldout"],
         dropped_documents=progress.dropped_documents,
         dropped_sentences=progress.dropped_sentences,
         unigram_entropy=unigram_entropy(uses["train"]),
     )
+
+
+def _counted(side: SideProgress) -> dict[str, int]:
+    return {name: value for name, value in asdict(side).items() if name != "first"}
 
 
 def unigram_entropy(uses: NDArray[np.int64]) -> float:

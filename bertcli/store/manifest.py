@@ -63,6 +63,8 @@ class Manifest:
     """File under the store's folder -> its size in bytes."""
     hashes: str
     """BLAKE2b of `hashes.bin`, which holds a hash of each block of the arrays (`verify.py`)."""
+    pieces: dict[str, tuple[Natural, ...]]
+    """Side -> how many of its documents are pieces of each document of the text; empty if none was cut."""
     train: SideCounts
     heldout: SideCounts
     dropped_documents: Natural

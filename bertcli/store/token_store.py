@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ class TokenStore:
     sentences: NDArray[np.uint64]
     documents: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
+    sources: NDArray[np.uint64] | None = None
+    """Where the documents are pieces of few: where each of those starts in `sentences`, then the end."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A loader process maps the files again; nothing is copied to it."""
@@ -63,6 +66,11 @@ class TokenStore:
     @property
     def num_documents(self) -> int:
         return len(self.documents) - 1
+
+    @property
+    def num_sources(self) -> int:
+        """Documents of the text: pieces of one count once."""
+        return self.num_documents if self.sources is None else len(self.sources) - 1
 
     @property
     def num_pairs(self) -> int:
@@ -97,7 +105,12 @@ def open_store(folder: Path) -> OpenStore:
         for side, counts in sides.items()
         for name, size in array_sizes(counts, manifest.vocab_size).items()
     }
-    if sizes != manifest.arrays:
+    pieces = {side: sum(manifest.pieces.get(side, ())) or counts.documents for side, counts in sides.items()}
+    if (
+        sizes != manifest.arrays
+        or manifest.pieces.keys() != sides.keys()
+        or any(pieces[side] != counts.documents for side, counts in sides.items())
+    ):
         raise UserError(
             f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {REBUILD}"
         )
@@ -109,7 +122,8 @@ def open_store(folder: Path) -> OpenStore:
             got = "it is missing" if found is None else f"it has {found:,} bytes"
             raise UserError(f"{path}: damaged: {got}, {size:,} were written. {REBUILD}")
     train, heldout = (
-        _open_side(folder / side, counts, ids_dtype(manifest.vocab_size)) for side, counts in sides.items()
+        _open_side(folder / side, counts, manifest.pieces[side], ids_dtype(manifest.vocab_size))
+        for side, counts in sides.items()
     )
     return OpenStore(folder, train, heldout, tokenizer, manifest)
 
@@ -130,7 +144,7 @@ def ids_dtype(vocab_size: int) -> np.dtype[Any]:
     return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
-def _open_side(folder: Path, counts: SideCounts, ids: np.dtype[Any]) -> TokenStore:
+def _open_side(folder: Path, counts: SideCounts, pieces: Sequence[int], ids: np.dtype[Any]) -> TokenStore:
     offsets = (_map(folder / f"{name}.bin", OFFSET_DTYPE) for name in ("sentences", "documents", "pairs"))
     side = TokenStore(_map(folder / "ids.bin", ids), *offsets)
     last = {
@@ -141,16 +155,16 @@ def _open_side(folder: Path, counts: SideCounts, ids: np.dtype[Any]) -> TokenSto
     for name, (array, end) in last.items():
         if array[0] != 0 or array[-1] != end:
             raise UserError(f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. {REBUILD}")
-    return side
+    return replace(side, sources=side.documents[np.cumsum([0, *pieces])]) if pieces else side
 
 
-def _describe(array: NDArray[Any]) -> tuple[str, str] | NDArray[Any]:
+def _describe(array: NDArray[Any] | None) -> tuple[str, str] | NDArray[Any] | None:
     return (str(array.filename), array.dtype.str) if isinstance(array, np.memmap) else array
 
 
-def _reopen(*arrays: tuple[str, str] | NDArray[Any]) -> TokenStore:
+def _reopen(*arrays: tuple[str, str] | NDArray[Any] | None) -> TokenStore:
     opened = (_map(Path(a[0]), np.dtype(a[1])) if isinstance(a, tuple) else a for a in arrays)
-    return TokenStore(*opened)
+    return TokenStore(*opened)  # pyright: ignore[reportArgumentType]
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

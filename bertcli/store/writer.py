@@ -20,6 +20,10 @@ SPOOL_BYTES = 32 << 20
 """Of an unfinished document's ids, before they go to a temporary file."""
 
 
+FEW_DOCUMENTS = 40
+"""Of fewer, runs of sentences are held out (`few_documents.py`)."""
+
+
 @dataclass
 class SideProgress:
     documents: int = 0
@@ -28,6 +32,18 @@ class SideProgress:
     tokens: int = 0
     words: int = 0
     bytes: int = 0
+    first: list[list[int]] = field(default_factory=list)
+    """Content hash and number of sentences of its first documents, `FEW_DOCUMENTS` at most."""
+
+    def add_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int) -> None:
+        self.documents += 1
+        self.one_sentence_documents += sentences == 1
+        self.sentences += sentences
+        self.tokens += tokens
+        self.words += words
+        self.bytes += end.num_bytes
+        if len(self.first) < FEW_DOCUMENTS:
+            self.first.append([end.content_hash, sentences])
 
 
 @dataclass
@@ -42,6 +58,10 @@ class BuildProgress:
     dropped_sentences: int = 0
     smallest_hashes: list[int] = field(default_factory=list)
     """The two smallest hashes of stored documents: the first that a larger held-out share would take."""
+    cut_documents: int = 0
+    """How many documents were cut, where runs of sentences are held out; 0: whole documents are."""
+    pieces: dict[str, list[int]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    """Then, the pieces of each document that has any on a side."""
 
 
 class StoreWriter:
@@ -108,12 +128,7 @@ class StoreWriter:
             progress.dropped_documents += 1
             return
         side = progress.sides[self._side(end)]
-        side.documents += 1
-        side.one_sentence_documents += sentences == 1
-        side.sentences += sentences
-        side.tokens += tokens
-        side.words += words
-        side.bytes += end.num_bytes
+        side.add_document(end, sentences, tokens, words)
         progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
 
     @property

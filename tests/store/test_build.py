@@ -114,12 +114,6 @@ def test_too_few_heldout_documents_name_a_fraction_that_works(folder: Path):
     assert prepare_store(make_config(folder, heldout_fraction=fraction), silent).heldout.num_documents == 2
 
 
-def test_one_document_cannot_be_held_out(folder: Path):
-    (folder / "one.txt").write_text("One document. That is all there is.\n" * 20)
-    with pytest.raises(UserError, match=r"of 1 document holds out .* corpus.document says .* set it to 0"):
-        prepare_store(make_config(folder, files=[str(folder / "one.txt")]), silent)
-
-
 def test_all_documents_held_out_is_an_error(folder: Path):
     (folder / "few.txt").write_text("\n\n".join(f"Document {i} of three. The end.\n" for i in range(3)))
     with pytest.raises(UserError, match=r"0.999999 holds out all of 3 documents; lower it"):
