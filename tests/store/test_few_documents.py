@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertcli.checks.pretraining import check_pretraining
 from bertcli.commands.prepare import summarise
-from bertcli.config.schema import DataConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.schema import PretrainConfig, TokenizerConfig, TrainingConfig
 from bertcli.data.pairs import draw_pairs
 from bertcli.data.slots import NOT_NEXT, draw_slots
 from bertcli.data.stream import BatchStream
@@ -22,6 +22,7 @@ from bertcli.store import build, chunks
 from bertcli.store.build import prepare_store
 from bertcli.store.few_documents import Piece, cut_documents
 from bertcli.store.token_store import TokenStore, open_store
+from tests.decided import data_config
 from tests.store.builds import contents, make_config, silent
 
 DOCUMENTS = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 300)), min_size=1, max_size=39)
@@ -120,9 +121,9 @@ def test_the_b_of_a_notnext_pair_is_no_other_piece_of_its_document(tmp_path: Pat
 def test_pairs_of_one_document_are_refused_and_mlm_is_not(tmp_path: Path) -> None:
     store = prepare_store(write_documents(tmp_path, 1), silent, processes=0)
     with pytest.raises(UserError, match=r"sentence pairs .* need at least two documents"):
-        BatchStream(store.train, store.tokenizer, DataConfig(), 0, 8)
+        BatchStream(store.train, store.tokenizer, data_config(), 0, 8)
     for side in (store.train, store.heldout):
-        assert BatchStream(side, store.tokenizer, DataConfig(objective="mlm"), 0, 8)[0].num_rows == 8
+        assert BatchStream(side, store.tokenizer, data_config(objective="mlm"), 0, 8)[0].num_rows == 8
 
 
 def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(
@@ -151,6 +152,7 @@ def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(
 @pytest.mark.parametrize("documents", [1, 7])
 def test_check_data_counts_what_the_store_holds(tmp_path: Path, documents: int) -> None:
     config = write_documents(tmp_path, documents)
+    config = config.model_copy(update={"training": TrainingConfig(batch_size=8), "data": data_config()})
     figures, findings = check_pretraining(config, tokenise_all=True, report=silent, processes=0)
     summary = summarise(prepare_store(config, silent, processes=0), 1.0)
     same = ("documents", "sentences", "tokens", "one_sentence_documents", "unigram_entropy", "words", "bytes")
