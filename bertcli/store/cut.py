@@ -17,15 +17,16 @@ from bertcli.store.token_store import OFFSET_DTYPE, SIDES
 from bertcli.store.writer import BuildProgress
 
 CUT = "cut"
+"""What the folders of cut sides are called until they are in place: `cut-train`."""
 BLOCK = 1 << 20
 """Sentences copied at once."""
 
 
 def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fraction: float) -> BuildProgress:
-    """Write the cut sides to `CUT` in `folder`, whose own arrays stay; returns what they hold."""
+    """Write the cut sides beside the whole ones in `folder`, which stay; returns what they hold."""
     documents = [document for side in progress.sides.values() for document in side.first]
     pieces = cut_documents(documents, fraction)
-    files = {side: SideFiles(folder / CUT / side, dtype, 0, 0, 0) for side in SIDES}
+    files = {side: SideFiles(folder / f"{CUT}-{side}", dtype, 0, 0, 0) for side in SIDES}
     tokens: list[int] = []
     try:
         before = 0
@@ -46,8 +47,7 @@ def put_in_place(folder: Path) -> None:
     """The cut sides take the place of the whole ones. A build that is killed meanwhile cannot go on."""
     for side in SIDES:
         shutil.rmtree(folder / side)
-        os.rename(folder / CUT / side, folder / side)
-    (folder / CUT).rmdir()
+        os.rename(folder / f"{CUT}-{side}", folder / side)
 
 
 def _copy(

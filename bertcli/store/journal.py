@@ -117,5 +117,5 @@ def _is_of_a_build(path: Path, name: Path) -> bool:
     """Whether a build makes such files; whose they are, the lock shows."""
     if path.is_symlink():
         return False
-    inner = re.sub(r"^part-\d+-of-\d+/?", "", str(name))
+    inner = re.sub(r"^(part-\d+-of-\d+/?|cut-)", "", str(name))
     return path.is_dir() or inner in _FILES or bool(_ARRAY.fullmatch(inner))
