@@ -46,7 +46,7 @@ def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[P
     total, longest = (f(sentences for _, sentences in documents) for f in (sum, max))
     wanted = fraction * total
     length = max(2, min(int(wanted) // 4, max(RUN_SENTENCES, total // MOST_RUNS)))
-    length = min(length, max(1, longest // 2))
+    length = max(1, min(length, longest // 2, total // 4))
     candidates = [
         (_rank(content, start, min(start + length, sentences), sentences, length), number, start)
         for number, (content, sentences) in enumerate(documents)
