@@ -2,8 +2,8 @@
 
     python scripts/check_store_damage.py [--flips 100] [--seed 0]
 
-A small pretraining run is finished; then, again and again, one bit of its store's arrays is flipped, the run is
-resumed, and the bit is flipped back. Exit code 1 where a flip went unnoticed.
+A small pretraining run is finished; then, again and again, one bit of its store's arrays is flipped, the run
+is resumed, and the bit is flipped back. Exit code 1 where a flip went unnoticed.
 """
 
 from __future__ import annotations
