@@ -43,6 +43,7 @@ class LabelledCheck:
     Attributes:
         figures: `labelled.report.figures`, and `steps_per_epoch`; empty where they could not be had.
         findings: what to mend.
+        notes: how files are read that had to tell.
     """
 
     def __init__(self, config: FinetuneConfig):
@@ -52,6 +53,7 @@ class LabelledCheck:
         """
         self.figures: dict[str, Any] = {}
         self.findings: list[Finding] = []
+        self.notes: list[str] = []
         self._config = config
         source = resolve_model(config.model)
         with self._failing():
@@ -87,7 +89,8 @@ class LabelledCheck:
         with self._failing(), noting_encoding(task.encoding, "task.encoding", wrong.note) as encoding:
             settings = task.settings.model_copy(update={"encoding": encoding})
             # Rows that cannot be used are an error at the end of the file: the others have come by then.
-            for example in read_examples(path, settings, True, task.skip_bad, left_out.append):
+            read = read_examples(path, settings, True, task.skip_bad, left_out.append, self.notes.append)
+            for example in read:
                 examples.append(example)
         self.findings += wrong.findings(path, share=1.0)
         self.findings += [Finding(False, message) for message in left_out]

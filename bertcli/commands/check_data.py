@@ -74,15 +74,15 @@ def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[
     from bertcli.checks.labelled import LabelledCheck  # not before: it imports torch
 
     check = LabelledCheck(config)
-    return check.figures, check.findings
+    return check.figures | {"notes": check.notes}, check.findings
 
 
 def _labelled_rows(figures: dict[str, Any]) -> list[str]:
     from bertcli.labelled.report import overview
 
     if "rows" not in figures:
-        return ["the rows could not be counted"]
-    return [*overview(figures), f"epoch: {figures['steps_per_epoch']:,} steps"]
+        return [*figures["notes"], "the rows could not be counted"]
+    return [*figures["notes"], *overview(figures), f"epoch: {figures['steps_per_epoch']:,} steps"]
 
 
 def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:

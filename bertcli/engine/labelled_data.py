@@ -53,7 +53,12 @@ def load_labelled_data(
     """
     settings = config.task.settings
     read = partial(
-        read_examples, settings=settings, labelled=True, skip_bad=config.task.skip_bad, report=report
+        read_examples,
+        settings=settings,
+        labelled=True,
+        skip_bad=config.task.skip_bad,
+        report=report,
+        note=report,
     )
     train, dev = list(read(find_labelled_file(config.task.train))), None
     if config.task.dev is not None:

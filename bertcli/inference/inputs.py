@@ -39,7 +39,7 @@ def read_inputs(
             read, with where it stands.
     """
     if file is not None and file != "-" and not texts:
-        return read_examples(find_labelled_file(file), settings, labelled=False, report=report)
+        return read_examples(find_labelled_file(file), settings, labelled=False, report=report, note=report)
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
     lines = read_lines(texts, None if file is None else Path(file))

@@ -73,19 +73,21 @@ def read_examples(
     labelled: bool,
     skip_bad: bool = False,
     report: Callable[[str], None] = lambda line: None,
+    note: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Any]:
     """The examples of a file, of the task's own kind (`labelled.examples`), one at a time (SQuAD's at once).
 
     Args:
         labelled: whether labels are read; a file to predict need not have them.
         skip_bad: leave out rows that cannot be used, and say which to `report`.
-        report: called with what a user should know of the file.
+        report: called with what may be wrong with the file.
+        note: called with how it is read, where the file had to tell.
 
     Raises:
         UserError: what cannot be read as the settings say, with file and line; rows that cannot be used are
             all counted first.
     """
-    found = _read(path, _format(path, settings, labelled), settings, labelled, report)
+    found = _read(path, _format(path, settings, labelled), settings, labelled, report, note)
     return keep_usable(found, path, labelled, skip_bad, report)
 
 
@@ -110,10 +112,15 @@ def _format(path: Path, settings: TaskSettings, labelled: bool) -> Format:
 
 
 def _read(
-    path: Path, format: Format, settings: TaskSettings, labelled: bool, report: Callable[[str], None]
+    path: Path,
+    format: Format,
+    settings: TaskSettings,
+    labelled: bool,
+    report: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> Iterator[Example | BadRow]:
     if format == "conll":
-        return read_conll(path, settings, labelled)
+        return read_conll(path, settings, labelled, report, note)
     if format == "squad":
         return read_squad(path, settings, labelled)
     if format == "lines":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,9 @@ from bertcli.labelled.examples import TextExample
 from bertcli.labelled.table import Row, Table, scalar_text
 
 Label = str | tuple[str, ...] | float
+
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 def text_examples(table: Table, settings: TaskSettings, labelled: bool) -> Iterator[TextExample | BadRow]:
@@ -63,5 +67,11 @@ def _number(value: Any, where: str) -> float:
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number):
         shown = textwrap.shorten(repr(value), 60, placeholder="...")
+        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+            point = value.strip().replace(",", ".")
+            raise BadRow(
+                f"{where}: {shown} is no number; its comma may be a decimal one or one of thousands: write all of "
+                f"this column with a decimal point and no other mark, such as {point}"
+            )
         raise BadRow(f"{where}: {shown} is no number; task.type: regression needs one, such as 3.5")
     return number

@@ -205,3 +205,20 @@ def test_a_model_trained_on_shorter_rows_is_said(folder: Path) -> None:
     (folder / "bert" / "config.json").write_text(text.replace("{", '{"bertcli_trained_length": 16,', 1))
     write_spam(folder / "dev.tsv", rows=32, skip=96)
     assert any("was pretrained on rows of 16" in finding.problem for finding in check(folder).findings)
+
+
+def test_columns_of_a_conll_file_are_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.conll").write_text("1 Ann B-NP B-PER\n2 ran O O\n")
+    task = {"type": "token-classification", "train": str(folder / "a.conll"), "dev": None}
+    task |= {"text": None, "label": None}
+    found = check(folder, task=task)
+    columns = "words in column 1, tags in column 3 of 4, counted from 0; column 0 counts the words"
+    assert found.notes == [f"{folder / 'a.conll'}: {columns}"]
+    other = (
+        "a.conll: column 2 could hold the tags too; 3, the last, was taken: set task.label: 2 to learn those"
+    )
+    assert any(finding.problem.endswith(other) for finding in found.findings)
+    start(checked(spam_config(folder, task=task)), folder)
+    said = capsys.readouterr().out
+    assert columns in said
+    assert other in said

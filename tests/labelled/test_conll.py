@@ -75,6 +75,11 @@ def test_a_file_to_predict_needs_no_tags(tmp_path: Path):
         ("New\tB-x\n\tO\n", {}, r"a.conll, line 2: 1 column \(O\), where other lines have 2"),
         ("New B-x\nYork y I-x\n", {}, r"a.conll, line 2: 3 columns \(York y I-x\), where other lines have 2"),
         ("New B-x\nYork # I-x\n", {}, "a.conll, line 2: 3 columns"),
+        (
+            "dog B-x NN\n",
+            {},
+            "the last column .2, counted from 0. holds no tags, such as 'NN'; set task.label: 1",
+        ),
         ("dog NN\n", {}, "a.conll, line 1: 'NN' is no tag; expected O"),
         (
             "New B-x\n",
@@ -98,3 +103,47 @@ def test_a_bad_sentence_can_be_left_out(tmp_path: Path):
     said: list[str] = []
     assert [each.words for each in read(path, words(), skip_bad=True, report=said.append)] == [("Hi",)]
     assert "left out 1 of 2 rows" in said[0]
+
+
+UNIVERSAL = """# sent_id = 1
+# text = a b c d e f g h i j
+1\tNew\tB-LOC
+2-3\tYork!\t_
+2\tYork\tI-LOC
+3\t!\tO
+3.1\tgone\t_
+
+# sent_id = 2
+1\tHi\tO
+"""
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_column_that_counts_is_not_the_words(tmp_path: Path, labelled: bool):
+    path = write(tmp_path / "a.conll", UNIVERSAL)
+    said: list[str] = []
+    found = read(path, words(), labelled=labelled, note=said.append)
+    assert [each.words for each in found] == [words_ for words_, _ in TWO]
+    assert [each.tags for each in found] == [tags if labelled else None for _, tags in TWO]
+    tags = ", tags in column 2" if labelled else ""
+    assert said == [f"{path}: words in column 1{tags} of 3, counted from 0; column 0 counts the words"]
+
+
+@pytest.mark.parametrize("text", ["1\tO\n2\tB-x\n", "7 Paris B-LOC\n9 ! O\n", "1 x B-LOC\n\n1 y O\n"])
+def test_numbers_that_do_not_count_are_words(tmp_path: Path, text: str):
+    found = read(write(tmp_path / "a.conll", text), words())
+    assert found[0].words[0] == text[0]
+
+
+def test_of_two_columns_of_tags_the_other_is_named(tmp_path: Path):
+    path = write(tmp_path / "a.conll", "New NNP B-NP B-LOC\nYork NNP I-NP I-LOC\n")
+    noted: list[str] = []
+    said: list[str] = []
+    assert read(path, words(), report=said.append, note=noted.append)[0].tags == ("B-LOC", "I-LOC")
+    assert noted == [f"{path}: words in column 0, tags in column 3 of 4, counted from 0"]
+    assert said == [
+        f"{path}: column 2 could hold the tags too; 3, the last, was taken: set task.label: 2 to learn those"
+    ]
+    said.clear()
+    assert read(path, words(label=2), report=said.append)[0].tags == ("B-NP", "I-NP")
+    assert said == []
