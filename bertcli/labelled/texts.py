@@ -70,7 +70,7 @@ def _number(value: Any, where: str) -> float:
         if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
             point = value.strip().replace(",", ".")
             raise BadRow(
-                f"{where}: {shown} is no number; its comma may be a decimal one or one of thousands: write all of "
+                f"{where}: {shown} is no number; its comma may be a decimal one or one of thousands: write "
                 f"this column with a decimal point and no other mark, such as {point}"
             )
         raise BadRow(f"{where}: {shown} is no number; task.type: regression needs one, such as 3.5")

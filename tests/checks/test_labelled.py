@@ -214,9 +214,7 @@ def test_columns_of_a_conll_file_are_said(folder: Path, capsys: pytest.CaptureFi
     found = check(folder, task=task)
     columns = "words in column 1, tags in column 3 of 4, counted from 0; column 0 counts the words"
     assert found.notes == [f"{folder / 'a.conll'}: {columns}"]
-    other = (
-        "a.conll: column 2 could hold the tags too; 3, the last, was taken: set task.label: 2 to learn those"
-    )
+    other = "column 2 could hold the tags too; 3, the last, was taken: set task.label: 2 to learn those"
     assert any(finding.problem.endswith(other) for finding in found.findings)
     start(checked(spam_config(folder, task=task)), folder)
     said = capsys.readouterr().out

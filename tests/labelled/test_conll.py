@@ -78,7 +78,7 @@ def test_a_file_to_predict_needs_no_tags(tmp_path: Path):
         (
             "dog B-x NN\n",
             {},
-            "the last column .2, counted from 0. holds no tags, such as 'NN'; set task.label: 1",
+            r"column \(2, counted from 0\) holds no tags, such as 'NN'; set task.label: 1",
         ),
         ("dog NN\n", {}, "a.conll, line 1: 'NN' is no tag; expected O"),
         (
