@@ -137,8 +137,9 @@ def _name_stdout() -> None:
     """What no text holds, such as half a character of a file's name, is shown there as an escape."""
     old = sys.stdout
     if isinstance(old, io.TextIOWrapper) and old is sys.__stdout__:
+        raw: Any = _Stdout(old.fileno(), "wb", closefd=False)
         sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(_Stdout(old.fileno(), "wb", closefd=False)),
+            raw if old.write_through else io.BufferedWriter(raw),  # PYTHONUNBUFFERED: each write at once
             old.encoding,
             "backslashreplace" if old.errors == "strict" else old.errors,
             line_buffering=old.line_buffering,
