@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from bertcli.checks.corpus import CorpusCounts, place_name
 from bertcli.checks.findings import PLACES, Finding, Places
 from bertcli.checks.language import FEWEST_WORDS
 from bertcli.checks.repeats import Estimate, RepeatCounter
+from bertcli.checks.shown import LineLook
 from bertcli.checks.text_faults import FAULT_TEXTS
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
@@ -23,12 +25,22 @@ OTHER_LANGUAGE = 0.02
 """Share of the judged lines: below, quotations and mistakes of the method."""
 ONE_SENTENCE = 0.1
 """Share of the documents."""
+READS = 100
+"""So many times a run may read its text; people who train long on little stop at some tens."""
+STRIPPED = 0.02
+"""Share of the words that lose a mark on a letter: below, a few foreign words."""
+FEW_BLANKS = 0.04
+"""Blanks a character: below, the script writes words without them, and pieces a word tell nothing."""
 RARE_PAIRS = 10
 """So many times as often as its text a run may read each true pair (as `BatchStream.reuse_lines`)."""
 
 
 def corpus_findings(
-    config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, figures: dict[str, Any]
+    config: PretrainConfig,
+    sources: Sequence[Source],
+    counts: CorpusCounts,
+    figures: dict[str, Any],
+    look: LineLook | None,
 ) -> list[Finding]:
     """What would stop the run, in reading, building the store or drawing pairs; and what would spoil it."""
     return [
@@ -39,7 +51,8 @@ def corpus_findings(
         *_faults(counts),
         *_repeats(config, sources, counts, figures),
         *_other_language(config, counts),
-        *_vocabulary(config, figures),
+        *_epochs(config, figures),
+        *_vocabulary(config, figures, look),
     ]
 
 
@@ -50,6 +63,9 @@ def _layout(config: PretrainConfig, sources: Sequence[Source]) -> Iterator[Findi
 
 def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     train = counts.progress.sides["train"]
+    stored = sum(side.documents for side in counts.progress.sides.values())
+    if stored == 0 and any(finding.fails for finding in counts.findings):
+        return  # what could not be read is said, and is all that there is
     try:
         check_heldout(counts.progress, config.corpus.heldout_fraction)
     except UserError as error:
@@ -168,19 +184,53 @@ def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Fi
     )
 
 
-def _vocabulary(config: PretrainConfig, figures: dict[str, Any]) -> Iterator[Finding]:
+def _epochs(config: PretrainConfig, figures: dict[str, Any]) -> Iterator[Finding]:
+    reads = figures.get("epochs") or 0.0
+    if reads > READS:
+        steps = math.ceil(figures["steps_per_epoch"] * READS)
+        yield Finding(
+            False,
+            f"the run reads the text {reads:,.0f} times: long before its end it learns it by heart",
+            f"lower training.steps, to about {steps:,} or less, or give more text",
+            share=1.0,
+        )
+
+
+def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook | None) -> Iterator[Finding]:
     unknown, pieces = figures.get("unk_rate", 0.0), figures.get("tokens_per_word", 0.0)
     is_given = config.tokenizer.path is not None or config.model.init_from is not None
-    if unknown > UNKNOWN:
+    if look is not None and look.stripped > STRIPPED:
+        yield Finding(
+            False,
+            f"{_percent(look.stripped)} of the words lose marks on their letters: {look.written!r} is "
+            f"read as {look.read!r}",
+            "train a vocabulary with tokenizer.strip_accents: false, or take a model that keeps them",
+            share=look.stripped,
+        )
+    if unknown > UNKNOWN and look is not None and look.unbroken > UNKNOWN:
+        yield Finding(
+            False,
+            f"{_percent(unknown)} of the tokens are [UNK]: words of more than 100 characters are read as "
+            f"one, and {_percent(look.unbroken)} of the text is in such",
+            "if its script writes no blanks between words, put them there first, with a program that finds "
+            "words; else leave out what is no text",
+            share=unknown,
+        )
+    elif unknown > UNKNOWN:
+        asked_for = config.tokenizer.vocab_size
+        is_full = asked_for == "auto" or figures["vocab_size"] >= asked_for
         yield Finding(
             False,
             f"{_percent(unknown)} of the tokens are [UNK]: the vocabulary lacks characters of this text",
             "leave tokenizer.path out to train a vocabulary on it"
             if is_given
-            else "raise tokenizer.vocab_size",
+            else "raise tokenizer.vocab_size"
+            if is_full
+            else "give more text: a character that is seen once or twice does not come into a vocabulary",
             share=unknown,
         )
-    if pieces > PIECES and is_given:
+    has_words = look is None or look.blanks >= FEW_BLANKS
+    if pieces > PIECES and is_given and has_words:
         yield Finding(
             False,
             f"a word is cut into {pieces:.2f} pieces: the vocabulary was made for other text",

@@ -13,6 +13,7 @@ from bertcli.checks.corpus import CorpusCounts, count_corpus
 from bertcli.checks.corpus_findings import corpus_findings
 from bertcli.checks.findings import Finding, Places
 from bertcli.checks.lines import Examination
+from bertcli.checks.shown import look_at_lines
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
@@ -105,6 +106,8 @@ def check_pretraining(
         counts = count_corpus(
             sources, corpus, what, tokenizer.vocab_size if tokenizer else 0, processes, report
         )
+        reader = Tokenizer.load(store_folder(config) / "tokenizer") if manifest else tokenizer
+        look = None if reader is None else look_at_lines(sources, corpus, reader)
     if manifest is not None:
         tokens = _stored_tokens(manifest)
     else:
@@ -112,7 +115,14 @@ def check_pretraining(
     if failure is not None and not counts.findings:  # else it failed on what the check has found, too
         findings.append(Finding(True, failure, share=1.0))
     figures = _figures(config, sources, counts, tokens)
-    return CorpusReport(figures, [*findings, *corpus_findings(config, sources, counts, figures)])
+    if look is not None:
+        figures |= {
+            "line_written": look.written,
+            "line_read": look.read,
+            "tokens_per_character": look.tokens_per_character,
+            "blanks_per_character": look.blanks,
+        }
+    return CorpusReport(figures, [*findings, *corpus_findings(config, sources, counts, figures, look)])
 
 
 def _cores_to_share() -> int:

@@ -115,14 +115,21 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
 
 
 def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
+    from bertcli.checks.corpus_findings import FEW_BLANKS
+
     if f["tokens_from"] is None:
         trains = "there is no vocabulary yet; --tokens trains it first, as prepare does"
         return {"tokens": f"not counted: {'mend first what fails' if fails else trains}"}
+    if f.get("blanks_per_character", 1.0) < FEW_BLANKS:  # "words" are sentences there
+        pieces = f"{f['tokens_per_character']:.3f} tokens a character"
+    else:
+        pieces = f"{f['tokens_per_word']:.3f} tokens a word"
     source = {"all": "", "store": ", from the store", "sample": f", a sample: ± {2 * f['tokens_error']:.2%}"}
     return {
         "epoch": f"{f['steps_per_epoch']:,} steps, {f['pairs_per_epoch']:,} pairs; the run reads the text "
         f"{f['epochs']:.1f} times",
-        "vocabulary": f"{f['vocab_size']:,} entries, {f['tokens_per_word']:.3f} tokens a word, "
+        "vocabulary": f"{f['vocab_size']:,} entries, {pieces}, "
         f"{f['unk_rate']:.4%} [UNK]{source[f['tokens_from']]}",
         "entropy": f"{f['unigram_entropy']:.3f} nats a token, by frequency alone",
+        **({"as written": f["line_written"], "as read": f["line_read"]} if "line_read" in f else {}),
     }

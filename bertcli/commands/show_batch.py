@@ -23,10 +23,12 @@ def show_batch(
 ) -> None:
     """Show what the model will read, or measure it.
 
-    Prints decoded pairs with their label, a masked token as shown<original>.
+    Prints a line of the text as it is written and as it is read, then decoded pairs with their label, a
+    masked token as shown<original>.
 
     Example: bertcli show-batch configs/quickstart.yaml -n 2
     """
+    from bertcli.checks.shown import look_at_lines
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
     from bertcli.data.share import Share
@@ -35,6 +37,7 @@ def show_batch(
     from bertcli.recipe import decided_config
     from bertcli.store.build import prepare_store
     from bertcli.terminal import raw_stream
+    from bertcli.text.sources import find_present
 
     def report(line: str) -> None:
         print(line, file=sys.stderr)
@@ -53,6 +56,11 @@ def show_batch(
         print(json.dumps(measured) if json_ else _table(measured))
         return
     colour = sys.stdout.isatty() and not json_
+    look = look_at_lines(find_present(run.corpus.files), run.corpus, store.tokenizer)
+    if look is not None and json_:
+        print(json.dumps({"written": look.written, "read": look.read}, ensure_ascii=False))
+    elif look is not None:
+        print(f"as written: {look.written}\nas read:    {look.read}\n")
     for pair in show_pairs(stream[0], store.tokenizer, pairs, colour):
         if json_:
             print(json.dumps({"label": pair.label, "text": pair.text}, ensure_ascii=False))

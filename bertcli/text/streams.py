@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from bertcli.errors import UserError
 from bertcli.text.file_kinds import describe_kind
+from bertcli.text.wide_encodings import wide_encoding
 
 BLOCK = 1 << 20
 """Bytes decompressed at once."""
@@ -89,6 +90,10 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
     for block in read_blocks(path, progress):
         if offset == 0:
             _refuse_what_is_no_text(path, block)
+            wide = wide_encoding(block)
+            if wide is not None and b"\0" not in "a".encode(encoding):
+                kind = wide.upper()[:6]
+                raise UserError(f"{path}: begins as {kind} does: set {key}: {wide}")
         held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
         try:
             text = decoder.decode(block)
@@ -113,8 +118,6 @@ def _refuse_what_is_no_text(path: Path, start: bytes) -> None:
 
 def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: UnicodeDecodeError) -> UserError:
     wrong = bytes(error.object[error.start : error.end])
-    if start + error.start == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return UserError(f"{path}: is not {encoding}; it begins as UTF-16 does: set {key}: utf-16")
     return UserError(
         f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If "
         f"the text is in another encoding, name it in {key}, for example cp1252; if it is no text, leave "

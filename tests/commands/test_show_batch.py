@@ -22,13 +22,16 @@ def config(corpus: Path, tmp_path: Path) -> Path:
 def test_pairs_are_printed_with_their_labels(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show_batch(config, pairs=3)
     shown = capsys.readouterr().out.strip().split("\n\n")
+    assert shown[0].startswith("as written: ")
+    assert "\nas read:    " in shown.pop(0)
     assert len(shown) == 3
     assert all(pair.startswith(("IsNext: [CLS]", "NotNext: [CLS]")) for pair in shown)
 
 
 def test_pairs_as_json(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show_batch(config, pairs=2, json_=True)
-    pairs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    line, *pairs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert set(line) == {"written", "read"}
     assert [set(pair) for pair in pairs] == [{"label", "text"}] * 2
 
 
