@@ -13,6 +13,7 @@ from bertcli.checks.corpus_findings import READS
 from bertcli.checks.pretraining import CorpusReport, check_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.recipe import decided_config
 from bertcli.store.build import prepare_store
 from bertcli.text.train_tokenizer import train_tokenizer
 
@@ -30,7 +31,8 @@ def checked(tmp_path: Path, text: str | bytes, **sections: Any) -> CorpusReport:
     corpus = {"files": [str(tmp_path / "text.txt")], "heldout_fraction": 0.0} | sections.pop("corpus", {})
     value = {"output_dir": str(tmp_path / "run"), "corpus": corpus, "tokenizer": {"vocab_size": 600}}
     value |= {"data": {"objective": "mlm"}} | sections
-    return check_pretraining(check_config(PretrainConfig, value, "test"), False, lambda line: None, 0)
+    config = decided_config(check_config(PretrainConfig, value, "test"), lambda line: None)
+    return check_pretraining(config, False, lambda line: None, 0)
 
 
 def problems(report: CorpusReport) -> str:
@@ -60,7 +62,8 @@ def test_a_store_that_stands_shows_its_line(tmp_path: Path) -> None:
     checked(tmp_path, f"{LINES['de']}\n" * 3)
     corpus = {"files": [str(tmp_path / "text.txt")], "heldout_fraction": 0.0}
     value = {"output_dir": str(tmp_path / "run"), "corpus": corpus, "tokenizer": {"vocab_size": 600}}
-    config = check_config(PretrainConfig, value | {"data": {"objective": "mlm"}}, "test")
+    given = check_config(PretrainConfig, value | {"data": {"objective": "mlm"}}, "test")
+    config = decided_config(given, lambda line: None)
     prepare_store(config, lambda line: None)
     report = check_pretraining(config, False, lambda line: None, 0)
     assert (report.figures["tokens_from"], "schöne größe" in report.figures["line_read"]) == ("store", True)

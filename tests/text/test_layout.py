@@ -13,6 +13,7 @@ import bertcli
 from bertcli.checks.pretraining import check_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.recipe import decided_config
 from bertcli.samples import SAMPLES
 from bertcli.store.build import prepare_store
 from bertcli.text.layout import layout_advice
@@ -104,7 +105,7 @@ def test_it_is_said_by_prepare_and_by_check_data(tmp_path: Path, paragraphs: lis
     files = books(tmp_path, paragraphs[:200], 72, "\n\n")
     corpus = {"files": [str(file) for file in files], "language": "sv"}
     value = {"output_dir": str(tmp_path / "run"), "corpus": corpus, "tokenizer": {"vocab_size": 400}}
-    config, said = check_config(PretrainConfig, value, "test"), list[str]()
+    config, said = decided_config(check_config(PretrainConfig, value, "test"), lambda line: None), list[str]()
     _, findings = check_pretraining(config, False, lambda line: None, 0)
     assert any("hard-wrapped at about 72" in finding.problem for finding in findings)
     prepare_store(config, said.append)
