@@ -6,8 +6,9 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig, TrainingConfig
 from bertcli.samples import SAMPLES
+from tests.decided import data_config
 
 
 def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus: Any) -> PretrainConfig:
@@ -16,6 +17,8 @@ def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus
         output_dir=str(folder / "run"),
         corpus=CorpusConfig(**options),
         tokenizer=tokenizer or TokenizerConfig(vocab_size=500),
+        data=data_config(),
+        training=TrainingConfig(batch_size=256),
     )
 
 
