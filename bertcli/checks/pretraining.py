@@ -94,7 +94,9 @@ def check_pretraining(
     with tempfile.TemporaryDirectory() as scratch:
         tokenizer, failure = None, None
         if manifest is None:
-            trains = tokenise_all or is_small or config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
+            asked_for = config.tokenizer.vocab_size
+            is_tiny = asked_for != "auto" and asked_for < SMALLEST_SAFE_VOCABULARY
+            trains = tokenise_all or is_small or is_tiny
             tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), trains, report)
         what = Examination(
             corpus.language,

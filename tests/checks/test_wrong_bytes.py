@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from bertcli.checks.wrong_bytes import SUBSTITUTE, noting_encoding
 from bertcli.errors import UserError
 from bertcli.text import streams
+from bertcli.text.file_kinds import describe_kind
 from bertcli.text.streams import read_lines
+from bertcli.text.wide_encodings import wide_encoding
 
 
 def read(path: Path, encoding: str) -> tuple[list[str], list[tuple[int, bytes]]]:
@@ -48,6 +50,7 @@ def test_it_reads_like_the_decoder_of_python(
 ) -> None:
     data = b"".join(parts)
     assume(b"\n" in data or data.count(b"\r") < 2)
+    assume(describe_kind(data) is None and wide_encoding(data) is None)
     path = tmp_path_factory.mktemp("any") / "a.txt"
     path.write_bytes(data)
     lines, noted = read(path, "utf-8")
