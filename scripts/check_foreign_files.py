@@ -1,9 +1,9 @@
-"""Random foreign files, folders and links under the names that bertcli uses, random commands: all of them stay.
+"""Random foreign files, folders and links under names that bertcli uses, random commands: all of them stay.
 
     python scripts/check_foreign_files.py [--trees 2000] [--seed 0] [--cli]
 
-Each tree holds a config, a corpus, sometimes a finished or a killed run, and things of somebody else. After a
-command (or two) every file, link and folder that was not bertcli's stands where it stood, with the same bytes.
+Each tree holds a corpus, a model, a finished or a killed run, and things of somebody else. After a command
+(or two) every file, link and folder that was not bertcli's stands where it stood, with the same bytes.
 --cli runs each command in a process of its own. Exit code 1 where anything is gone or changed.
 """
 
@@ -35,7 +35,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         base = Base(Path(scratch) / "base")
         for seed in range(options.seed, options.seed + options.trees):
-            outcome = check_tree(base, Path(scratch) / "tree", seed, options.cli)
+            outcome = check_tree(base, seed, options.cli)
             ends.update(outcome.ends)
             if outcome.lost:
                 bad += 1

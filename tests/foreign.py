@@ -85,18 +85,27 @@ class Outcome:
 
 
 class Base:
-    """Made once, copied for each tree: corpus, model, and finished runs of each kind in `run` and `tuned`."""
+    """Corpus, model, a pretraining run in `run`, a fine-tuned one in `tuned`: made once, then copied."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        folder.mkdir()
-        write_corpus(folder / "corpus.txt", documents=8, paragraphs=4)
-        spam_files(folder)
+        self._folder, self._kept = folder / "project", folder / "kept"
+        self._folder.mkdir(parents=True)
+        write_corpus(self._folder / "corpus.txt", documents=8, paragraphs=4)
+        spam_files(self._folder)
         for name in ("train.tsv", "dev.tsv"):
-            lines = (folder / name).read_text(encoding="utf-8").splitlines()
-            (folder / name).write_text("\n".join(lines[:25]) + "\n", encoding="utf-8")
-        in_folder(folder, lambda: run(write_pretrain(folder, "run", {"steps": 2}), in_process))
-        in_folder(folder, lambda: run(write_finetune(folder, "tuned", {}), in_process))
+            lines = (self._folder / name).read_text(encoding="utf-8").splitlines()
+            (self._folder / name).write_text("\n".join(lines[:25]) + "\n", encoding="utf-8")
+        for write, name, more in ((write_pretrain, "run", {"steps": 2}), (write_finetune, "tuned", {})):
+            command = write(self._folder, name, more)
+            end = in_folder(self._folder, lambda command=command: run(command, in_process))
+            assert end == "done", command
+        self._folder.rename(self._kept)
+
+    def fresh(self) -> Path:
+        """The folder as it was made, at the place where it was made: runs name their files in full."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.copytree(self._kept, self._folder, symlinks=True)
+        return self._folder
 
 
 def write_pretrain(
@@ -105,7 +114,7 @@ def write_pretrain(
     config = small_config(
         Path("corpus.txt"),
         Path(output_dir),
-        corpus={"store": store, "heldout_fraction": 0.3},
+        corpus={"store": store, "heldout_fraction": 0.5},
         tokenizer={"vocab_size": 200},
         data={"max_length": 16, "objective": "mlm"},
         model={"layers": 1, "hidden": 8, "heads": 2, "feed_forward": 8, "max_positions": 16},
@@ -130,10 +139,9 @@ def write_finetune(folder: Path, output_dir: str, more: dict[str, Any]) -> list[
     return ["finetune", "finetune.yaml"]
 
 
-def check_tree(base: Base, folder: Path, seed: int, in_processes: bool) -> Outcome:
-    """One random tree in `folder`, made anew, and one or two random commands in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(base.folder, folder, symlinks=True)
+def check_tree(base: Base, seed: int, in_processes: bool) -> Outcome:
+    """One random tree, and one or two random commands in it."""
+    folder = base.fresh()
     drawn, outcome = random.Random(seed), Outcome()
     root = drawn.choice([".", "run", "run", "tuned", "new"])
     if drawn.random() < 0.3:

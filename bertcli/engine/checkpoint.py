@@ -26,7 +26,7 @@ from bertcli.engine.numbered import by_number, free_path
 from bertcli.engine.optimizer import load_optimizer_tensors
 from bertcli.files import disk_errors
 from bertcli.owned.folders import remove_own, write_folder
-from bertcli.owned.sealed import find_damage, is_whole
+from bertcli.owned.sealed import find_damage, is_renamed, is_whole
 
 _NAME = re.compile(r"step-\d{8,}(\.\d+)?")
 
@@ -103,6 +103,8 @@ def newest_checkpoint(
         damage = find_damage(checkpoint)
         if damage is not None:
             report(f"warning: {checkpoint} is damaged ({damage}); going back to the one before")
+        elif is_renamed(checkpoint):
+            report(f"warning: {checkpoint} is another one's copy; going back to the one before")
         elif before_step is None or load_state(checkpoint).step < before_step:
             return checkpoint
     return None

@@ -117,6 +117,11 @@ def is_whole(folder: Path) -> bool:
     return name == folder.name and all(folder / listed in own for listed in files)
 
 
+def is_renamed(folder: Path) -> bool:
+    """Whether a folder that is whole bears another name than it was given: somebody's copy."""
+    return _read(folder)[0] != folder.name
+
+
 def listed_files(folder: Path) -> Sequence[str]:
     """The names in the manifest of `folder`; none where it has no good one."""
     try:
