@@ -46,7 +46,7 @@ def overview(found: dict[str, Any]) -> list[str]:
     windows = found.get("windows", {})
     lines = []
     for split, rows in found["rows"].items():
-        read = f" in {windows[split]:,} windows" if split in windows else ""
+        read = f" in {windows[split]:,} windows" if windows.get(split, rows) != rows else ""
         lines.append(f"{split}: {rows:,} rows{read}{_listed(found, split)}")
     for split, sizes in found["lengths"].items():
         of = "" if split == "train" else f" of {split}"

@@ -119,7 +119,7 @@ def test_entities_of_posts(pretrained: Path, tmp_path: Path) -> None:
         "doc_stride": 8,
     }
     run, said = finetune(pretrained, tmp_path, task, epochs=3)
-    assert "rows; person " in said
+    assert " windows; person " in said
     heldout = read_rows(run / "metrics.jsonl", "heldout")
     assert {"precision", "recall", "f1", "accuracy"} <= heldout[0].keys()
     train = read_rows(run / "metrics.jsonl", "train")
