@@ -243,13 +243,11 @@ def test_a_run_in_the_corpus_folder_never_becomes_corpus(here: Path) -> None:
     (here / "texts").mkdir()
     shutil.copy(here / "corpus.txt", here / "texts")
     write_pretrain(here, "texts/run", {})
-    for files in ("texts", "texts/**"):
+    for files, store in (("texts", "texts/ids"), ("texts/**", "texts/more")):
         for _ in range(2):
             command = ["pretrain", "pretrain.yaml", "--set", f"corpus.files=['{files}']", "--overwrite"]
-            command += ["--set", "corpus.store=texts/ids" if files == "texts" else "corpus.store=texts/more"]
-            assert in_process(command)[0] == 0
-        store = here / command[-1].partition("=")[2]
-        sources = json.loads((store / "manifest.json").read_text())["sources"]
+            assert in_process([*command, "--set", f"corpus.store={store}"])[0] == 0
+        sources = json.loads((here / store / "manifest.json").read_text())["sources"]
         assert [Path(source["name"]).name for source in sources] == ["corpus.txt"]
 
 
