@@ -155,6 +155,7 @@ def check_tree(base: Base, seed: int, in_processes: bool) -> Outcome:
         outcome.commands.append(" ".join(command))
         outcome.ends.append(in_folder(folder, lambda command=command: run(command, call)))
         named = {command[i + 1] for i, word in enumerate(command) if word in ("--output", "--wrong")}
+        named |= {os.path.relpath(os.path.realpath(folder / name), folder) for name in named}  # a link's file
         before = {name: entry for name, entry in before.items() if name not in named}
     outcome.lost = compare(before, snapshot(folder))
     if any(end.startswith("failed") for end in outcome.ends):
