@@ -48,7 +48,9 @@ def main() -> int:
     options = parser.parse_args()
     failed = False
     for preset in options.presets.split(","):
-        sizes = architecture(ModelConfig.model_validate({"preset": preset}), options.vocab_size)
+        sizes = architecture(
+            ModelConfig.model_validate({"preset": preset, "dropout": 0.1}), options.vocab_size
+        )
         expected = expected_first_mlm_loss(sizes)
         mlm, nsp = first_losses(sizes)
         good = abs(mlm - expected) <= MLM_TOLERANCE and abs(nsp - math.log(2)) <= NSP_TOLERANCE

@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from bertcli.errors import UserError
 
@@ -49,10 +49,17 @@ def survive(call: Callable[[], Result], where: str, quietly: bool) -> Result:
         ) from None
 
 
+def _nameless_file() -> IO[bytes]:
+    """In memory where the system can (Linux), so that a full disk is no hindrance."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("held"), "w+b")
+    return tempfile.TemporaryFile()
+
+
 @contextmanager
 def _standard_error_held_back() -> Iterator[None]:
     """What is written meanwhile, by whomever, is written afterwards; after a panic it is dropped."""
-    with _one_at_a_time, tempfile.TemporaryFile() as held:
+    with _one_at_a_time, _nameless_file() as held:
         try:
             original = os.dup(2)
         except OSError:  # closed: nothing would be seen anyway

@@ -200,7 +200,7 @@ def test_small_models_wait_for_python(preset, rows: int, bound: bool) -> None:
 
 def test_there_are_none_on_a_cpu() -> None:
     sizes = architecture(model_config(preset="tiny"), 2048)
-    training = TrainingConfig(device="cpu")
+    training = TrainingConfig(batch_size=256, device="cpu")
     assert resolve_loop(training, sizes, 64, 1e6).cuda_graphs is False
     with pytest.raises(UserError, match=r"cuda_graphs: true needs one GPU .* here: cpu, .* auto or false"):
         resolve_loop(training.model_copy(update={"cuda_graphs": True}), sizes, 64, 1e6)

@@ -9,6 +9,7 @@ import pytest
 
 from bertcli.engine.labelled_data import LabelledData, check_same_data, load_labelled_data, note_data
 from bertcli.errors import UserError
+from bertcli.owned.mark import Note, write_note
 from bertcli.text.tokenizer import Normalization, Tokenizer
 from tests.finetunes import LETTERS, checked, spam_config, write_model, write_spam
 
@@ -86,6 +87,7 @@ def test_labels_to_be_judged_by_must_have_been_learnt(files: Path) -> None:
 
 def test_a_resume_wants_the_same_labels_and_files(files: Path) -> None:
     config, note = checked(spam_config(files)), files / "data.json"
+    write_note(files, Note("run", {}))  # a run folder
     check_same_data(note, config, LABELS)  # nothing was written down yet
     note_data(note, config, LABELS)
     check_same_data(note, config, LABELS)
@@ -103,6 +105,7 @@ def test_a_resume_wants_the_same_labels_and_files(files: Path) -> None:
 def test_a_resume_wants_the_same_model_folder(files: Path) -> None:
     model = write_model(files / "bert")
     config, note = checked(spam_config(files)), files / "data.json"
+    write_note(files, Note("run", {}))  # a run folder
     note_data(note, config, LABELS)
     check_same_data(note, config, LABELS)
     with open(model / "model.safetensors", "rb+") as file:

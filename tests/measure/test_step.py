@@ -19,7 +19,9 @@ from bertcli.tasks.pretraining import PretrainingTask
 
 CPU = torch.device("cpu")
 SMALL = Architecture(100, 32, 2, 2, 64, 32)
-TRAINING = LoopConfig(batch_size=8, micro_batch_size=4, device="cpu", precision="fp32", compile=False)
+TRAINING = LoopConfig(
+    batch_size=8, micro_batch_size=4, learning_rate=1e-4, device="cpu", precision="fp32", compile=False
+)
 
 
 def reports(clock: list[float], seconds: list[float]) -> Iterator[StepReport]:

@@ -56,7 +56,13 @@ def test_a_step_holds_what_is_calculated(change: dict) -> None:
         Share(sizes.rows),
         mask_rate=sizes.predicted,
     )
-    training = LoopConfig(device="cpu", precision="bf16" if sizes.half else "fp32", compile=False)
+    training = LoopConfig(
+        batch_size=sizes.rows,
+        learning_rate=1e-4,
+        device="cpu",
+        precision="bf16" if sizes.half else "fp32",
+        compile=False,
+    )
     reports = take_steps(model, PretrainingTask(), batches, training)
     next(reports)  # which makes the moments
     with LiveBytes(model.parameters()) as live:
