@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     Raises:
         UserError: bad input; `destination` is in use, cannot be written, or computes something else.
     """
-    if destination.exists() and (not destination.is_dir() or any(destination.iterdir())):
+    if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
         raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
     files, optimizer = _read(source, cased)
     whole = _build_whole(files)

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -17,7 +18,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bertcli.errors import UserError
 from bertcli.files import file_hash, sync, write_text
@@ -28,6 +29,8 @@ RUN_FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json")
 RUN_FOLDERS = ("model", "checkpoints", "tensorboard")
 """What a run has in its folder, beside its token store and the runs of its seeds."""
 Kind = Literal["run", "store", "tensorboard"]
+_BEGUN = re.compile(r"\..+\.(partial|removed)-[0-9a-f]{8}")
+"""What `begin_folder` makes for `bertcli.owned.folders`."""
 
 
 @dataclass
@@ -41,7 +44,7 @@ class Note:
 def read_note(folder: Path, kind: Kind | None = None) -> Note | None:
     """The note of a folder; None: bertcli did not make it, or not as a `kind`, or the note is damaged."""
     value = _read(folder / NOTE)
-    if not isinstance(value, dict) or kind not in (None, value.get("kind")):
+    if value is None or value.get("kind") not in get_args(Kind) or kind not in (None, value["kind"]):
         return None
     return Note(value["kind"], value["files"])
 
@@ -88,11 +91,16 @@ def write_own(path: Path, text: str) -> None:
 
 
 def begin_folder(parent: Path, purpose: str) -> Path:
-    """A new folder in `parent`, hidden and under a name that nothing had, marked as bertcli's."""
+    """A new folder in `parent`, hidden and under a name that nothing had, marked as bertcli's.
+
+    `parent` is made where it is missing. Raises `OSError` where the disk refuses, or where `parent` is a
+    link that leads nowhere.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
     while True:
         folder = parent / f".{purpose}-{secrets.token_hex(4)}"
         with contextlib.suppress(FileExistsError):
-            folder.mkdir(parents=True)
+            folder.mkdir()
             break
     mark(folder, folder.name)
     return folder
@@ -110,16 +118,19 @@ def holds_mark(path: Path) -> bool:
 
 
 def sweep(parents: Iterable[Path]) -> None:
-    """Remove the marked folders in `parents` that killed processes left.
+    """Remove what killed processes left in `parents`: marked folders, and empty ones under such a name.
 
     The caller holds the lock of those who make them there. Raises `OSError` where the disk refuses.
     """
     for parent in parents:
         for path in parent.glob(".*") if parent.is_dir() else []:
-            if not path.is_symlink() and path.is_dir() and holds_mark(path / MARK):
-                value = _read(path / MARK)
-                if value is not None and value.get("folder") == path.name:
-                    shutil.rmtree(path)
+            if path.is_symlink() or not path.is_dir():
+                continue
+            value = _read(path / MARK)
+            if value is not None and value.get("folder") == path.name:
+                shutil.rmtree(path)
+            elif _BEGUN.fullmatch(path.name) and not any(path.iterdir()):
+                path.rmdir()  # killed before its mark was written, or while it made way for a folder
 
 
 def _is_regular(path: Path) -> bool:

@@ -78,6 +78,12 @@ def test_a_full_disk_leaves_earlier_checkpoints_whole(
     assert find_damage(good) is None
 
 
+def test_a_link_that_leads_nowhere_is_a_message(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").symlink_to("gone")
+    with pytest.raises(UserError, match="the checkpoint could not be written: file exists"):
+        save(tmp_path / "checkpoints", 5)
+
+
 def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path: Path) -> None:
     left = begin_folder(tmp_path, "step-00000009.partial")
     assert newest_checkpoint(tmp_path, report=pytest.fail) is None

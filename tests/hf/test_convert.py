@@ -178,6 +178,9 @@ def test_an_empty_folder_is_written_and_a_full_one_is_not(source, result, tmp_pa
     for taken in (result, source / "config.json"):
         with pytest.raises(UserError, match="exists already; name a new folder, or an empty one"):
             convert(source, taken, None)
+    (tmp_path / "link").symlink_to("gone")
+    with pytest.raises(UserError, match="link: exists already"):
+        convert(source, tmp_path / "link", None)
 
 
 def test_nothing_is_left_of_a_result_that_computes_something_else(source, result, monkeypatch):
