@@ -10,9 +10,12 @@ from bertcli.owned.sealed import is_whole
 
 
 def free_path(folder: Path) -> Path:
-    """`folder`; with a number after it where something stands there that is not bertcli's, or damaged."""
-    numbers = itertools.count(1)
-    path = folder
+    """The newest of `folder`, or a name after it where what stands there is not bertcli's, or damaged.
+
+    Never a lower number than that of a whole one, which `newest_path` would take for newer.
+    """
+    path = newest_path(folder)
+    numbers = itertools.count(by_number(path)[1] + 1)
     while os.path.lexists(path) and (path.is_symlink() or not is_whole(path)):
         path = folder.with_name(f"{folder.name}.{next(numbers)}")
     return path
