@@ -23,6 +23,8 @@ JOURNAL = "building.json"
 LOCK = "building.lock"
 _TOKENIZER = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 _FILES = {JOURNAL, f"{JOURNAL}.new", LOCK, MANIFEST, NOTE, *(f"tokenizer/{name}" for name in _TOKENIZER)}
+NOTE_PARTIAL = re.compile(rf"\.{re.escape(NOTE)}\.[0-9a-f]{{8}}\.partial")
+"""What a kill leaves of a note that was being written."""
 _ARRAY = re.compile(r"(train|heldout)/\w+\.(bin|hashes)|hashes\.bin")
 
 
@@ -118,4 +120,6 @@ def _is_of_a_build(path: Path, name: Path) -> bool:
     if path.is_symlink():
         return False
     inner = re.sub(r"^(part-\d+-of-\d+/?|cut-)", "", str(name))
-    return path.is_dir() or inner in _FILES or bool(_ARRAY.fullmatch(inner))
+    return (
+        path.is_dir() or inner in _FILES or bool(_ARRAY.fullmatch(inner) or NOTE_PARTIAL.fullmatch(str(name)))
+    )

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from bertcli.errors import UserError
+from bertcli.owned.mark import read_note
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 REBUILD = "Build the store anew: bertcli prepare CONFIG --overwrite"
+"""What to do about a damaged store that has its note; `rebuild` looks whether it has."""
 
 Natural = Annotated[int, Field(ge=0)]
 _checked = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -89,6 +91,13 @@ class Manifest:
         return self.train.tokens + self.heldout.tokens
 
 
+def rebuild(folder: Path) -> str:
+    """What to do where the store in `folder` cannot be used: without its note, nothing there is replaced."""
+    if read_note(folder, "store") is not None:
+        return REBUILD
+    return f"Nothing shows that bertcli made it: move {folder} elsewhere, then bertcli prepare CONFIG"
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write `manifest.json`; the same manifest gives the same bytes."""
     text = json.dumps(asdict(manifest), indent=1, sort_keys=True, ensure_ascii=False)
@@ -104,7 +113,7 @@ def read_manifest(folder: Path) -> Manifest:
         if version != FORMAT_VERSION:
             raise UserError(
                 f"{folder}: a token store of format {version}; this program reads format {FORMAT_VERSION}. "
-                f"{REBUILD}"
+                f"{rebuild(folder)}"
             )
         return TypeAdapter(Manifest).validate_python(value)
     except UserError:
@@ -118,4 +127,4 @@ def read_manifest(folder: Path) -> Manifest:
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         reason = repr(error)
-    raise UserError(f"{path}: damaged: {reason}. {REBUILD}")
+    raise UserError(f"{path}: damaged: {reason}. {rebuild(folder)}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from bertcli.errors import UserError
 from bertcli.owned.mark import NOTE, Note, read_note, write_note
 from bertcli.owned.sealed import walk
-from bertcli.store.journal import JOURNAL, LOCK
+from bertcli.store.journal import JOURNAL, LOCK, NOTE_PARTIAL
 from bertcli.store.manifest import MANIFEST
 
 
@@ -27,6 +27,9 @@ def publish(partial: Path, folder: Path) -> None:
 
     Raises `UserError` where something else came to stand there while the store was built.
     """
+    for path in partial.iterdir():
+        if NOTE_PARTIAL.fullmatch(path.name):
+            path.unlink()
     names = [str(path.relative_to(partial)) for path in walk(partial)]
     write_note(partial, Note("store", {name: [] for name in sorted({*names, NOTE, JOURNAL, LOCK})}))
     if os.path.lexists(folder):

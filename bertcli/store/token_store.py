@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import UserError
 from bertcli.store.hashed_file import HASH_BYTES, num_blocks
-from bertcli.store.manifest import MANIFEST, REBUILD, Manifest, SideCounts, read_manifest
+from bertcli.store.manifest import MANIFEST, Manifest, SideCounts, read_manifest, rebuild
 from bertcli.text.tokenizer import Tokenizer
 
 SIDES = ("train", "heldout")
@@ -98,7 +98,7 @@ def open_store(folder: Path) -> OpenStore:
     manifest = read_manifest(folder)
     tokenizer = Tokenizer.load(folder / "tokenizer")
     if tokenizer.hash != manifest.tokenizer_hash or tokenizer.vocab_size != manifest.vocab_size:
-        raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store. {REBUILD}")
+        raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store. {rebuild(folder)}")
     sides = {"train": manifest.train, "heldout": manifest.heldout}
     sizes = {
         f"{side}/{name}.bin": size
@@ -112,7 +112,7 @@ def open_store(folder: Path) -> OpenStore:
         or any(pieces[side] != counts.documents for side, counts in sides.items())
     ):
         raise UserError(
-            f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {REBUILD}"
+            f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {rebuild(folder)}"
         )
     sizes |= {HASHES: HASH_BYTES * sum(map(num_blocks, sizes.values()))}
     for name, size in sizes.items():
@@ -120,7 +120,7 @@ def open_store(folder: Path) -> OpenStore:
         found = path.stat().st_size if path.is_file() else None
         if found != size:
             got = "it is missing" if found is None else f"it has {found:,} bytes"
-            raise UserError(f"{path}: damaged: {got}, {size:,} were written. {REBUILD}")
+            raise UserError(f"{path}: damaged: {got}, {size:,} were written. {rebuild(folder)}")
     train, heldout = (
         _open_side(folder / side, counts, manifest.pieces[side], ids_dtype(manifest.vocab_size))
         for side, counts in sides.items()
@@ -154,7 +154,9 @@ def _open_side(folder: Path, counts: SideCounts, pieces: Sequence[int], ids: np.
     }
     for name, (array, end) in last.items():
         if array[0] != 0 or array[-1] != end:
-            raise UserError(f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. {REBUILD}")
+            raise UserError(
+                f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. {rebuild(folder.parent)}"
+            )
     return replace(side, sources=side.documents[np.cumsum([0, *pieces])]) if pieces else side
 
 

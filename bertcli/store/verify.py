@@ -14,7 +14,7 @@ from pathlib import Path
 from bertcli.errors import UserError
 from bertcli.files import file_hash
 from bertcli.store.hashed_file import BLOCK_BYTES, HASH_BYTES, SUFFIX, block_hash, num_blocks
-from bertcli.store.manifest import REBUILD
+from bertcli.store.manifest import rebuild
 from bertcli.store.progress import Report
 from bertcli.store.side_files import NAMES
 from bertcli.store.token_store import HASHES, SIDES, OpenStore
@@ -62,7 +62,9 @@ def check_arrays(store: OpenStore, seed: int, report: Report, whole: bool = Fals
     if whole or size <= WHOLE_BYTES:
         numbers: Sequence[int] = range(blocks)
         if file_hash(store.folder / HASHES, "blake2b") != store.manifest.hashes:
-            raise UserError(f"{store.folder / HASHES}: damaged: it is not what was written. {REBUILD}")
+            raise UserError(
+                f"{store.folder / HASHES}: damaged: it is not what was written. {rebuild(store.folder)}"
+            )
     else:
         numbers = sorted(random.Random(seed).sample(range(blocks), min(DRAWN_BLOCKS, blocks)))
         report(
@@ -72,7 +74,7 @@ def check_arrays(store: OpenStore, seed: int, report: Report, whole: bool = Fals
     wrong = _wrong_blocks(store.folder, sizes, numbers)
     if wrong:
         more = f", nor are {len(wrong) - 1:,} other blocks" if len(wrong) > 1 else ""
-        raise UserError(f"{wrong[0]} is not what was written{more}. {REBUILD}")
+        raise UserError(f"{wrong[0]} is not what was written{more}. {rebuild(store.folder)}")
     if whole:
         report("every block is what was written")
 

@@ -145,6 +145,22 @@ def test_a_folder_with_something_else_is_left_alone(folder: Path):
     assert (folder / "mine" / "thesis.txt").read_text() == "years of work"
 
 
+def test_a_build_killed_while_its_note_was_written_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    config, left = make_config(folder), "..bertcli.json.0123abcd.partial"
+
+    def killed(partial: Path, note: object) -> None:
+        (partial / left).write_text("{")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bertcli.store.publish.write_note", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_store(config, silent)
+    store = prepare_store(config, silent).folder
+    again = prepare_store(make_config(folder, store=str(folder / "again")), silent).folder
+    assert contents(store).keys() == contents(again).keys()
+
+
 def test_a_place_that_cannot_be_written_is_an_error(folder: Path):
     (folder / "file").write_text("")
     with pytest.raises(

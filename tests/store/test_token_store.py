@@ -130,6 +130,17 @@ def test_a_damaged_store_is_an_error(tmp_path: Path):
         open_store(folder)
 
 
+def test_what_to_do_about_a_store_without_its_note_is_what_works(tmp_path: Path):
+    folder = build(tmp_path).folder
+    (folder / ".bertcli.json").write_text("damaged")
+    manifest = (folder / "manifest.json").read_text()
+    for damaged in (manifest.replace('"version": 2', '"version": 1'), "{"):
+        (folder / "manifest.json").write_text(damaged)
+        with pytest.raises(UserError) as error:
+            open_store(folder)
+        assert str(error.value).endswith(f"move {folder} elsewhere, then bertcli prepare CONFIG")
+
+
 def test_offsets_that_do_not_end_where_the_next_array_does_are_an_error(tmp_path: Path):
     folder = build(tmp_path).folder
     sentences = np.fromfile(folder / "train" / "sentences.bin", "<u8")
