@@ -104,7 +104,7 @@ def _finetune(
         accepted()
 
     ranks.on_first(accept)
-    return run.to_the_end(resume)
+    return run.to_the_end(resume, saved)
 
 
 class _Run:
@@ -132,8 +132,8 @@ class _Run:
         if self.data.dev is not None and self.metric not in metric_values(self._judge(SANITY_EXAMPLES)):
             metric_value(self._judge(), self.metric)  # some need examples of a kind that the first ones lack
 
-    def to_the_end(self, resume: bool) -> Finetuned:
-        """From the first step, or the newest checkpoint's, to `model/`."""
+    def to_the_end(self, resume: bool, saved: FinetuneConfig | None) -> Finetuned:
+        """From the first step, or the newest checkpoint's, to `model/`; `saved` is the config until now."""
         training, folder, model = self.config.training, self.folder, self.model
         checkpoint = ranks.on_first(self._last_good) if resume else None
         if checkpoint is not None:
@@ -152,7 +152,7 @@ class _Run:
             state = go_on_from(checkpoint, model, optimizer, say)
         elif resume:
             say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
-        every = self.config.logging.every_steps
+        every = max(each.logging.every_steps for each in (self.config, saved) if each is not None)
         rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step, every, say))
         best = BestEvaluation(self.metric, training.early_stopping, rows)
         is_judged = self.data.dev is None or has_evaluation(rows, state.step)

@@ -49,7 +49,7 @@ def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -
     """Drop the rows after `step`, and a last one that was cut short: each step stands there once.
 
     Args:
-        every: steps between two rows of training.
+        every: steps between two rows of training; the larger number where a resume changes it.
         report: is told of a row that was cut short, and of rows up to `step` that are not there.
 
     Returns the rows that stay. Raises `UserError`: as `read_metrics`; a full disk.
@@ -133,7 +133,7 @@ def _as_json(row: dict[str, Any]) -> dict[str, Any]:
 
 def check_tensorboard(is_wanted: bool) -> None:
     """Raise `UserError` where TensorBoard is wanted and is not installed."""
-    if is_wanted and ranks.is_first():
+    if is_wanted:
         _import_writer()
 
 

@@ -6,7 +6,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.engine.metrics_log import check_tensorboard
 from bertcli.labelled.files import check_extras, find_labelled_file
-from bertcli.store.build import find_corpus
+from bertcli.store.corpus_files import find_corpus
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import output_paths, store_folder
 

@@ -91,7 +91,7 @@ def _pretrain(config: PretrainConfig, folder: RunFolder[PretrainConfig], resume:
         state = go_on_from(checkpoint, model, optimizer, say)
     elif resume:
         say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
-    every = config.logging.every_steps
+    every = max(each.logging.every_steps for each in (config, saved) if each is not None)
     rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step, every, say))
     if state.step >= training.steps:
         say(f"{folder.root} is finished: {state.step} of {training.steps} steps; more with training.steps")

@@ -169,6 +169,20 @@ def test_a_corpus_that_changes_under_a_run_changes_nothing_until_it_is_resumed(
     assert differences(undisturbed, folder) == []
 
 
+def test_no_row_is_missed_where_rows_were_rare_until_now(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        at_row(patch, 6, terminate, "heldout")
+        with pytest.raises(SystemExit):
+            pretrain(config(text, folder, logging={"every_steps": 50}), resume=False, overwrite=False)
+    pretrain(config(text, folder, logging={"every_steps": 2}), resume=True, overwrite=False)
+    said = capsys.readouterr().err
+    assert "resume: logging.every_steps changes from 50 to 2" in said
+    assert "are lost" not in said
+
+
 def test_a_damaged_note_of_the_data_is_a_message(text: Path, undisturbed: Path) -> None:
     note = undisturbed / "data.json"
     content = note.read_text()

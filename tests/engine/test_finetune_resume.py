@@ -209,6 +209,19 @@ def test_epochs_may_grow(files: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert steps == [1, 2, 3, 4, 5, 6]
 
 
+def test_no_row_is_missed_where_rows_were_rare_until_now(
+    own: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, "heldout", 8)
+        with pytest.raises(Killed):
+            run(own | {"logging": {"every_steps": 50}})
+    run(own | {"logging": {"every_steps": 2}}, resume=True)
+    said = capsys.readouterr().err
+    assert "resume: logging.every_steps changes from 50 to 2" in said
+    assert "are lost" not in said
+
+
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
