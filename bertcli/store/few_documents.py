@@ -30,6 +30,13 @@ class Piece(NamedTuple):
     side: str
 
 
+class _Rank(NamedTuple):
+    """By content. The end of a document, or a short one whole, comes last: train keeps some of each."""
+
+    is_end: bool
+    digest: bytes
+
+
 def is_cut(progress: BuildProgress, heldout_fraction: float) -> bool:
     """Whether runs of sentences are held out, and not documents."""
     stored = sum(side.documents for side in progress.sides.values())
@@ -40,6 +47,10 @@ def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[P
     """The pieces of all documents, in order. About `fraction` of the sentences are held out,
     in two runs or more.
 
+    The first two runs are of two documents, for a NotNext pair needs both, unless only one document is longer
+    than a run: then the held-out text measures MLM alone. Up to a fraction of a half, at least two documents
+    keep text to train on, where the text has two documents and four sentences.
+
     Args:
         documents: content hash and number of sentences of each. Their order changes no document's pieces.
     """
@@ -47,20 +58,20 @@ def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[P
     wanted = fraction * total
     length = max(2, min(int(wanted) // 4, max(RUN_SENTENCES, total // MOST_RUNS)))
     length = max(1, min(length, longest // 2, total // 4))
-    candidates = [
-        (_rank(content, start, min(start + length, sentences), sentences, length), number, start)
+    ranked = sorted(
+        (_rank(content, start, is_end=start + length >= sentences), number, start)
         for number, (content, sentences) in enumerate(documents)
         for start in range(0, sentences, length)
-    ]
+    )
+    first = ranked[0]
+    other = [c for c in ranked if c[1] != first[1] and not c[0].is_end][:1]
+    order = [first, *other, *(c for c in ranked[1:] if c not in other)]
     chosen: list[set[int]] = [set() for _ in documents]
-    runs = held = 0
-    for _, number, start in sorted(candidates):
+    held = 0
+    for runs, (_, number, start) in enumerate(order):
         if runs >= 2 and held >= wanted - length / 2:
             break
-        if runs == 1 and len(documents) > 1 and chosen[number]:
-            continue  # the first two are of two documents: a NotNext pair needs both
         chosen[number].add(start)
-        runs += 1
         held += min(length, documents[number][1] - start)
     return [
         piece
@@ -98,10 +109,8 @@ def cut_progress(progress: BuildProgress, pieces: Sequence[Piece], tokens: Seque
     )
 
 
-def _rank(content: int, start: int, end: int, sentences: int, length: int) -> tuple[bool, bytes]:
-    """By content; a short end of a document, or a whole one, comes last."""
-    is_poor = end - start < min(2, length) or end - start == sentences
-    return is_poor, hashlib.blake2b(f"{content} {start}".encode(), digest_size=8).digest()
+def _rank(content: int, start: int, *, is_end: bool) -> _Rank:
+    return _Rank(is_end, hashlib.blake2b(f"{content} {start}".encode(), digest_size=8).digest())
 
 
 def _pieces(number: int, sentences: int, chosen: set[int], length: int) -> list[Piece]:

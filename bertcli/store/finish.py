@@ -48,9 +48,7 @@ def check_heldout(progress: BuildProgress, fraction: float) -> None:
 
 
 def heldout_line(progress: BuildProgress) -> str:
-    """What is said of a corpus of few documents; "" of any other."""
-    if not progress.cut_documents:
-        return ""
+    """What is said of a corpus of few documents, once they are cut."""
     runs = progress.sides["heldout"].documents
     only = "one document" if progress.cut_documents == 1 else f"{progress.cut_documents} documents"
     verb = "is" if progress.cut_documents == 1 else "are"

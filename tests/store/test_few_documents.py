@@ -15,8 +15,10 @@ from bertcli.checks.pretraining import check_pretraining
 from bertcli.commands.prepare import summarise
 from bertcli.config.schema import PretrainConfig, TokenizerConfig, TrainingConfig
 from bertcli.data.pairs import draw_pairs
+from bertcli.data.share import Share
 from bertcli.data.slots import NOT_NEXT, draw_slots
 from bertcli.data.stream import BatchStream
+from bertcli.engine.heldout import HeldoutBatches
 from bertcli.errors import UserError
 from bertcli.store import build, chunks
 from bertcli.store.build import prepare_store
@@ -41,10 +43,39 @@ def test_pieces_are_the_documents_and_about_the_share_of_them_is_held_out(
     total = sum(sentences for _, sentences in documents)
     if total > 2:
         assert len(held) >= 2
-        assert len({piece.document for piece in held}) >= min(2, len(documents))
         size = max(piece.end - piece.start for piece in held)
+        longer = sum(sentences > size for _, sentences in documents)
+        assert len({piece.document for piece in held}) >= min(2, longer)
         assert sum(piece.end - piece.start for piece in held) <= max(fraction * total + size, 2 * size)
         assert sum(piece.end - piece.start for piece in held) < total
+
+
+@pytest.mark.parametrize("lengths", [[10_000, 3], [10_000, 64], [10_000, 3, 3, 3], [10_000, 128], [100, 4]])
+def test_of_one_long_document_and_short_ones_the_share_is_held_out(lengths: list[int]) -> None:
+    for seed in range(20):
+        pieces = cut_documents([(1000 * seed + n, length) for n, length in enumerate(lengths)], 0.05)
+        held = sum(piece.end - piece.start for piece in pieces if piece.side == "heldout")
+        assert held == pytest.approx(0.05 * sum(lengths), rel=0.2)
+        assert {piece.document for piece in pieces if piece.side == "train"} == set(range(len(lengths)))
+
+
+SKEWED = st.lists(st.one_of(st.integers(1, 8), st.integers(1, 20_000)), min_size=2, max_size=8)
+
+
+@given(SKEWED, st.integers(0, 2**32), st.sampled_from([0.001, 0.05, 0.2, 0.5]))
+def test_skewed_lengths_leave_two_documents_to_train_on_and_hold_out_the_share(
+    lengths: list[int], seed: int, fraction: float
+) -> None:
+    pieces = cut_documents([(seed + number, length) for number, length in enumerate(lengths)], fraction)
+    held = [piece for piece in pieces if piece.side == "heldout"]
+    run = max((piece.end - piece.start for piece in held), default=0)
+    assert sum(piece.end - piece.start for piece in held) >= fraction * sum(lengths) - run
+    assert sum(piece.end - piece.start for piece in pieces) == sum(lengths)  # no sentence twice, none lost
+    for number, length in enumerate(lengths):
+        own = [piece for piece in pieces if piece.document == number]
+        assert [own[0].start, *(piece.end for piece in own)] == [*(piece.start for piece in own), length]
+    if sum(lengths) >= 4:
+        assert len({piece.document for piece in pieces if piece.side == "train"}) >= 2
 
 
 @given(DOCUMENTS, st.randoms(use_true_random=False))
@@ -94,6 +125,26 @@ def test_no_pair_crosses_to_the_other_side_or_a_gap(tmp_path: Path, documents: i
     assert f"held out: {len(sides[1])} runs of sentences, for there {only}" in said
     assert store.train.num_sources == documents
     assert not list(store.folder.glob("cut*"))
+
+
+@pytest.mark.parametrize("short", [[3], [3, 3, 3]])
+def test_one_long_document_and_short_ones_train_pairs_and_evaluate_without(
+    tmp_path: Path, short: list[int]
+) -> None:
+    texts = [
+        "\n".join(f"Text {d} says {n}." for n in range(length)) for d, length in enumerate([1500, *short])
+    ]
+    (tmp_path / "a.txt").write_text("\n\n".join(texts))
+    config = make_config(tmp_path, TokenizerConfig(vocab_size=120), files=[str(tmp_path / "a.txt")])
+    corpus = config.corpus.model_copy(update={"heldout_fraction": 0.05})
+    store = prepare_store(config.model_copy(update={"corpus": corpus}), silent, processes=0)
+    assert store.train.num_sources == len(texts)
+    assert store.heldout.num_sources == 1
+    assert store.heldout.num_sentences == pytest.approx(75, abs=10)
+    assert BatchStream(store.train, store.tokenizer, data_config(), 0, 8)[0].labels_B is not None
+    heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(), 8)
+    assert not heldout.with_nsp
+    assert len(list(heldout.steps(Share(8)))) == heldout.num_batches > 0
 
 
 def test_forty_documents_are_held_out_whole(tmp_path: Path) -> None:
