@@ -11,7 +11,8 @@ from bertcli.errors import DISK_FULL
 
 _NO_MEMORY = re.compile(
     r"can(no|')t allocate memory|failed to map segment|bad_alloc|out of memory|os error 12\b"
-    r"|DefaultCPUAllocator|insufficient memory|failed to allocate|failed to create mmap|unable to mmap",
+    r"|DefaultCPUAllocator|insufficient memory|failed to allocate|failed to create mmap|unable to mmap"
+    r"|could not create a primitive",  # oneDNN
     re.IGNORECASE,
 )
 _NO_THREADS = re.compile(
@@ -49,7 +50,8 @@ def describe_exhausted(error: BaseException) -> str | None:
                 f"no more threads or processes can be started ({_short(each)}): raise the limit (ulimit -u, "
                 "ulimit -v), or set OMP_NUM_THREADS=1 and data.workers: 0"
             )
-        if _LOADER_DIED.search(text):
+        is_cut_off = isinstance(each, ConnectionResetError | EOFError) and _shares_memory(each)
+        if is_cut_off or _LOADER_DIED.search(text):
             return (
                 "a loader process died, perhaps for want of memory, or of shared memory (/dev/shm; docker "
                 "run --shm-size=1g). What was saved is whole: go on with --resume; data.workers: 0 does "

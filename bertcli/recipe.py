@@ -18,7 +18,7 @@ from bertcli.store.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.vocabulary import load_given_tokenizer
 from bertcli.text.extent import count_characters, text_bytes
-from bertcli.text.sources import find_sources
+from bertcli.text.sources import find_present, find_sources
 from bertcli.text.train_tokenizer import MIN_ALPHABET
 
 KEYS = (
@@ -59,7 +59,7 @@ def decide_recipe(
 ) -> PretrainConfig:
     """`config` with a value for each of `KEYS` that is auto; `report` is told which.
 
-    The same text, model and steps give the same values. A store that stands keeps its vocabulary, unless
+    The same files, model and steps give the same values. A store that stands keeps its vocabulary, unless
     `rebuild` says that it will be built anew.
 
     Raises:
@@ -70,9 +70,9 @@ def decide_recipe(
         return config
     store = store_folder(config)
     manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
-    if manifest is None:
-        num_bytes = text_bytes(find_sources(config.corpus.files, output_paths(config)))
-    else:
+    find = find_sources if manifest is None else find_present
+    num_bytes = text_bytes(find(config.corpus.files, output_paths(config)))
+    if not num_bytes and manifest is not None:  # the files are gone since the store was built
         num_bytes = manifest.train.bytes + manifest.heldout.bytes
     decided: dict[str, dict[str, Any]] = {}
     if ("tokenizer", "vocab_size") in undecided:

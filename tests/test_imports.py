@@ -30,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "memory": {"config", "model"},
     "hardware": {"errors", "model", "memory"},
     "tasks": {"errors", "config", "text", "labelled", "metrics", "data", "model"},
-    "hf": {"errors", "files", "owned", "config", "text", "model"},
+    "hf": {"errors", "files", "owned", "config", "text", "model", "terminal"},
     "recipe": {"config", "text", "store", "hf"},
     "inference": {
         "errors",

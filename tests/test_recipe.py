@@ -130,3 +130,11 @@ def test_a_resume_adopts_and_never_decides_anew(tmp_path: Path, corpus: Path) ->
     assert values(resumed) == values(saved)  # thirty steps alone would warm up longer
     undecided = check_config(PretrainConfig, value, "test")
     assert values(adopt_recipe(undecided, saved)) == values(saved)
+
+
+def test_the_recipe_is_the_same_before_and_after_the_store(tmp_path: Path) -> None:
+    section = {"files": ["classics"]}
+    training = {"epochs": 340.0}
+    fresh = decide(tmp_path, [], corpus=section, training=training)
+    prepare_store(fresh, lambda line: None)
+    assert values(decide(tmp_path, [], corpus=section, training=training)) == values(fresh)

@@ -16,7 +16,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.store.finish import check_heldout
 from bertcli.store.fit import PIECES, UNKNOWN
-from bertcli.text.layout import layout_advice
+from bertcli.text.layout import FEW_BLANKS, layout_advice
 from bertcli.text.sources import Source
 
 REPEATED_LINES = 0.01
@@ -29,8 +29,6 @@ READS = 100
 """So many times a run may read its text; people who train long on little stop at some tens."""
 STRIPPED = 0.02
 """Share of the words that lose a mark on a letter: below, a few foreign words."""
-FEW_BLANKS = 0.04
-"""Blanks a character: below, the script writes words without them, and pieces a word tell nothing."""
 RARE_PAIRS = 10
 """So many times as often as its text a run may read each true pair (as `BatchStream.reuse_lines`)."""
 
@@ -217,8 +215,7 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
             share=unknown,
         )
     elif unknown > UNKNOWN:
-        asked_for = config.tokenizer.vocab_size
-        is_full = asked_for == "auto" or figures["vocab_size"] >= asked_for
+        is_full = figures["vocab_size"] >= config.tokenizer.vocab_size
         yield Finding(
             False,
             f"{_percent(unknown)} of the tokens are [UNK]: the vocabulary lacks characters of this text",

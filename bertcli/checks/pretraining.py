@@ -74,7 +74,7 @@ def check_pretraining(
     trained, only in a small one.
 
     Args:
-        config: `model.init_from` located already (`hf.locate.locate_init_from`).
+        config: as `recipe.decided_config` gives it.
         tokenise_all: count the tokens of all of the text, training the vocabulary where the config brings
             none, which takes as long as `bertcli prepare`.
         processes: how many examine the text beside this one; None: one for each core, or none for a small
@@ -94,8 +94,7 @@ def check_pretraining(
     with tempfile.TemporaryDirectory() as scratch:
         tokenizer, failure = None, None
         if manifest is None:
-            asked_for = config.tokenizer.vocab_size
-            is_tiny = asked_for != "auto" and asked_for < SMALLEST_SAFE_VOCABULARY
+            is_tiny = config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
             trains = tokenise_all or is_small or is_tiny
             tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), trains, report)
         what = Examination(

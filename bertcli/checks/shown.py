@@ -51,13 +51,12 @@ def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: To
     number = max(range(len(lines)), key=lambda n: _strangeness(lines[n], shown[n]))
     words = [word for line in lines for word in line.split()]
     letters = max(1, sum(map(len, words)))
-    strips = tokenizer.lowercase if tokenizer.strip_accents is None else tokenizer.strip_accents
     return LineLook(
         written=lines[number],
         read=shown[number],
         blanks=sum(line.count(" ") for line in lines) / max(1, sum(map(len, lines))),
         unbroken=_unbroken(sources, corpus),
-        stripped=sum(map(_has_marks, words)) / max(1, len(words)) if strips else 0.0,
+        stripped=sum(map(_has_marks, words)) / max(1, len(words)) if tokenizer.strips_accents else 0.0,
         tokens_per_character=sum(map(len, pieces)) / letters,
     )
 

@@ -115,7 +115,7 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
 
 
 def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
-    from bertcli.checks.corpus_findings import FEW_BLANKS
+    from bertcli.text.layout import FEW_BLANKS
 
     if f["tokens_from"] is None:
         trains = "there is no vocabulary yet; --tokens trains it first, as prepare does"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.queues import Queue
 
@@ -155,13 +155,17 @@ class BatchStream:
             worker_init_fn=_begin_worker,
             pin_memory=torch.cuda.is_available(),
         )
-        return (_raised(step) for step in loader)
+        return _received(loader)
 
 
-def _raised(step: list[MicroBatch] | UserError) -> list[MicroBatch]:
-    if isinstance(step, UserError):
-        raise step
-    return step
+def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[MicroBatch]]:
+    try:
+        for step in steps:
+            if isinstance(step, UserError):
+                raise step
+            yield step
+    except EOFError as error:  # which the command line would take for the user's Ctrl-D
+        raise ConnectionResetError("a loader process died while it handed over a batch") from error
 
 
 @dataclass(frozen=True)

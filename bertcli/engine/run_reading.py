@@ -40,7 +40,7 @@ def as_in_the_run(
         path, run = config
         taken = _missing(given, run.corpus)
         corpus |= taken
-        said = [f"{key} {value}" for key, value in taken.items() if _matters(key, CorpusConfig(**corpus))]
+        said = [f"{key} {value}" for key, value in taken.items() if _matters(key, corpus)]
         notes += [f"{', '.join(said)}, as in {path}"] if said else []
     if max_length is None:
         max_length = trained_length(folder)
@@ -82,9 +82,10 @@ def _missing(given: Mapping[str, Any], run: CorpusConfig) -> dict[str, Any]:
     return {key: getattr(run, key) for key in keys if key not in given}
 
 
-def _matters(key: str, corpus: CorpusConfig) -> bool:
+def _matters(key: str, corpus: Mapping[str, Any]) -> bool:
+    """Of keys that nobody has checked yet."""
     if key == "text_key":
-        return corpus.format in ("jsonl", "parquet")
+        return corpus["format"] in ("jsonl", "parquet")
     if key == "document":
-        return corpus.format == "text"
-    return key != "join_lines" or corpus.join_lines
+        return corpus["format"] == "text"
+    return key != "join_lines" or bool(corpus["join_lines"])

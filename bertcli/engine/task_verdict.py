@@ -154,7 +154,7 @@ def _of_choices(examples: Sequence[Any], metrics: Any) -> Verdict:
     chance = sum(1 / len(example.choices) for example in examples) / n
     place, count = max(Counter(example.label for example in examples).items(), key=lambda each: each[1])
     share = max(chance, count / n)
-    what = "choosing by chance" if chance == share else f"always choosing number {place}"
+    what = "choosing by chance" if chance == share else f"always choosing number {place} (counted from 0)"
     return _of_shares("accuracy", "accuracy", metrics["accuracy"], share, f"{what} ({share:.4g})", n)
 
 

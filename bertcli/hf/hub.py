@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
 from pathlib import Path
 
 from bertcli.errors import UserError
 from bertcli.hf.sentence_transformers import SENTENCE_FILES
+from bertcli.terminal import raw_stream
 
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
 _SMALL_FILES = (
@@ -32,9 +35,10 @@ def download(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_SAFETENSORS]))
-        if not any(path for pattern in _SAFETENSORS for path in folder.glob(pattern)):
-            folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_PICKLES]))
+        with contextlib.redirect_stderr(raw_stream(sys.stderr)):  # its bars return to the start of a line
+            folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_SAFETENSORS]))
+            if not any(path for pattern in _SAFETENSORS for path in folder.glob(pattern)):
+                folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_PICKLES]))
     except (OSError, ValueError) as error:  # what every error of the hub's library is one of
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(

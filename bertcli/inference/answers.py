@@ -13,7 +13,7 @@ from bertcli.errors import UserError
 from bertcli.inference.predict import Predicted
 from bertcli.labelled.examples import ChoiceExample
 
-_FORMULA = re.compile(r"[=+\-@\t\r].")
+_FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 """How a cell begins that a spreadsheet would run as a formula."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 

@@ -15,10 +15,10 @@ from bertcli.labelled.label_doubts import label_doubts
 
 _LISTED = 12
 """So many labels are named; the others are counted."""
-Splits = Mapping[str, Sequence[Example]]
-"""Examples by the part that they play: "train", "dev"."""
 _SHOWN = 3
 """So many contradictions are shown."""
+Splits = Mapping[str, Sequence[Example]]
+"""Examples by the part that they play: "train", "dev"."""
 
 
 @dataclass(frozen=True)

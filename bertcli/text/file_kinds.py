@@ -27,7 +27,7 @@ class Kind(NamedTuple):
 _MAGIC = [
     (re.compile(pattern), Kind(name, mend))
     for pattern, name, mend in (
-        (rb"PK\x03\x04.{26}mimetypeapplication/epub", "an EPUB book", _EXPORT),
+        (rb"(?s)PK\x03\x04.{26}mimetypeapplication/epub", "an EPUB book", _EXPORT),
         (
             rb"(?s)PK\x03\x04.{26}(\[Content_Types\]\.xml|mimetypeapplication/vnd\.oasis)",
             "an office document",

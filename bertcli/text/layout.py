@@ -22,7 +22,7 @@ _FILLED, _UNFINISHED, _SMALL = 0.6, 0.6, 0.4
 """Shares of those pairs: the first line has no room for the next word; it ends no sentence; the next one
 begins with a small letter (of those that begin with a letter that has two sizes)."""
 _ENDS = tuple(".!?…:;。！？।۔؟።။”\"'»’)")
-_FEW_BLANKS = 0.04
+FEW_BLANKS = 0.04
 """Blanks a character: a script that writes words without them fills its lines to the last column."""
 LONE_PARAGRAPHS = 0.8
 """Share of the documents that are one line."""
@@ -124,7 +124,7 @@ def _wrap_column(lines: Sequence[str], full: Sequence[str]) -> int:
     width = sorted(map(len, full))[len(full) * 98 // 100]
     if width not in _WIDTHS:
         return 0
-    has_blanks = sum(a.count(" ") for a, _ in pairs) >= _FEW_BLANKS * sum(len(a) for a, _ in pairs)
+    has_blanks = sum(a.count(" ") for a, _ in pairs) >= FEW_BLANKS * sum(len(a) for a, _ in pairs)
     filled = sum(
         len(a) + 1 + len(b.partition(" ")[0]) > width if has_blanks else len(a) >= 0.9 * width
         for a, b in pairs

@@ -112,8 +112,8 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
 def _refuse_what_is_no_text(path: Path, start: bytes) -> None:
     kind = describe_kind(start)
     if kind is not None:
-        holds = "holds" if path.suffix in (".gz", ".zst") else "is"
-        raise UserError(f"{path}: {holds} no text but what is {kind.name}; {kind.mend}")
+        what = "its content is" if path.suffix in (".gz", ".zst") else "this is"
+        raise UserError(f"{path}: {what} {kind.name}, not text; {kind.mend}")
 
 
 def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: UnicodeDecodeError) -> UserError:

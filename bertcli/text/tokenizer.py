@@ -49,7 +49,8 @@ class Tokenizer:
         pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the five special tokens.
         special_ids: those five, in that order.
         continuation: bool [vocab_size]; true where a piece goes on a word (`##ing`).
-        lowercase, strip_accents: the normalisation; `strip_accents` None means as `lowercase`.
+        lowercase: whether letters lose their case.
+        strip_accents: of BERT's normaliser, None: as `lowercase`; of another normaliser always None.
         strips_accents: whether letters lose their marks, whatever the normaliser is.
         splits_at_blanks: whether a text's ids are those of its blank-separated words in a row.
         hash: SHA-256 of all that decides the ids, hexadecimal.
@@ -99,8 +100,12 @@ class Tokenizer:
         self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
         self.continuation[[i for token, i in vocabulary.items() if token.startswith(prefix)]] = True
         normalizer = backend.normalizer
-        self.lowercase: bool = normalizer is not None and normalizer.normalize_str("A") == "a"
-        self.strips_accents = normalizer is not None and normalizer.normalize_str("é") == "e"
+        pipeline = json.loads(backend.to_str())
+        self._class, self._may_panic = class_for(pipeline), may_panic(pipeline)
+        capital, accented = ("", "")
+        if normalizer is not None:
+            capital, accented = self._survive(lambda: [normalizer.normalize_str(c) for c in "Aé"])
+        self.lowercase, self.strips_accents = capital == "a", accented == "e"
         normalizer = bert_part(normalizer)
         self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
         self.splits_at_blanks = (
@@ -108,8 +113,6 @@ class Tokenizer:
             and isinstance(backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
             and not {token.content for token in added} - set(SPECIAL_TOKENS)
         )
-        pipeline = json.loads(backend.to_str())
-        self._class, self._may_panic = class_for(pipeline), may_panic(pipeline)
         canonical = json.dumps(pipeline, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         self.hash = hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -64,3 +64,13 @@ def test_a_folder_from_elsewhere_has_the_defaults(run_bertcli, run: Path) -> Non
     assert code == 0, err
     assert "is no config of a pretraining run, and is passed over" in err
     assert "rows of 19 tokens; the model does not say" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"), [("--language", "english", "corpus.language"), ("--format", "foo", "foo")]
+)
+def test_impossible_options_are_refused_in_words(
+    run_bertcli, run: Path, option: str, value: str, message: str
+) -> None:
+    code, _, err = run_bertcli("evaluate", run, "--corpus", run.parent / "text.jsonl", option, value)
+    assert (code, message in err) == (2, True), err

@@ -149,13 +149,16 @@ def test_blank_lines_between_rows_that_cannot_be_blank_are_said(run_bertcli, mod
 
 
 def test_a_table_of_answers_runs_no_formula(run_bertcli, models, tmp_path):
-    texts = ['=HYPERLINK("x")', "+49 30", "-1.5", "-x", "@SUM(A1)", "-", "1=1"]
+    texts = ['=HYPERLINK("x")', "+49 30", "-1.5", "-x", "@SUM(A1)", "-", "1=1", "=\nHYPERLINK(1)"]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     given = ["predict", models / "multi-label", "--text", "text", "--input", tmp_path / "rows.jsonl"]
     code, out, err = run_bertcli(*given, "--tsv")
     cells = [row["text"] for row in csv.DictReader(io.StringIO(out), delimiter="\t")]
-    assert (code, cells) == (0, ["'" + texts[0], "'+49 30", "-1.5", "'-x", "'@SUM(A1)", "-", "1=1"])
-    assert err.startswith("4 cells begin as a formula does (=, +, -, @, tab): a ' stands before them")
+    assert (code, cells) == (
+        0,
+        ["'" + texts[0], "'+49 30", "-1.5", "'-x", "'@SUM(A1)", "-", "1=1", "'" + texts[-1]],
+    )
+    assert err.startswith("5 cells begin as a formula does (=, +, -, @, tab): a ' stands before them")
     _, out, err = run_bertcli(*given)
     assert ([row["text"] for row in rows(out)], err) == (texts, "")
 

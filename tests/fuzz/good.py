@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
 from bertcli.hf.folder import load_model_folder
 from bertcli.store.build import prepare_store
 from tests.hf.folders import saved_model, saved_task, tiny_tokenizer
@@ -58,11 +59,13 @@ def good_store() -> Path:
 
 
 def store_config(text: Path, run: Path, **corpus: Any) -> PretrainConfig:
-    return PretrainConfig(
-        output_dir=str(run),
-        corpus=CorpusConfig(**{"files": [str(text)], "heldout_fraction": 0.0} | corpus),
-        tokenizer=TokenizerConfig(path=str(good_tokenizer())),
-    )
+    """Raises `UserError` for keys that a config may not have."""
+    value = {
+        "output_dir": str(run),
+        "corpus": {"files": [str(text)], "heldout_fraction": 0.0} | corpus,
+        "tokenizer": {"path": str(good_tokenizer())},
+    }
+    return check_config(PretrainConfig, value, "fuzz")
 
 
 def copy_of(good: Path, folder: Path) -> Path:

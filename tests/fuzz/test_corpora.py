@@ -19,7 +19,7 @@ from bertcli.text.sample import sample_paragraphs
 from bertcli.text.sources import find_sources
 from bertcli.text.train_tokenizer import train_tokenizer
 from tests.decided import data_config
-from tests.fuzz.good import TEXT, store_config
+from tests.fuzz.good import TEXT, good_tokenizer, store_config
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import as_json, damaged, fuzzed, json_files, place, put
 
@@ -76,9 +76,12 @@ PARQUET = parquet_file([TEXT, "Two. Three.", None])
 
 def use(content: bytes | None, name: str, **corpus: Any) -> None:
     """Build the store, draw a batch from it, train a vocabulary on the text."""
+    good_tokenizer()  # made outside of what is watched
     with scratch() as folder:
         put(folder / name, content)
-        config = store_config(folder / name, folder / "run", **corpus)
+        config = endure("config", folder, lambda: store_config(folder / name, folder / "run", **corpus))
+        if config is None:
+            return
 
         def prepare() -> OpenStore:
             return prepare_store(config, lambda line: None, processes=0)

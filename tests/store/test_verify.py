@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bertcli import cli
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.store import verify
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import HASHES, OpenStore, open_store
 from bertcli.store.verify import ARRAYS, check_arrays
+from tests.runs import write_config
 from tests.store.builds import make_config, silent, write_corpus_folder
 
 
@@ -104,3 +106,27 @@ def test_a_block_that_the_disk_cannot_read_is_named(store: OpenStore, monkeypatc
     monkeypatch.setattr(verify, "block_hash", refuse)
     with pytest.raises(UserError, match=r"ids.bin: damaged: byte 0 to [\d,]+ \(input/output error\) is not"):
         check_arrays(store, 0, silent)
+
+
+def test_a_damaged_store_is_said_by_prepare_verify_and_check_data(tmp_path: Path, capsys, monkeypatch):
+    folder = write_corpus_folder(tmp_path)
+    value = {
+        "output_dir": str(folder / "run"),
+        "corpus": {"files": [str(folder / "corpus")], "heldout_fraction": 0.2},
+        "tokenizer": {"vocab_size": 500},
+    }
+    path = write_config(folder / "c.yaml", value)
+
+    def bertcli(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["bertcli", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(end.value.code or 0), captured.out + captured.err
+
+    assert bertcli("prepare", path, "--verify")[0] == 0
+    ids = folder / "run" / "store" / "train" / "ids.bin"
+    np.full(ids.stat().st_size // 2, 60_000, "<u2").tofile(ids)  # none of the vocabulary
+    for command in (("prepare", path, "--verify"), ("show-batch", path), ("check-data", path)):
+        code, said = bertcli(*command)
+        assert (code, "train/ids.bin: damaged" in said) == (1 if "check-data" in command else 2, True)

@@ -96,7 +96,7 @@ def test_no_reader_takes_it_for_text(tmp_path: Path, kind: str, suffix: str, enc
     packed = {".gz": gzip.compress, ".zst": zstandard.compress}.get(suffix, bytes)(data)
     path = tmp_path / f"corpus{suffix}"
     path.write_bytes(packed)
-    with pytest.raises(UserError, match=rf"corpus{suffix}: (is|holds) no text but what is {name}; ."):
+    with pytest.raises(UserError, match=rf"corpus{suffix}: (this|its content) is {name}, not text; ."):
         list(read_lines(path, encoding))
 
 
