@@ -6,6 +6,7 @@ import difflib
 import importlib
 import io
 import os
+import signal
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -167,6 +168,9 @@ def _call() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # those of libraries in Rust are no `Exception`
+        signal.signal(
+            signal.SIGCHLD, signal.SIG_DFL
+        )  # torch raises there when a loader dies, in our words too
         _fail(_describe(error))
 
 
