@@ -104,7 +104,8 @@ class Tokenizer:
         self._class, self._may_panic = class_for(pipeline), may_panic(pipeline)
         capital, accented = ("", "")
         if normalizer is not None:
-            capital, accented = self._survive(lambda: [normalizer.normalize_str(c) for c in "Aé"])
+            normalize = normalizer.normalize_str
+            capital, accented = self._survive(lambda: [normalize(letter) for letter in "Aé"])
         self.lowercase, self.strips_accents = capital == "a", accented == "e"
         normalizer = bert_part(normalizer)
         self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)

@@ -96,9 +96,9 @@ def test_a_name_for_nothing_is_an_error(
 
 def test_what_bertcli_writes_in_a_corpus_folder_is_no_corpus(folder: Path):
     """Whatever it is called, and whether the run stands already or its folder is only named."""
-    for kind, place in (("run", "old"), ("store", "deep/vectors")):
+    for note, place in ((Note("run"), "old"), (Note("store"), "deep/vectors")):
         (folder / place / "model").mkdir(parents=True)
-        write_note(folder / place, Note(kind))
+        write_note(folder / place, note)
     for name in ("old/config.yaml", "old/model/vocab.txt", "deep/vectors/hashes.bin", "new/config.yaml"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("written by bertcli\n")
