@@ -19,6 +19,7 @@ import yaml
 from bertcli.cli import main as bertcli
 from tests.finetunes import spam_config, spam_files
 from tests.runs import small_config, write_corpus
+from tests.snapshots import compare, snapshot
 
 TEXT = b"of somebody else\n"
 IN_ROOT = (
@@ -74,7 +75,6 @@ INNER = (
     *("best", ".git", "events.out.tfevents.1.mine", "building.json", "building.lock", "train", "tokenizer"),
     *("notes.md", ".step-00000001.partial", "hashes.bin", "building.json.new"),
 )
-Snapshot = dict[str, tuple[str, bytes]]
 
 
 @dataclass
@@ -237,29 +237,6 @@ def draw_command(folder: Path, root: str, drawn: random.Random) -> list[str]:
         lambda: ["evaluate", "tuned", "--data", "dev.tsv", "--wrong", f"{at}wrong.jsonl", "--device", "cpu"],
     ]
     return drawn.choice(commands)()
-
-
-def snapshot(folder: Path) -> Snapshot:
-    """Name -> what stands there: the bytes of a file, where a link leads, or a folder."""
-    found: Snapshot = {}
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        if path.is_symlink():
-            found[name] = ("link", os.readlink(path).encode())
-        elif path.is_dir():
-            found[name] = ("folder", b"")
-        else:
-            found[name] = ("file", path.read_bytes())
-    return found
-
-
-def compare(before: Snapshot, after: Snapshot) -> list[str]:
-    return [
-        f"{name}: {'gone' if name not in after else 'changed'}"
-        for name, entry in before.items()
-        if (after.get(name) != entry and entry[0] != "folder")
-        or (entry[0] == "folder" and name not in after and any(f.startswith(f"{name}/") for f in before))
-    ]
 
 
 def in_folder(folder: Path, act: Callable[[], str]) -> str:

@@ -1,7 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from bertcli import cli
-from tests.hf.folders import saved_model
+from tests.hf.folders import saved_model, saved_task
 
 
 @pytest.fixture
@@ -22,3 +24,12 @@ def run_bertcli(monkeypatch, capsys):
 def model(tmp_path):
     saved_model(tmp_path / "run" / "model")
     return tmp_path / "run"
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of every task."""
+    folder = tmp_path_factory.mktemp("models")
+    for kind in ("classification", "multi-label", "regression", "tokens", "questions", "choices"):
+        saved_task(folder / kind, kind, max_positions=128)
+    return folder

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import math
-import os
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.hf.folders import LABELS, change_config, saved_model, saved_task
-from tests.runs import run_cli
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of every task."""
-    folder = tmp_path_factory.mktemp("models")
-    for kind in ("classification", "multi-label", "regression", "tokens", "questions", "choices"):
-        saved_task(folder / kind, kind, max_positions=128)
-    return folder
 
 
 def rows(out: str) -> list[dict[str, Any]]:
@@ -148,77 +131,6 @@ def test_blank_lines_between_rows_that_cannot_be_blank_are_said(run_bertcli, mod
         )
 
 
-def test_a_table_of_answers_runs_no_formula(run_bertcli, models, tmp_path):
-    texts = ['=HYPERLINK("x")', "+49 30", "-1.5", "-x", "@SUM(A1)", "-", "1=1", "=\nHYPERLINK(1)"]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    given = ["predict", models / "multi-label", "--text", "text", "--input", tmp_path / "rows.jsonl"]
-    code, out, err = run_bertcli(*given, "--tsv")
-    cells = [row["text"] for row in csv.DictReader(io.StringIO(out), delimiter="\t")]
-    assert (code, cells) == (
-        0,
-        ["'" + texts[0], "'+49 30", "-1.5", "'-x", "'@SUM(A1)", "-", "1=1", "'" + texts[-1]],
-    )
-    assert err.startswith("5 cells begin as a formula does (=, +, -, @, tab): a ' stands before them")
-    _, out, err = run_bertcli(*given)
-    assert ([row["text"] for row in rows(out)], err) == (texts, "")
-
-
-@pytest.mark.parametrize("name", ["answers.jsonl", "answers.tsv"])
-def test_an_output_is_the_old_file_until_it_is_whole(run_bertcli, models, tmp_path, name):
-    answers, elsewhere = tmp_path / name, tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "real").write_text("old")
-    (elsewhere / "real").chmod(0o640)
-    answers.symlink_to(elsewhere / "real")
-    foreign = tmp_path / f".{name}.partial"
-    foreign.write_text("not ours")
-    (tmp_path / "rows.tsv").write_text("text\tid\nthe cat\t1\na dog\n")
-    given = ["predict", models / "multi-label", "--output", answers]
-    code, _, _ = run_bertcli(*given, "--input", tmp_path / "rows.tsv")
-    assert (code, answers.read_text()) == (2, "old")
-    code, _, err = run_bertcli(*given, "the cat")
-    assert code == 0, err
-    assert "the cat" in answers.read_text()
-    assert answers.is_symlink()
-    assert (elsewhere / "real").stat().st_mode & 0o777 == 0o640
-    assert foreign.read_text() == "not ours"
-    assert [path.name for path in elsewhere.iterdir()] == ["real"]
-
-
-def test_a_kill_leaves_the_old_output(models, tmp_path):
-    processes = {}
-    for verb in ("predict", "embed"):
-        folder = tmp_path / verb
-        folder.mkdir()
-        (folder / "answers.jsonl").write_text("old")
-        command = [sys.executable, "-m", "bertcli", verb, models / "multi-label", "--output"]
-        command = [*map(str, command), str(folder / "answers.jsonl")]
-        process = processes[folder] = subprocess.Popen(command, stdin=subprocess.PIPE)
-        assert process.stdin
-        process.stdin.write(b"the cat\n" * 3000)  # more than is read ahead; and the end of it never comes
-        process.stdin.flush()
-    for folder, process in processes.items():
-        deadline = time.monotonic() + 120
-        while not any(path.stat().st_size > 3 for path in folder.iterdir()):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        process.kill()
-        process.communicate()
-        assert (folder / "answers.jsonl").read_text() == "old"
-
-
-def test_a_pipe_and_a_device_are_written_to_as_they_are(run_bertcli, models, tmp_path):
-    fifo, null = tmp_path / "fifo.jsonl", tmp_path / "null.jsonl"
-    os.mkfifo(fifo)
-    null.symlink_to("/dev/null")
-    reader = subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE, text=True)
-    code, _, _ = run_bertcli("predict", models / "multi-label", "the cat", "--output", fifo)
-    assert (code, [row["text"] for row in rows(reader.communicate()[0])]) == (0, ["the cat"])
-    assert run_bertcli("predict", models / "multi-label", "the cat", "--output", null)[0] == 0
-    assert null.is_symlink()
-    assert fifo.is_fifo()
-
-
 def test_conll_and_squad(run_bertcli, models, tmp_path):
     conll = tmp_path / "posts.conll"
     conll.write_text("the\tO\ncat\tO\n\na\tO\n")
@@ -230,53 +142,6 @@ def test_conll_and_squad(run_bertcli, models, tmp_path):
     _, out, _ = run_bertcli("predict", models / "questions", "--input", squad)
     (row,) = rows(out)
     assert (row["id"], row["question"], row["context"]) == ("q1", "Who?", "The cat sat.")
-
-
-def test_a_pipe(models):
-    done = run_cli("predict", models / "classification", input="the cat\ta dog\nit\tran\n")
-    assert [row["text_b"] for row in rows(done.stdout)] == ["a dog", "ran"]
-    assert done.stderr == ""
-
-
-def test_a_reader_that_has_seen_enough(models):
-    command = f"{sys.executable} -m bertcli predict {models / 'multi-label'} --json | head -n 1"
-    texts = "the cat\n" * 3000
-    done = subprocess.run(command, shell=True, input=texts, capture_output=True, text=True, check=True)
-    assert rows(done.stdout)[0]["text"] == "the cat"
-    assert done.stderr == ""
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_behind_standard_output(models):
-    command = f"{sys.executable} -m bertcli predict {models / 'multi-label'} --json > /dev/full"
-    done = subprocess.run(command, shell=True, input="the cat\n" * 3000, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "error: standard output could not be written: no space left on device; "
-        "free some space or write elsewhere\n"
-    )
-
-
-def test_with_standard_output_closed_the_answers_go_nowhere(models):
-    command = ("predict", models / "multi-label", "the cat")
-    done = run_cli(*command, preexec_fn=lambda: os.close(1))
-    assert (done.returncode, done.stderr) == (0, "")
-    done = run_cli("predict", models / "multi-label", preexec_fn=lambda: os.close(0))
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-
-
-def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path):
-    arguments = ["predict", models / "multi-label", "the cat", "a dog", "--output"]
-    for name in ("answers.jsonl", "answers.tsv"):
-        code, out, _ = run_bertcli(*arguments, tmp_path / name)
-        assert (code, out) == (0, "")
-    assert [row["text"] for row in rows((tmp_path / "answers.jsonl").read_text())] == ["the cat", "a dog"]
-    header, first, _ = (tmp_path / "answers.tsv").read_text().splitlines()
-    assert header.split("\t")[:3] == ["text", "label", "probabilities.red"]
-    assert first.startswith("the cat\t")
-    _, out, _ = run_bertcli(*arguments[:-1], "--tsv")
-    assert out == (tmp_path / "answers.tsv").read_text()
 
 
 def test_what_was_cut_is_said(run_bertcli, models):

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.foreign import Base, compare, in_process, snapshot, write_finetune, write_pretrain
+from tests.foreign import Base, in_process, write_finetune, write_pretrain
 from tests.runs import read_rows
+from tests.snapshots import compare, snapshot
 
 
 @pytest.fixture(scope="module")

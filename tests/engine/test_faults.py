@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,10 @@ from bertcli.engine.kills import differences
 from bertcli.engine.metrics_log import MetricsLog
 from bertcli.engine.pretraining import pretrain
 from bertcli.engine.run_folder import RunFolder
-from bertcli.engine.seeds import finetune_seeds
 from bertcli.errors import UserError
 from bertcli.owned.mark import begin_folder
 from bertcli.store.build import prepare_store
-from tests.finetunes import checked, run, spam_config, spam_files
+from tests.engine.faults import at_row, terminate
 from tests.runs import run_cli, small_config, write_config, write_corpus
 
 
@@ -55,22 +53,6 @@ def undisturbed(text: Path) -> Path:
 
 def saved_step(folder: Path) -> int:
     return load_state(list_checkpoints(folder / "checkpoints")[0]).step
-
-
-def at_row(patch: pytest.MonkeyPatch, step: int, do: Callable[[], object], split: str = "train") -> None:
-    """Let something happen just after the run wrote a row."""
-    write = MetricsLog.write
-
-    def write_and_do(self: MetricsLog, row: dict[str, Any]) -> None:
-        write(self, row)
-        if (row["step"], row["split"]) == (step, split):
-            do()
-
-    patch.setattr(MetricsLog, "write", write_and_do)
-
-
-def terminate() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_a_second_run_in_the_same_folder_is_refused(text: Path, tmp_path: Path) -> None:
@@ -244,61 +226,6 @@ def test_what_a_killed_process_was_writing_goes_with_the_next_start(text: Path, 
     assert all((path / "mine").read_text() == "of somebody else" for path in foreign)
     for path in (*foreign, copied):
         shutil.rmtree(path)
-
-
-def test_sigterm_in_the_last_step_of_a_seed_begins_no_other(tmp_path: Path) -> None:
-    own = checked(spam_config(spam_files(tmp_path), training={"epochs": 1}) | {"seeds": [1, 2]})
-    with pytest.MonkeyPatch.context() as patch:
-        at_row(patch, 6, terminate, "heldout")
-        with pytest.raises(SystemExit):
-            finetune_seeds(own, resume=False, overwrite=False)
-    assert (tmp_path / "run" / "seed-1").exists()
-    assert not (tmp_path / "run" / "seed-2").exists()
-    finetune_seeds(own, resume=True, overwrite=False)
-    assert (tmp_path / "run" / "model" / "model.safetensors").exists()
-
-    other = own.model_copy(update={"seeds": [3]})
-    (tmp_path / "run" / "seed-notes").mkdir()
-    with pytest.raises(UserError, match="holds a run already"):
-        finetune_seeds(other, resume=False, overwrite=False)
-    finetune_seeds(other, resume=False, overwrite=True)
-    assert sorted(path.name for path in (tmp_path / "run").glob("seed-*")) == ["seed-3", "seed-notes"]
-
-
-@pytest.mark.parametrize("damage", ["flip", "remove", "log"])
-def test_a_damaged_best_model_comes_again(
-    tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own = spam_config(
-        spam_files(tmp_path),
-        task={"metric": "loss"},
-        training={"epochs": 3},
-        evaluation={"every_steps": 5},
-        checkpoint={"every_steps": 4, "keep_last": 9},
-    )
-    done = run(own)
-    assert done.scores is not None
-    weights = (done.model / "model.safetensors").read_bytes()
-    best = tmp_path / "run" / "checkpoints" / "best" / "model.safetensors"
-    if damage == "flip":
-        content = bytearray(best.read_bytes())
-        content[-5] ^= 4
-        best.write_bytes(content)
-    elif damage == "remove":
-        best.unlink()
-    else:
-        (tmp_path / "run" / "metrics.jsonl").unlink()
-    capsys.readouterr()
-    again = run(own, resume=True)
-    said = capsys.readouterr().err
-    if damage == "log":
-        assert "metrics.jsonl has lost its evaluations" in said
-    else:
-        assert "best is damaged (" in said
-        assert "going back to before step" in said
-    assert again.scores is not None
-    assert again.scores.loss == done.scores.loss
-    assert (done.model / "model.safetensors").read_bytes() == weights
 
 
 def test_evaluating_heeds_a_signal_at_its_end(
