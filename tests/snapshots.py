@@ -23,9 +23,9 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def compare(before: Snapshot, after: Snapshot) -> list[str]:
+    """Every file, link and folder that is gone, or is something else now."""
     return [
         f"{name}: {'gone' if name not in after else 'changed'}"
         for name, entry in before.items()
-        if (after.get(name) != entry and entry[0] != "folder")
-        or (entry[0] == "folder" and name not in after and any(f.startswith(f"{name}/") for f in before))
+        if after.get(name) != entry
     ]
