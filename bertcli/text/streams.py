@@ -99,6 +99,11 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
             text = decoder.decode(block)
         except UnicodeDecodeError as error:
             raise _wrong_bytes(path, encoding, key, offset - held_back, error) from None
+        except UnicodeError:  # UTF-16 without the mark that tells the order of its bytes
+            raise UserError(
+                f"{path}: does not begin with a byte order mark, as {encoding} does. If it is UTF-16 without "
+                f"one, set {key} to utf-16-le or utf-16-be; else name its encoding there"
+            ) from None
         yield text.removeprefix("\ufeff") if is_start else text
         is_start = is_start and not text
         offset += len(block)

@@ -66,7 +66,12 @@ class Tokenizer:
             raise UserError(
                 f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files"
             )
-        missing = [token for token in SPECIAL_TOKENS if backend.token_to_id(token) is None]
+        own = backend.get_vocab(with_added_tokens=False)  # where WordPiece itself looks [UNK] up
+        missing = [
+            token
+            for token in SPECIAL_TOKENS
+            if backend.token_to_id(token) is None or (token == "[UNK]" and token not in own)
+        ]
         if missing:
             raise UserError(
                 f"{where}: the vocabulary lacks {', '.join(missing)}; a BERT vocabulary holds "

@@ -150,6 +150,7 @@ def test_zstandard(content: bytes) -> None:
 
 @fuzzed
 @example(content=b"abc", encoding="undefined")
+@example(content=b"[MASK] [SEP] [PAD]", encoding="utf_16")
 @example(content=b"xn--\xff.a", encoding="idna")
 @example(content=b"\\ud800 \\q", encoding="unicode_escape")
 @example(content=b"+2AA-", encoding="utf_7")

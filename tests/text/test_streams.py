@@ -135,3 +135,11 @@ def test_a_missing_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(UserError, match=r"a.zst is compressed; .* pip install 'bertcli\[zstd\]'"):
         import_extra("zstandard", "zstd", "a.zst is compressed")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "UTF_16"])
+def test_without_the_mark_that_its_encoding_asks_for_is_an_error(tmp_path: Path, encoding: str):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"The cat sat on the mat. ")
+    with pytest.raises(UserError, match=rf"as {encoding} does.* corpus.encoding to utf-16-le or"):
+        list(read_lines(path, encoding))

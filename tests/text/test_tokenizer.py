@@ -237,3 +237,14 @@ def test_a_tokenizer_json_of_impossible_ids_is_an_error(tmp_path: Path):
     path.write_text(json.dumps(saved))
     with pytest.raises(UserError, match=r"is to be '\[NONE\]'; BERT has \[UNK\]"):
         Tokenizer.load(path)
+
+
+def test_unk_that_is_only_registered_is_missing(tmp_path: Path) -> None:
+    """WordPiece looks it up in its own vocabulary, where it would fail at the first unknown word."""
+    pieces = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "BertTokenizer", "unk_token": "[UNK]"}'
+    )
+    with pytest.raises(UserError, match=r"the vocabulary lacks \[UNK\]"):
+        Tokenizer.load(tmp_path)
