@@ -1,4 +1,4 @@
-"""What is printed for a person: control characters of data are spelt out, so that none drives a terminal."""
+"""What is printed for a person: control characters in data are escaped, so that none drives a terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
-    """The text with control characters spelt out: `\\x1b`, and above C0 `\\u009b`, as JSON may have them."""
-    return _CONTROL.sub(lambda found: _spelt(ord(found[0])), text)
+    """The text with its control characters escaped: `\\x1b`, and above C0 `\\u009b`, as in JSON."""
+    return _CONTROL.sub(lambda found: _spelled(ord(found[0])), text)
 
 
-def _spelt(number: int) -> str:
+def _spelled(number: int) -> str:
     return f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}"
 
 
@@ -48,3 +48,8 @@ def guard_streams() -> None:
 def raw_stream(stream: Any) -> Any:
     """What stands behind a guarded stream, for our own colors and bars."""
     return stream.raw if isinstance(stream, VisibleStream) else stream
+
+
+def say(text: str) -> None:
+    """Print a line for the person at the terminal."""
+    print(text, file=sys.stderr, flush=True)

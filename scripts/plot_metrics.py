@@ -17,9 +17,9 @@ matplotlib.use("Agg")  # draws into a file; needs no screen
 
 from matplotlib import pyplot as plt
 
+from bertcli.checkpoints.metrics_log import read_metrics
+from bertcli.checkpoints.run_folder import RunFolder
 from bertcli.config.schema import PretrainConfig
-from bertcli.engine.metrics_log import read_metrics
-from bertcli.engine.run_folder import RunFolder
 from bertcli.store.manifest import read_manifest
 from bertcli.store.matching import store_folder
 

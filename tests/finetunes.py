@@ -10,11 +10,11 @@ import torch
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
-from bertcli.engine.finetuning import Finetuned, finetune
+from bertcli.examples.files import find_labeled_file
 from bertcli.hf.folder import save_model_folder
-from bertcli.labelled.files import find_labelled_file
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.runs.finetuning import Finetuned, finetune
 from bertcli.text.streams import read_lines
 from bertcli.text.tokenizer import Normalization, Tokenizer
 from tests.runs import read_rows
@@ -41,7 +41,7 @@ def write_model(folder: Path, dropout: float = 0.1) -> Path:
 
 def write_spam(path: Path, rows: int, skip: int = 0) -> Path:
     """Rows of the bundled messages, under their header."""
-    header, *lines = read_lines(find_labelled_file("sms-spam"), "utf-8")
+    header, *lines = read_lines(find_labeled_file("sms-spam"), "utf-8")
     path.write_text("\n".join([header, *lines[skip : skip + rows]]) + "\n", encoding="utf-8")
     return path
 

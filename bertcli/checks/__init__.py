@@ -1,1 +1,1 @@
-"""A corpus or labelled files -> what is in them, and what to mend before a run reads them."""
+"""A corpus or labeled files -> what is in them, and what to mend before a run reads them."""

@@ -36,13 +36,13 @@ class CorpusCounts:
     """What a corpus holds.
 
     Attributes:
-        progress: counts of both sides, as a build of the store keeps them. Without `tokenises_all` no token
+        progress: counts of both sides, as a build of the store keeps them. Without `tokenizes_all` no token
             is counted there, and every sentence is taken to give one.
         lines: paragraphs, or in Google's format sentences.
         faults: of each kind, the lines that have it.
         judged, others: lines whose language was judged, and those likely in another: language -> lines.
         uses: int64 [3, V]; how often each token was seen in either side (the third row is scratch).
-        moments: `TokenisedLines.moments` of all sampled lines.
+        moments: `TokenizedLines.moments` of all sampled lines.
         findings: what could not be read.
     """
 
@@ -73,7 +73,7 @@ def count_corpus(
         processes: how many examine the text beside this one, which reads it; 0: none.
     """
     counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
-    tally = _Tally(counts, sources, corpus, what.tokenised_share >= 1.0)
+    tally = _Tally(counts, sources, corpus, what.tokenized_share >= 1.0)
     with closing(tally), ProgressDisplay("reading", sources, report) as display:
         batches = read_batches(sources, corpus, display.advance, counts.findings)
         for batch, examined in _examine(batches, what, processes):
@@ -109,9 +109,9 @@ class _Tally:
     """Adds batch after batch to the counts; a document may go on over many."""
 
     def __init__(
-        self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, tokenises_all: bool
+        self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, tokenizes_all: bool
     ):
-        self._counts, self._tokenises_all = counts, tokenises_all
+        self._counts, self._tokenizes_all = counts, tokenizes_all
         self._sources, self._corpus = sources, corpus
         self._threshold = int(corpus.heldout_fraction * 2**64)
         self._open = (0, 0)
@@ -121,7 +121,7 @@ class _Tally:
     def cut_few(self, heldout_fraction: float) -> None:
         """Hold out what the store of a corpus of few documents does."""
         if is_cut(self._counts.progress, heldout_fraction):
-            self._few.cut(self._counts, heldout_fraction, self._tokenises_all)
+            self._few.cut(self._counts, heldout_fraction, self._tokenizes_all)
 
     def close(self) -> None:
         self._few.close()
@@ -132,8 +132,8 @@ class _Tally:
 
     def add(self, batch: Batch, examined: Examined) -> None:
         self._add_tokens(batch, examined)
-        tokenised = examined.tokenised if self._tokenises_all else None
-        pieces = [] if tokenised is None or self._few.are_many else tokenised.pieces()
+        tokenized = examined.tokenized if self._tokenizes_all else None
+        pieces = [] if tokenized is None or self._few.are_many else tokenized.pieces()
         for number, piece in enumerate(batch.pieces):
             if (
                 piece.source,
@@ -142,12 +142,12 @@ class _Tally:
                 self._begin_document()
             self._open = piece.source, piece.document
             self._words += examined.words[number]
-            if tokenised is None:
+            if tokenized is None:
                 self._sentences += examined.sentences[number]
             else:
-                self._sentences += int(tokenised.sentences[number])
-                self._dropped += int(tokenised.dropped[number])
-                self._tokens += int(tokenised.tokens[number])
+                self._sentences += int(tokenized.sentences[number])
+                self._dropped += int(tokenized.dropped[number])
+                self._tokens += int(tokenized.tokens[number])
                 if pieces:
                     self._few.add(*pieces[number])
             if piece.end is not None:
@@ -172,17 +172,17 @@ class _Tally:
         return SIDES.index("heldout" if end.content_hash < self._threshold else "train")
 
     def _add_tokens(self, batch: Batch, examined: Examined) -> None:
-        tokenised, uses = examined.tokenised, self._counts.uses
-        if tokenised is None:
+        tokenized, uses = examined.tokenized, self._counts.uses
+        if tokenized is None:
             return
-        self._counts.moments += tokenised.moments
+        self._counts.moments += tokenized.moments
         sides = np.array([_OPEN if p.end is None else self._side(p.end) for p in batch.pieces])
         if sides[0] != _OPEN:
             uses[sides[0]] += uses[_OPEN]
             uses[_OPEN] = 0
-        side_of_token = np.repeat(sides, tokenised.tokens)
+        side_of_token = np.repeat(sides, tokenized.tokens)
         for side in np.unique(sides):
-            uses[side] += np.bincount(tokenised.ids[side_of_token == side], minlength=uses.shape[1])
+            uses[side] += np.bincount(tokenized.ids[side_of_token == side], minlength=uses.shape[1])
 
     def _add_lines(self, batch: Batch, examined: Examined) -> None:
         counts = self._counts

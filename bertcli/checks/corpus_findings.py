@@ -147,7 +147,7 @@ def _repeats(
         yield Finding(
             False,
             f"{_number(documents)} documents ({_percent(share)} of the text) repeat one before",
-            "leave the copies out: what stands there twice is learnt by heart",
+            "leave the copies out: what stands there twice is learned by heart",
             places(counts.documents),
             share,
         )
@@ -156,7 +156,7 @@ def _repeats(
         yield Finding(
             False,
             f"{_number(lines)} lines ({_percent(share)} of the text) repeat one before",
-            "leave out headers, footers, licences and copies",
+            "leave out headers, footers, licenses and copies",
             places(counts.repeated_lines),
             share,
         )

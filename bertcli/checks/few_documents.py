@@ -60,13 +60,13 @@ class FewDocuments:
             self._ids.truncate()
         self._open = []
 
-    def cut(self, counts: CorpusCounts, heldout_fraction: float, tokenises_all: bool) -> None:
+    def cut(self, counts: CorpusCounts, heldout_fraction: float, tokenizes_all: bool) -> None:
         """Put into `counts` what either side holds.
 
-        Without `tokenises_all` the tokens that were sampled count as trained on: there are no others to tell.
+        Without `tokenizes_all` the tokens that were sampled count as trained on: there are no others to tell.
         """
         pieces = cut_documents(self._documents, heldout_fraction)
-        if not tokenises_all:
+        if not tokenizes_all:
             counts.progress = cut_progress(counts.progress, pieces, [0] * len(pieces))
             counts.uses[0] += counts.uses[1]
             counts.uses[1] = 0

@@ -9,7 +9,7 @@ from typing import Any
 PLACES = 3
 """So many places of one fault are named; the others are counted."""
 _EXCERPT = 60
-"""Characters; and half as many again where some of them are spelt out."""
+"""Characters; and half as many again where some of them are spelled out."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Places:
 
 
 def excerpt(text: str, at: int = 0) -> str:
-    """What stands around character `at` of a line, quoted, control characters spelt out."""
+    """What stands around character `at` of a line, quoted, control characters spelled out."""
     start = max(0, min(at - _EXCERPT // 2, len(text) - _EXCERPT))
     before, after = "..." if start else "", "..." if start + _EXCERPT < len(text) else ""
     shown = repr(f"{before}{text[start : start + _EXCERPT]}{after}")

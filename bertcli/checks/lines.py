@@ -16,7 +16,7 @@ from bertcli.checks.text_faults import LONG_LINE, Fault, find_faults
 from bertcli.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from bertcli.checks.tokens import TokenisedLines
+    from bertcli.checks.tokens import TokenizedLines
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Examined:
         hashes: 64 bits of each line.
         sizes: UTF-8 bytes of each line.
         faults: of each kind, the lines that have it.
-        tokenised: None where there is no tokenizer.
+        tokenized: None where there is no tokenizer.
         judged: the numbers of the lines whose language was judged.
         others: language or script -> the lines that likely are in it.
     """
@@ -53,7 +53,7 @@ class Examined:
     faults: dict[Fault, Seen] = field(default_factory=dict)
     judged: array[int] = field(default_factory=lambda: array("q"))
     others: dict[str, Seen] = field(default_factory=dict)
-    tokenised: TokenisedLines | None = None
+    tokenized: TokenizedLines | None = None
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class Examination:
     Attributes:
         language: of the corpus.
         split: lines are paragraphs, to be split into sentences; False: a line is a sentence.
-        judged_share, tokenised_share: of the lines, by their hash.
-        tokenizer: the folder of one; None: nothing is tokenised.
+        judged_share, tokenized_share: of the lines, by their hash.
+        tokenizer: the folder of one; None: nothing is tokenized.
     """
 
     language: str
     split: bool
     judged_share: float
-    tokenised_share: float = 0.0
+    tokenized_share: float = 0.0
     tokenizer: str | None = None
 
 
@@ -80,13 +80,13 @@ class Examiner:
     def __init__(self, what: Examination):
         self._what = what
         self._judged_below = _hash_limit(what.judged_share if is_judged(what.language) else 0.0)
-        self._tokenised_below = _hash_limit(what.tokenised_share)
-        self._tokenise = None
+        self._tokenized_below = _hash_limit(what.tokenized_share)
+        self._tokenize = None
         if what.tokenizer is not None:  # else neither it nor numpy is imported
-            from bertcli.checks.tokens import LineTokeniser
+            from bertcli.checks.tokens import LineTokenizer
             from bertcli.text.tokenizer import Tokenizer
 
-            self._tokenise = LineTokeniser(Tokenizer.load(what.tokenizer))
+            self._tokenize = LineTokenizer(Tokenizer.load(what.tokenizer))
 
     def __call__(self, lines: Sequence[str], starts: Sequence[int]) -> Examined:
         encoded = [line.encode() for line in lines]
@@ -112,11 +112,11 @@ class Examiner:
             of_piece = list(itertools.chain.from_iterable(sentences[start:end]))
             examined.sentences.append(len(of_piece))
             examined.words.append(_count_words(of_piece, one_blank_each))
-        if self._tokenise is not None:
-            sampled = _sample(hashes, self._tokenised_below)
+        if self._tokenize is not None:
+            sampled = _sample(hashes, self._tokenized_below)
             pieces = array("q", (bisect_right(starts, number) - 1 for number in sampled))
-            tokenised = self._tokenise([sentences[number] for number in sampled], pieces, len(starts))
-            return replace(examined, tokenised=tokenised)
+            tokenized = self._tokenize([sentences[number] for number in sampled], pieces, len(starts))
+            return replace(examined, tokenized=tokenized)
         return examined
 
     def _judge_language(self, examined: Examined, number: int, line: str) -> None:

@@ -30,8 +30,8 @@ from bertcli.text.sample import sample_share
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
-TOKENISED_BYTES = 4_000_000
-"""About so much text is tokenised, for a share of the time that reading it all takes."""
+TOKENIZED_BYTES = 4_000_000
+"""About so much text is tokenized, for a share of the time that reading it all takes."""
 JUDGED_BYTES = 500_000
 """About so much has its language judged."""
 SMALLEST_SAFE_VOCABULARY = 2200
@@ -66,7 +66,7 @@ class CorpusReport(NamedTuple):
 
 
 def check_pretraining(
-    config: PretrainConfig, tokenise_all: bool, report: Report, processes: int | None = None
+    config: PretrainConfig, tokenize_all: bool, report: Report, processes: int | None = None
 ) -> CorpusReport:
     """Read the corpus once (twice where a vocabulary is trained), and judge it.
 
@@ -75,7 +75,7 @@ def check_pretraining(
 
     Args:
         config: as `recipe.decided_config` gives it.
-        tokenise_all: count the tokens of all of the text, training the vocabulary where the config brings
+        tokenize_all: count the tokens of all of the text, training the vocabulary where the config brings
             none, which takes as long as `bertcli prepare`.
         processes: how many examine the text beside this one; None: one for each core, or none for a small
             corpus (0). The figures never depend on it.
@@ -95,13 +95,13 @@ def check_pretraining(
         tokenizer, failure = None, None
         if manifest is None:
             is_tiny = config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
-            trains = tokenise_all or is_small or is_tiny
+            trains = tokenize_all or is_small or is_tiny
             tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), trains, report)
         what = Examination(
             corpus.language,
             split=corpus.format != "sentences",
             judged_share=sample_share(sources, JUDGED_BYTES),
-            tokenised_share=1.0 if tokenise_all or is_small else sample_share(sources, TOKENISED_BYTES),
+            tokenized_share=1.0 if tokenize_all or is_small else sample_share(sources, TOKENIZED_BYTES),
             tokenizer=None if tokenizer is None else str(scratch),
         )
         counts = count_corpus(
@@ -112,7 +112,7 @@ def check_pretraining(
     if manifest is not None:
         tokens = _stored_tokens(manifest)
     else:
-        tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenised_share)
+        tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenized_share)
     if failure is not None and not counts.findings:  # else it failed on what the check has found, too
         findings.append(Finding(True, failure, share=1.0))
     figures = _figures(config, sources, counts, tokens)

@@ -14,7 +14,7 @@ from bertcli.text.word_cache import WordCache
 
 
 @dataclass(frozen=True)
-class TokenisedLines:
+class TokenizedLines:
     """The tokens of the sampled lines of a batch.
 
     Attributes:
@@ -39,13 +39,13 @@ class TokenisedLines:
         return list(zip(ids, np.split(self.lengths, np.cumsum(self.sentences)[:-1]), strict=True))
 
 
-class LineTokeniser:
-    """Tokenises the sentences of lines, as the store is made."""
+class LineTokenizer:
+    """Tokenizes the sentences of lines, as the store is made."""
 
     def __init__(self, tokenizer: Tokenizer):
         self._cache = WordCache(tokenizer)
 
-    def __call__(self, lines: Sequence[list[str]], pieces: array[int], num_pieces: int) -> TokenisedLines:
+    def __call__(self, lines: Sequence[list[str]], pieces: array[int], num_pieces: int) -> TokenizedLines:
         """`lines`: the sentences of each sampled line; `pieces`: the piece that each line belongs to."""
         encoded = self._cache.encode([sentence for line in lines for sentence in line])
         line_of = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
@@ -57,7 +57,7 @@ class LineTokeniser:
 
         t = np.bincount(line_of, lengths, minlength=len(lines))
         w = np.bincount(line_of, encoded.words, minlength=len(lines))
-        return TokenisedLines(
+        return TokenizedLines(
             ids=encoded.ids,
             lengths=encoded.lengths[encoded.lengths > 0],
             tokens=by_piece(lengths),

@@ -111,7 +111,7 @@ def tokenize(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Time the way from text to token ids, in one process: sentences split and tokenised as `prepare` does.
+    """Time the way from text to token ids, in one process: sentences split and tokenized as `prepare` does.
 
     Example: bertcli bench tokenize --megabytes 1
     """

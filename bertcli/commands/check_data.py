@@ -1,4 +1,4 @@
-"""`bertcli check-data CONFIG`: a config's corpus or labelled files -> what to mend before the run."""
+"""`bertcli check-data CONFIG`: a config's corpus or labeled files -> what to mend before the run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_data(
         bool,
         typer.Option(
             "--tokens",
-            help="Tokenise all of a corpus, not a sample; trains the vocabulary where the config has none.",
+            help="Tokenize all of a corpus, not a sample; trains the vocabulary where the config has none.",
         ),
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -34,7 +34,7 @@ def check_data(
     """Read the data of a config once and say what to mend before the run, worst first.
 
     A corpus: documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and lines,
-    damaged characters, lines in other languages. Labelled files: rows, labels, lengths, duplicates. Writes
+    damaged characters, lines in other languages. Labeled files: rows, labels, lengths, duplicates. Writes
     nothing. Exit code 1: the run would fail on this data.
 
     Example: bertcli check-data configs/quickstart.yaml
@@ -54,7 +54,7 @@ def check_data(
         values = {"config": str(config), "kind": kind, **figures, **findings_json(findings)}
         print(json.dumps(values, ensure_ascii=False))
     else:
-        rows = _corpus_rows(figures, fails) if is_corpus else _labelled_rows(figures)
+        rows = _corpus_rows(figures, fails) if is_corpus else _labeled_rows(figures)
         print("\n".join([*rows, "", findings_text(findings)]))
     if fails:
         raise typer.Exit(1)
@@ -64,21 +64,21 @@ def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[
     from bertcli.checks.pretraining import check_pretraining
     from bertcli.config.schema import PretrainConfig
     from bertcli.errors import UserError
-    from bertcli.recipe import decided_config
+    from bertcli.runs.recipe import decided_config
 
     if isinstance(config, PretrainConfig):
         decided = decided_config(config, lambda line: print(line, file=sys.stderr))
         return check_pretraining(decided, tokens, lambda line: print(line, file=sys.stderr))
     if tokens:
-        raise UserError("--tokens: only for a corpus; the rows of labelled files are all tokenised anyway")
-    from bertcli.checks.labelled import LabelledCheck  # not before: it imports torch
+        raise UserError("--tokens: only for a corpus; the rows of labeled files are all tokenized anyway")
+    from bertcli.checks.examples import LabeledCheck  # not before: it imports torch
 
-    check = LabelledCheck(config)
+    check = LabeledCheck(config)
     return check.figures | {"notes": check.notes}, check.findings
 
 
-def _labelled_rows(figures: dict[str, Any]) -> list[str]:
-    from bertcli.labelled.report import overview
+def _labeled_rows(figures: dict[str, Any]) -> list[str]:
+    from bertcli.examples.report import overview
 
     if "rows" not in figures:
         return [*figures["notes"], "the rows could not be counted"]

@@ -27,9 +27,9 @@ def embed(
     pooling: Annotated[
         Literal["mean", "cls", "max"] | None, typer.Option(help="Default: the folder's own, else mean.")
     ] = None,
-    normalise: Annotated[
+    normalize: Annotated[
         bool | None,
-        typer.Option("--normalise/--no-normalise", help="To length 1. Default: the folder's own, else not."),
+        typer.Option("--normalize/--no-normalize", help="To length 1. Default: the folder's own, else not."),
     ] = None,
     max_length: Annotated[
         int | None, typer.Option(min=3, help="Tokens that are read of a text. Default: the folder's own.")
@@ -80,7 +80,7 @@ def embed(
         encoding=encoding,
     )
     folder = resolve_model(model)
-    own = read_pooling(folder) or SentencePooling("mean", normalise=False, max_length=None)
+    own = read_pooling(folder) or SentencePooling("mean", normalize=False, max_length=None)
     if max_length is not None:
         check_length(folder, max_length, "--max-length")
     encoder, tokenizer = load_encoder_folder(folder)
@@ -90,7 +90,7 @@ def embed(
         tokenizer,
         SentencePooling(
             pooling or own.mode,
-            own.normalise if normalise is None else normalise,
+            own.normalize if normalize is None else normalize,
             max_length or own.max_length,
         ),
         where,

@@ -1,4 +1,4 @@
-"""`bertcli evaluate MODEL`: the pretraining losses on any text, or the task's metrics on a labelled file."""
+"""`bertcli evaluate MODEL`: the pretraining losses on any text, or the task's metrics on a labeled file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def evaluate(
         list[str] | None, typer.Option(help="Files, folders, globs or a bundled sample; repeatable.")
     ] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A labelled file, or a bundled sample.")
+        str | None, typer.Option(metavar="FILE", help="A labeled file, or a bundled sample.")
     ] = None,
     format_: Annotated[
         str | None,
@@ -59,7 +59,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="--corpus: at most so many; default: all of the text once.")
     ] = None,
 ) -> None:
-    """Measure a model on text, or a fine-tuned one on labelled rows.
+    """Measure a model on text, or a fine-tuned one on labeled rows.
 
     --corpus: MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks
     are the same at every call. A model without an NSP head is measured on MLM alone. What no option says
@@ -70,7 +70,7 @@ def evaluate(
 
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """
-    from bertcli import ranks
+    from bertcli.distributed import ranks
     from bertcli.errors import UserError
 
     of_corpus = {
@@ -92,7 +92,7 @@ def evaluate(
     if (corpus is None) == (data is None):
         raise UserError(
             "give one of --corpus FILES (the losses of a pretrained model on text) and --data FILE (the "
-            "metrics of a fine-tuned one on labelled rows)"
+            "metrics of a fine-tuned one on labeled rows)"
         )
     if stray := [name for name, value in (of_corpus if data else of_data).items() if value]:
         raise UserError(f"{', '.join(stray)}: only with {'--corpus' if data else '--data'}; leave it out")
@@ -123,8 +123,8 @@ def _evaluate_corpus(
     device: str,
     json_: bool,
 ) -> None:
-    from bertcli import ranks
-    from bertcli.engine.corpus_scores import measure_corpus
+    from bertcli.distributed import ranks
+    from bertcli.evaluation.corpus import measure_corpus
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
 
@@ -148,11 +148,12 @@ def _evaluate_data(
     device: str,
     json_: bool,
 ) -> None:
-    from bertcli import ranks
-    from bertcli.engine.labelled_scores import judge_file
-    from bertcli.engine.tables import scores_json, scores_table
-    from bertcli.engine.task_verdict import task_verdict
+    from bertcli.distributed import ranks
     from bertcli.errors import UserError
+    from bertcli.evaluation.tables import scores_json, scores_table
+    from bertcli.evaluation.task_file import judge_file
+    from bertcli.evaluation.task_verdict import task_verdict
+    from bertcli.examples.files import find_labeled_file
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.task_config import task_type
@@ -160,10 +161,9 @@ def _evaluate_data(
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.inputs import adapt_settings
     from bertcli.inference.outputs import check_output, opened
-    from bertcli.labelled.files import find_labelled_file
     from bertcli.text.json_file import read_json
 
-    file = find_labelled_file(data)
+    file = find_labeled_file(data)
     if wrong is not None:
         check_output(wrong, [".jsonl"], str(file))
     folder = resolve_model(model)

@@ -1,4 +1,4 @@
-"""`bertcli finetune CONFIG`: a model folder + a labelled file -> a task model."""
+"""`bertcli finetune CONFIG`: a model folder + a labeled file -> a task model."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def finetune(
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="The scores as one JSON object.")] = False,
 ) -> None:
-    """Fine-tune a BERT on labelled data.
+    """Fine-tune a BERT on labeled data.
 
     Example: bertcli finetune configs/spam.yaml
     """
-    from bertcli import ranks
     from bertcli.config.finetune import FinetuneConfig
     from bertcli.config.load import load_config
-    from bertcli.engine.finetuning import finetune as run
-    from bertcli.engine.seeds import finetune_seeds
-    from bertcli.engine.tables import scores_json, scores_table
+    from bertcli.distributed import ranks
+    from bertcli.evaluation.tables import scores_json, scores_table
+    from bertcli.runs.finetuning import finetune as run
+    from bertcli.runs.seeds import finetune_seeds
 
     with ranks.joined():
         checked = ranks.on_first(lambda: load_config(FinetuneConfig, config, set_))

@@ -61,10 +61,10 @@ def predict(
     from bertcli.hardware import resolve_device, resolve_precision
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.task_folder import load_task_folder
-    from bertcli.inference.answers import AnswerTable, json_line, lines_to, readable
     from bertcli.inference.buffers import default_batch_size
+    from bertcli.inference.examples import Runner
+    from bertcli.inference.formats import AnswerTable, json_line, lines_to, readable
     from bertcli.inference.inputs import adapt_settings, read_inputs
-    from bertcli.inference.labelled import Runner
     from bertcli.inference.outputs import CutRows, check_output, opened
     from bertcli.inference.predict import predict_stream
     from bertcli.tasks.registry import build_task

@@ -36,10 +36,10 @@ def prepare(
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """
-    from bertcli import ranks
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
-    from bertcli.recipe import decided_config
+    from bertcli.distributed import ranks
+    from bertcli.runs.recipe import decided_config
     from bertcli.store.build import prepare_store
 
     def report(line: str) -> None:
@@ -51,11 +51,11 @@ def prepare(
         )
         start = time.monotonic()
         store = prepare_store(checked, report, overwrite, team=ranks, verify=verify)
-        summary = summarise(store, time.monotonic() - start)
+        summary = summarize(store, time.monotonic() - start)
         print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
 
 
-def summarise(store: OpenStore, seconds: float) -> dict[str, Any]:
+def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
     """What `--json` prints: counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
     manifest = store.manifest
     train, heldout = manifest.train, manifest.heldout

@@ -26,10 +26,10 @@ def pretrain(
 
     On several devices: torchrun --nproc-per-node 2 -m bertcli pretrain CONFIG
     """
-    from bertcli import ranks
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
-    from bertcli.engine.pretraining import pretrain as run
+    from bertcli.distributed import ranks
+    from bertcli.runs.pretraining import pretrain as run
 
     with ranks.joined():
         checked = ranks.on_first(lambda: load_config(PretrainConfig, config, set_))

@@ -34,7 +34,7 @@ def show_batch(
     from bertcli.data.share import Share
     from bertcli.data.stream import BatchStream
     from bertcli.data.stream_stats import measure_stream, show_pairs
-    from bertcli.recipe import decided_config
+    from bertcli.runs.recipe import decided_config
     from bertcli.store.build import prepare_store
     from bertcli.terminal import raw_stream
     from bertcli.text.sources import find_present
@@ -55,17 +55,17 @@ def show_batch(
         measured["tokens_per_word"] = store.manifest.tokens_per_word
         print(json.dumps(measured) if json_ else _table(measured))
         return
-    colour = sys.stdout.isatty() and not json_
+    color = sys.stdout.isatty() and not json_
     look = look_at_lines(find_present(run.corpus.files), run.corpus, store.tokenizer)
     if look is not None and json_:
         print(json.dumps({"written": look.written, "read": look.read}, ensure_ascii=False))
     elif look is not None:
         print(f"as written: {look.written}\nas read:    {look.read}\n")
-    for pair in show_pairs(stream[0], store.tokenizer, pairs, colour):
+    for pair in show_pairs(stream[0], store.tokenizer, pairs, color):
         if json_:
             print(json.dumps({"label": pair.label, "text": pair.text}, ensure_ascii=False))
         else:
-            print(f"{pair.label or 'text'}: {pair.text}\n", file=raw_stream(sys.stdout) if colour else None)
+            print(f"{pair.label or 'text'}: {pair.text}\n", file=raw_stream(sys.stdout) if color else None)
 
 
 def _table(measured: dict[str, object]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from bertcli.engine.verify_resume import Verdict
+    from bertcli.runs.verify_resume import Verdict
 
 
 def verify_resume(
@@ -35,7 +35,7 @@ def verify_resume(
     Example: bertcli verify-resume configs/quickstart.yaml --steps 10 --kills 2
     """
     from bertcli.config.either import load_either_config
-    from bertcli.engine.verify_resume import verify_resume as verify
+    from bertcli.runs.verify_resume import verify_resume as verify
 
     verdict = verify(load_either_config(config, set_), steps, kills, seed, folder)
     print(json.dumps(_as_json(verdict, seed)) if json_ else _as_text(verdict, seed))

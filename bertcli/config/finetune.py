@@ -110,7 +110,7 @@ class TaskConfig(TaskSettings):
 
 
 class FinetuneTrainingConfig(LoopConfig):
-    """The optimiser's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
+    """The optimizer's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
 
     epochs: Annotated[float, Field(gt=0.0)] = 3.0
     batch_size: Count = 32

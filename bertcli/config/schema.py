@@ -26,7 +26,7 @@ else:
 
     class Decided:
         """`Decided[int, Field(ge=1)]`: in a file that number or `auto`; to code, which reads it only once
-        `bertcli.recipe` has decided, that number."""
+        `bertcli.runs.recipe` has decided, that number."""
 
         def __class_getitem__(cls, items: Any) -> Any:
             return Annotated[items] | Auto
@@ -101,7 +101,7 @@ class CorpusConfig(Section):
 
 
 class TokenizerConfig(Section):
-    """An existing vocabulary, or the size and normalisation of the one to train."""
+    """An existing vocabulary, or the size and normalization of the one to train."""
 
     path: str | None = None
     """An existing vocab.txt, tokenizer.json or model folder; null: train one on the corpus."""
@@ -186,10 +186,10 @@ class ModelConfig(Section):
 
 
 class LoopConfig(Section):
-    """How the optimiser's steps are taken, in pretraining and fine-tuning alike."""
+    """How the optimizer's steps are taken, in pretraining and fine-tuning alike."""
 
     batch_size: Decided[int, Field(ge=1)] = AUTO
-    """Rows per optimiser step. auto: 32 in a short run, up to 256 in a long one."""
+    """Rows per optimizer step. auto: 32 in a short run, up to 256 in a long one."""
     micro_batch_size: Count | Auto = "auto"
     """Rows at once on the device."""
     learning_rate: Decided[float, Field(gt=0.0)] = AUTO
@@ -217,7 +217,7 @@ DEFAULT_STEPS = 1000
 
 
 class TrainingConfig(LoopConfig):
-    """The optimiser's steps of a pretraining run: how many, how large, how fast."""
+    """The optimizer's steps of a pretraining run: how many, how large, how fast."""
 
     steps: Count | None = None
     """null and no epochs: `DEFAULT_STEPS`."""

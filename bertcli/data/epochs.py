@@ -1,4 +1,4 @@
-"""The order of labelled items: every epoch each of them once, plainly shuffled."""
+"""The order of labeled items: every epoch each of them once, plainly shuffled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EpochOrder:
     """Step number -> the numbers of the items of that step's batch: a pure function of size and seed.
 
     Batches are fair samples, as BERT's training data is shuffled: ones of like length would cost attention
-    no padding, but what is learnt from them is less (LOG.md, "Fine-tuning beside the Trainer"). The last
+    no padding, but what is learned from them is less (LOG.md, "Fine-tuning beside the Trainer"). The last
     batch of an epoch may be a small one.
     """
 

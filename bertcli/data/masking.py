@@ -101,7 +101,7 @@ def _choose_words(ids_BT: I64, maskable_BT, bits_BT, budget_B: I64, rule: MaskRu
     starts_BT = maskable_BT & (~rule.continuation[ids_BT] | after_special)
     start_BT = np.maximum.accumulate(np.where(starts_BT, columns_T, 0), axis=1)
     word_bits = np.where(maskable_BT, np.take_along_axis(bits_BT, start_BT, axis=1), _NEVER)
-    order = np.argsort(word_bits, axis=1, kind="stable")  # pieces of a word stay neighbours
+    order = np.argsort(word_bits, axis=1, kind="stable")  # pieces of a word stay neighbors
     ordered_start = np.take_along_axis(start_BT, order, axis=1)
     first = np.concatenate(
         [np.ones_like(starts_BT[:, :1]), ordered_start[:, 1:] != ordered_start[:, :-1]], axis=1

@@ -2,7 +2,7 @@
 
 A shuffle of a trillion places would take terabytes to write down and must be the same on every rank. So it
 is computed instead: a Feistel network over the grid a x b that just covers `size` (Black and Rogaway 2002,
-"Ciphers with arbitrary finite domains", the generalised-Feistel method), walking again from a value that
+"Ciphers with arbitrary finite domains", the generalized-Feistel method), walking again from a value that
 falls into the small excess of the grid.
 """
 

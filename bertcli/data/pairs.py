@@ -1,6 +1,6 @@
 """Slots -> spans of the token store: segment A, segment B, and nothing else read.
 
-A row is built outwards from a boundary between sentences: A ends there, and B begins there (IsNext) or at a
+A row is built outward from a boundary between sentences: A ends there, and B begins there (IsNext) or at a
 random sentence of another document (NotNext). Both labels share every other rule, so that nothing but the
 text tells them apart: A's share of the room is uniform, what one side cannot use goes to the other, and A
 gives up a partial first sentence where it holds a whole one. Rows are full wherever the documents allow.
@@ -162,7 +162,7 @@ def _draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: flo
 
 
 def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
-    """Grow A backwards and B forwards from the place until `size` tokens are reached or the text ends."""
+    """Grow A backward and B forward from the place until `size` tokens are reached or the text ends."""
     a_room, b_room = room.a_end - room.a_first, room.b_last - room.b_start
     a_tokens = np.minimum(share, a_room)
     b_tokens = np.minimum(size - a_tokens, b_room)

@@ -2,7 +2,7 @@
 
 There is no state to save, nothing to fast-forward and no order of calls that matters: any process computes
 the draw of any slot by itself. The function is SplitMix64 read at an arbitrary position (Steele, Lea and
-Flood 2014, "Fast splittable pseudorandom number generators", figure 15), vectorised over the counters.
+Flood 2014, "Fast splittable pseudorandom number generators", figure 15), vectorized over the counters.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def to_unit(bits: U64) -> NDArray[np.float64]:
 def to_below(bits: U64, limit: int | U64) -> NDArray[np.int64]:
     """Bits -> uniform integers in [0, limit), int64 [...]; `limit` broadcasts, below 2^63.
 
-    For limits below 2^32 a multiplication replaces the slow division. Either way no integer is favoured
+    For limits below 2^32 a multiplication replaces the slow division. Either way no integer is favored
     by more than limit / 2^32 of its share (limit / 2^64 for the larger ones).
     """
     limit = np.asarray(limit, dtype=np.uint64)

@@ -211,7 +211,7 @@ def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, with_nsp: b
     ids[~real] = special.pad
     ids[is_sep] = special.sep
     ids[:, 0] = special.cls
-    maskable = real & ~is_sep & (ids != special.unk)  # [UNK] names no word that could be learnt
+    maskable = real & ~is_sep & (ids != special.unk)  # [UNK] names no word that could be learned
     maskable[:, 0] = False
     segments = (in_b & real).astype(np.int64) if with_nsp else np.zeros_like(ids)
     return Rows(ids, segments, maskable, lengths)

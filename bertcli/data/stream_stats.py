@@ -142,20 +142,20 @@ class ShownPair:
     text: str
 
 
-def show_pairs(batch: Batch, tokenizer: Tokenizer, at_most: int, colour: bool) -> Iterator[ShownPair]:
+def show_pairs(batch: Batch, tokenizer: Tokenizer, at_most: int, color: bool) -> Iterator[ShownPair]:
     """Decode the first rows of a batch; a masked token appears as `shown<original>`.
 
-    With `colour` the text is for a terminal: only our own colors are escape sequences in it.
+    With `color` the text is for a terminal: only our own colors are escape sequences in it.
     """
     for row in range(min(at_most, batch.num_rows)):
         length = int(batch.lengths_B[row])
         tokens = [tokenizer.token(token) for token in batch.ids_BT[row, :length].tolist()]
-        if colour:
+        if color:
             tokens = list(map(visible, tokens))
         for column, target in _masks_of_row(batch, row):
             shown, original = tokens[column], tokenizer.token(target)
             mark = f"{shown}<{original}>"
-            tokens[column] = f"\x1b[33m{visible(mark)}\x1b[0m" if colour else mark
+            tokens[column] = f"\x1b[33m{visible(mark)}\x1b[0m" if color else mark
         label = None
         if batch.labels_B is not None:
             label = "IsNext" if int(batch.labels_B[row]) == IS_NEXT else "NotNext"

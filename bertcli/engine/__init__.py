@@ -1,1 +1,1 @@
-"""Training and evaluation: optimiser, schedule, loop, checkpoints, reports."""
+"""The training loop: its steps, optimizer, schedule and reports."""

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from bertcli.data.batch import Batch, ResidentBatch
 from bertcli.engine.compiling import LARGEST_RATE, launch_seconds
 from bertcli.engine.micro_pass import divided_loss
-from bertcli.engine.progress import say
 from bertcli.hardware import NARROW, Precision, autocast
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import reads_packed
 from bertcli.model.flops import training_flops
 from bertcli.tasks.base import Task, Term
 from bertcli.tasks.pretraining import round_masked
+from bertcli.terminal import say
 
 Run = Callable[[], Mapping[str, Term]]
 

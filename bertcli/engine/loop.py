@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from bertcli import parallel, ranks
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
+from bertcli.distributed import ranks, wrapping
 from bertcli.engine.cuda_graphs import GraphedPass
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.micro_pass import EagerPass, MicroPass
 from bertcli.engine.step_report import StepReport
-from bertcli.engine.sums import TermSums, count_step
+from bertcli.engine.term_sums import TermSums, count_step
 from bertcli.hardware import Precision, sum_in_order
 from bertcli.memory.heap import keep_freed_memory
 from bertcli.tasks.base import Task
@@ -56,7 +56,7 @@ def train(
     a step into micro-batches and sharing it out over ranks changes nothing but rounding.
 
     Args:
-        model: what `parallel.spread` made of the model.
+        model: what `wrapping.spread` made of the model.
         steps: this rank's share of each step (`data.share`).
         loss_scale: in fp16, of the first step; None: of a new run.
     """
@@ -80,7 +80,7 @@ def train(
         sums = TermSums()
         for turn, (number, batch, is_stand_in) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
-            with parallel.exchange(model, now=turn == len(micro_batches)):
+            with wrapping.exchange(model, now=turn == len(micro_batches)):
                 terms = micro_pass(batch, divisors, 0.0 if is_stand_in else factor)
             sums.add(terms, is_stand_in)
 
@@ -88,7 +88,7 @@ def train(
             _divide_gradients(parameters, scale.factor)
         losses, accuracies = sums.means(counts)
         norm = nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
-        grad_norm = float(parallel.whole(norm))
+        grad_norm = float(wrapping.whole(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
             if grad_norm > settings.max_grad_norm:  # below it the factor is 1: a pass over them for nothing

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertcli import parallel
+from bertcli.distributed import wrapping
 from bertcli.errors import UserError
 
 
@@ -89,6 +89,6 @@ def load_optimizer_tensors(
                 )
         if state:  # none for a parameter that no step has touched yet
             optimizer.state[parameter] = {
-                key: parallel.part_like(parameter, value.to(parameter.device, copy=True))
+                key: wrapping.part_like(parameter, value.to(parameter.device, copy=True))
                 for key, value in state.items()
             }

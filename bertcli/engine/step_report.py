@@ -9,7 +9,7 @@ from bertcli.engine.loss_scale import LossScale
 
 @dataclass(frozen=True)
 class StepReport:
-    """One optimiser step.
+    """One optimizer step.
 
     Attributes:
         step: steps taken, this one included.

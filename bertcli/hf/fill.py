@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from bertcli.errors import UserError
 from bertcli.hf.model_files import ModelFiles
 from bertcli.hf.names import hf_name, is_harmless
-from bertcli.model.init import initialise
+from bertcli.model.init import initialize
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -35,7 +35,7 @@ class LoadReport:
 
     loaded: tuple[str, ...]
     new: tuple[str, ...]
-    """Not taken from the folder: freshly initialised."""
+    """Not taken from the folder: freshly initialized."""
     left_aside: tuple[str, ...]
     """In the folder, without a place in the model: other heads, position buffers."""
 
@@ -44,7 +44,7 @@ class LoadReport:
         return [words for start, words in _WORDS.items() if any(name.startswith(start) for name in self.new)]
 
     def dropped(self) -> list[str]:
-        """What of `left_aside` was learnt: weights of heads, but no buffers of the body."""
+        """What of `left_aside` was learned: weights of heads, but no buffers of the body."""
         return [name for name in self.left_aside if not name.startswith("bert.embeddings.")]
 
     def has_mlm_head(self) -> bool:
@@ -67,9 +67,9 @@ def build_from(
     Args:
         files: what the folder brings.
         build: makes the model; called where memory and random numbers cost nothing.
-        may_be_new: those of `PARTS` that are initialised, from torch's generator, where the folder has
+        may_be_new: those of `PARTS` that are initialized, from torch's generator, where the folder has
             nothing of them.
-        fresh: those of `PARTS` that are initialised in any case; what the folder has of them is left aside.
+        fresh: those of `PARTS` that are initialized in any case; what the folder has of them is left aside.
 
     Raises:
         UserError: weights that are unknown, missing or misshapen, all at once.
@@ -83,7 +83,7 @@ def build_from(
     left_aside = _check(model, files, names)  # before anything of the sizes in config.json is made real
     for part in new_parts:
         fresh_part = getattr(model, part).to_empty(device="cpu")
-        initialise(fresh_part, files.architecture.init_std, truncated=False)
+        initialize(fresh_part, files.architecture.init_std, truncated=False)
     taken = {
         # A copy: what safetensors returns is the file itself, mapped, which may be overwritten later.
         ours: files.weights[theirs].to(torch.float32, copy=True)
@@ -94,7 +94,7 @@ def build_from(
 
 
 class _Unfilled(TorchFunctionMode):
-    """New modules are not initialised: on the meta device torch would first import its compiler for it."""
+    """New modules are not initialized: on the meta device torch would first import its compiler for it."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

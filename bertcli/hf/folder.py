@@ -50,7 +50,7 @@ def save_model_folder(
 def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | None = None) -> LoadedModel:
     """Read a model folder, ours or any of transformers' BERT classes, on the CPU in fp32.
 
-    What the wanted model has and the folder lacks is initialised from torch's generator and named in the
+    What the wanted model has and the folder lacks is initialized from torch's generator and named in the
     report, a whole head at a time; what the folder has besides is left aside and named.
 
     Args:

@@ -34,5 +34,5 @@ def check_length(folder: Path, max_length: int, key: str) -> str | None:
         return None
     return (
         f"{key}: {max_length} tokens, but {folder} was pretrained on rows of {trained}; the positions beyond "
-        f"it have learnt nothing yet"
+        f"it have learned nothing yet"
     )

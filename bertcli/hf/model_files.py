@@ -60,7 +60,7 @@ def read_model_files(folder: Path) -> ModelFiles:
     config = folder / "config.json"
     architecture, tokenizer = read_architecture(config), Tokenizer.load(folder)
     return ModelFiles(
-        where, read_json(config), architecture, tokenizer, _modernise(read_weights(where), where)
+        where, read_json(config), architecture, tokenizer, _modernize(read_weights(where), where)
     )
 
 
@@ -92,7 +92,7 @@ def write_model_files(
         (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-def _modernise(weights: dict[str, Tensor], where: Path) -> dict[str, Tensor]:
+def _modernize(weights: dict[str, Tensor], where: Path) -> dict[str, Tensor]:
     """The weights under one spelling, without the second copy of what is tied."""
     modern: dict[str, Tensor] = {}
     for name, value in weights.items():

@@ -36,7 +36,7 @@ class SentencePooling:
 
     mode: Literal["mean", "cls", "max"]
     """Over the real tokens, special ones included; cls: the first token's hidden state, without pooler."""
-    normalise: bool
+    normalize: bool
     """To length 1."""
     max_length: int | None
     """Tokens in a row; longer texts are cut. None: what the model can read."""

@@ -77,7 +77,7 @@ def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[s
     """A model to train on a task, from any BERT folder: its body, its pooler if it has one, and a head.
 
     The head is the folder's where that was fine-tuned for the same task with the same labels in the same
-    order; else it is new, as is a missing pooler: initialised from torch's generator, named in the report.
+    order; else it is new, as is a missing pooler: initialized from torch's generator, named in the report.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`.

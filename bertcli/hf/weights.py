@@ -86,7 +86,7 @@ def _read_file(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path}: expected names and tensors, found {type(weights).__name__}")
     if strange := [str(name) for name, value in weights.items() if not _is_plain(name, value)]:
         raise UserError(
-            f"{path}: holds what are no plain tensors of numbers (sparse, quantised, complex, or without "
+            f"{path}: holds what are no plain tensors of numbers (sparse, quantized, complex, or without "
             f"values): {', '.join(strange[:5])}. Save the model in float32, and give that."
         )
     return weights

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 
 from bertcli.errors import UserError
-from bertcli.labelled.examples import Example
+from bertcli.examples.examples import Example
 
 BUFFERED_BATCHES = 64
 """Examples read ahead, in batches: enough for rows of nearly one length in each."""

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bertcli.data.rows import Row, batch_of
+from bertcli.examples.examples import TextExample
 from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
 from bertcli.inference.rows import by_length
-from bertcli.labelled.examples import TextExample
 from bertcli.model.pooled import PooledBert
 from bertcli.tasks.framing import frame
 from bertcli.text.tokenizer import Tokenizer
@@ -64,7 +64,7 @@ class Embedder:
         with autocast(self.precision, self.device):
             hidden_BTD = self.model(batch.ids_BT, batch.segments_BT, batch.mask_BT)
         vectors_BD = pool(hidden_BTD.float(), batch.mask_BT, self.pooling.mode)
-        if self.pooling.normalise:
+        if self.pooling.normalize:
             vectors_BD = F.normalize(vectors_BD, dim=-1)
         return list(vectors_BD.cpu())
 

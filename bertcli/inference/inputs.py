@@ -9,11 +9,11 @@ from typing import Any
 from bertcli.config.finetune import TaskSettings
 from bertcli.config.load import check_config
 from bertcli.errors import UserError
+from bertcli.examples.bad_rows import keep_usable
+from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TextExample
+from bertcli.examples.files import find_labeled_file, read_examples
+from bertcli.examples.words import tagged_text
 from bertcli.inference.lines import STANDARD_INPUT, read_lines
-from bertcli.labelled.bad_rows import keep_usable
-from bertcli.labelled.examples import ChoiceExample, Example, QuestionExample, TextExample
-from bertcli.labelled.files import find_labelled_file, read_examples
-from bertcli.labelled.words import tagged_text
 
 COMMAND_LINE = "the command line"
 
@@ -25,7 +25,7 @@ def read_inputs(
 
     A task whose row is one text takes each of `texts`, and each line of standard input, as a row. One whose
     row is more takes `texts` together as one row, and lines with tabs in between: a pair; question and
-    context; text (or pair) and choices. Files are read by `labelled.files.read_examples`.
+    context; text (or pair) and choices. Files are read by `labeled.files.read_examples`.
 
     Rows whose text is empty, as blank lines are, stay, so that answers and rows are parallel; only on the
     command line they are refused.
@@ -39,7 +39,7 @@ def read_inputs(
             read, with where it stands.
     """
     if file is not None and file != "-" and not texts:
-        return read_examples(find_labelled_file(file), settings, labelled=False, report=report, note=report)
+        return read_examples(find_labeled_file(file), settings, labeled=False, report=report, note=report)
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
     lines = read_lines(texts, None if file is None else Path(file))
@@ -53,7 +53,7 @@ def read_inputs(
         _example([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
         for line in lines
     )
-    return keep_usable(examples, STANDARD_INPUT, labelled=False, skip_bad=False, report=report)
+    return keep_usable(examples, STANDARD_INPUT, labeled=False, skip_bad=False, report=report)
 
 
 def _is_file(text: str) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bertcli.examples.examples import Example
 from bertcli.inference.buffers import in_buffers
-from bertcli.inference.labelled import Runner
-from bertcli.labelled.examples import Example
-from bertcli.tasks.labelled import Prediction
+from bertcli.inference.examples import Runner
+from bertcli.tasks.supervised import Prediction
 from bertcli.text.tokenizer import Tokenizer
 
 

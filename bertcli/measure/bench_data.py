@@ -8,13 +8,13 @@ from typing import Any
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.data.stream import BatchStream
-from bertcli.engine.progress import say
-from bertcli.engine.resolve import own_share, resolve_config
 from bertcli.measure.sizes import pretraining_sizes
-from bertcli.recipe import decided_config
+from bertcli.runs.recipe import decided_config
+from bertcli.runs.resolve import own_share, resolve_config
 from bertcli.store.build import prepare_store
 from bertcli.store.encode import encode_chunk
 from bertcli.store.token_store import ids_dtype
+from bertcli.terminal import say
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.sources import find_sources
 from bertcli.text.tokenizer import Tokenizer

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.engine.resolve import resolve_loop
 from bertcli.measure.clock import device_name, now
 from bertcli.measure.padded import Padded
 from bertcli.measure.plan_finetuning import plan_finetuning
 from bertcli.measure.step import take_steps, time_in_turn
 from bertcli.memory.peak import peak_memory
+from bertcli.runs.resolve import resolve_loop
 
 
 def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
         fast as that (speedup); peak_memory_mb.
 
     Raises:
-        UserError: a model or labelled files that cannot be used; a device that is not there.
+        UserError: a model or labeled files that cannot be used; a device that is not there.
     """
     plan = plan_finetuning(config)
     training = plan.training.model_copy(update={"compile": False})

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.examples.examples import Example
 from bertcli.hardware import Precision
 from bertcli.inference.buffers import default_batch_size
-from bertcli.inference.labelled import Runner
+from bertcli.inference.examples import Runner
 from bertcli.inference.predict import predict_stream
-from bertcli.labelled.examples import Example
 from bertcli.measure.clock import device_name, now
 from bertcli.measure.padded import Padded
 from bertcli.memory.peak import peak_memory

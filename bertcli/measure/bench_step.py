@@ -10,8 +10,6 @@ import torch
 from bertcli.config.schema import ModelConfig, PretrainConfig, TrainingConfig
 from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
-from bertcli.engine.progress import say
-from bertcli.engine.resolve import own_share, resolve_config, resolve_loop
 from bertcli.measure.clock import device_name
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.sizes import pretraining_sizes
@@ -22,9 +20,11 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.flops import training_flops
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.recipe import decided_config
+from bertcli.runs.recipe import decided_config
+from bertcli.runs.resolve import own_share, resolve_config, resolve_loop
 from bertcli.store.build import prepare_store
 from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.terminal import say
 
 
 def bench_synthetic(

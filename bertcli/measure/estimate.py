@@ -12,7 +12,6 @@ import torch
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import LoopConfig, PretrainConfig
 from bertcli.engine.compiling import launch_seconds
-from bertcli.engine.resolve import resolve_loop
 from bertcli.measure.clock import device_name
 from bertcli.measure.devices import SHARE_OF_PEAK, known_device
 from bertcli.measure.plan import Plan, resolve_for
@@ -23,6 +22,7 @@ from bertcli.memory.free import free_memory
 from bertcli.memory.need import CHECKPOINT_BYTES, FP32, StepSizes, step_memory
 from bertcli.memory.peak import resident_memory
 from bertcli.model.flops import training_flops
+from bertcli.runs.resolve import resolve_loop
 
 KERNELS = {"cpu": 100e6, "cuda": 500e6}
 """Bytes for what torch loads and keeps once the first step is taken; on a GPU, CUDA's context."""
@@ -105,7 +105,7 @@ def _memory(
     plan: Plan, training: LoopConfig, on_cpu: bool, before: float, seen: Probe | None
 ) -> dict[str, float]:
     """Bytes by part. Where the probe took the run's own micro-batches, `other` is what it held besides; where
-    it held less, the parts that are reckoned upwards are so much smaller."""
+    it held less, the parts that are reckoned upward are so much smaller."""
     assert training.micro_batch_size != "auto"
     sizes = StepSizes(
         rows=training.micro_batch_size,

@@ -1,4 +1,4 @@
-"""A fine-tuning config -> what its run will do; its labelled files are read, its model is loaded."""
+"""A fine-tuning config -> what its run will do; its labeled files are read, its model is loaded."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import numpy as np
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.epochs import EpochOrder
 from bertcli.data.share import MicroBatch, Share
-from bertcli.engine.labelled_data import load_labelled_data
-from bertcli.engine.new_task_model import new_task_model
-from bertcli.engine.occurring_words import OccurringWords
-from bertcli.engine.progress import say
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
 from bertcli.measure.plan import Plan
 from bertcli.memory.parameters import task_parameters
-from bertcli.tasks.labelled import LabelledBatch, Supervised
+from bertcli.runs.new_task_model import new_task_model
+from bertcli.runs.occurring_words import OccurringWords
+from bertcli.tasks.data import load_labeled_data
+from bertcli.tasks.supervised import LabeledBatch, Supervised
+from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
 
 def plan_finetuning(config: FinetuneConfig) -> Plan:
     """
     Raises:
-        UserError: a model or labelled files that cannot be used.
+        UserError: a model or labeled files that cannot be used.
     """
     source = Path(resolve_model(config.model))
     check_length(source, config.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
-    data = load_labelled_data(config, tokenizer, say)
+    data = load_labeled_data(config, tokenizer, say)
     model = new_task_model(config, source, data.task.labels)
     words = OccurringWords(model, data, tokenizer.pad_id)
     words.narrow_model(model)
@@ -45,7 +45,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
         order = EpochOrder(len(items), batch_size, config.training_seed)
         longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):
-            batch = LabelledBatch(tuple(items[i] for i in numbers), words.pad_id)
+            batch = LabeledBatch(tuple(items[i] for i in numbers), words.pad_id)
             yield batch.micro_batches(Share(rows))
 
     per_epoch = math.ceil(len(items) / training.batch_size)

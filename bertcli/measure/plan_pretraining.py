@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
-from bertcli.engine.progress import say
-from bertcli.engine.resolve import num_steps
 from bertcli.measure.plan import Plan
 from bertcli.measure.sizes import pretraining_sizes
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.parameters import pretraining_parameters
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.recipe import BYTES_PER_TOKEN, decided_config
+from bertcli.runs.recipe import BYTES_PER_TOKEN, decided_config
+from bertcli.runs.resolve import num_steps
 from bertcli.store.build import prepare_store
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.token_store import OpenStore, ids_dtype
 from bertcli.store.vocabulary import load_given_tokenizer
 from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.terminal import say
 from bertcli.text.extent import text_bytes
 from bertcli.text.sources import find_sources
 

@@ -12,10 +12,10 @@ from torch import nn
 from bertcli.config.finetune import TaskSettings
 from bertcli.config.schema import CorpusConfig, ModelConfig
 from bertcli.errors import UserError
+from bertcli.examples.files import find_labeled_file, read_examples
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_task_folder
 from bertcli.inference.inputs import read_inputs
-from bertcli.labelled.files import find_labelled_file, read_examples
 from bertcli.model.build import architecture
 from bertcli.model.task_models import build_task_model
 from bertcli.store.vocabulary import train_on_corpus
@@ -57,7 +57,5 @@ def sample_messages(settings: TaskSettings) -> Iterator[Any]:
             "that it reads: --input FILE"
         )
     columns = TaskSettings(type="classification", text="message")
-    messages = read_examples(
-        find_labelled_file("sms-spam"), columns, labelled=False, report=lambda line: None
-    )
+    messages = read_examples(find_labeled_file("sms-spam"), columns, labeled=False, report=lambda line: None)
     return read_inputs([example.text_a for example in messages], None, settings, report=lambda line: None)

@@ -1,4 +1,4 @@
-"""Optimiser steps of the training loop, timed."""
+"""Optimizer steps of the training loop, timed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bertcli.data.share import MicroBatch
 from bertcli.engine.compiling import compile_layers
 from bertcli.engine.loop import train
 from bertcli.engine.optimizer import build_optimizer
-from bertcli.engine.resolve import loop_settings
 from bertcli.engine.step_report import StepReport
 from bertcli.measure.clock import now
+from bertcli.runs.resolve import loop_settings
 from bertcli.tasks.base import Task
 
 WARMUP_STEPS = 3

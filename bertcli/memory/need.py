@@ -25,7 +25,7 @@ class StepSizes:
 
     Attributes:
         rows, length: rows of so many tokens.
-        predicted: share of the tokens whose word is predicted; 0 for a labelled task.
+        predicted: share of the tokens whose word is predicted; 0 for a labeled task.
         half: 16-bit precision.
         checkpointing: a layer's activations are computed again, not kept.
         on_cpu: on a CPU; else on a GPU.
@@ -44,7 +44,7 @@ class StepSizes:
 
     @property
     def wanted(self) -> float:
-        """Share of the tokens that go through the whole last layer; of a labelled task it may be all."""
+        """Share of the tokens that go through the whole last layer; of a labeled task it may be all."""
         return min(1.0, self.predicted + 1 / self.length) if self.predicted else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Token ids and segments -> the encoder's input: three embeddings added, normalised, dropped out."""
+"""Token ids and segments -> the encoder's input: three embeddings added, normalized, dropped out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Embeddings(nn.Module):
 def tile_positions(table_TD: Tensor, known: int) -> Tensor:
     """A position table in which every position from `known` on has the embedding of a trained one, in turn.
 
-    What was learnt about neighbours on rows of `known` tokens then holds further on as well, but where
+    What was learned about neighbors on rows of `known` tokens then holds further on as well, but where
     two copies meet (Beltagy et al. 2020, "Longformer", section 5). [CLS]'s position is not copied.
     """
     beyond_T = torch.arange(known, len(table_TD), device=table_TD.device)

@@ -15,7 +15,7 @@ TRUNCATION = 2.0
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, std: float, truncated: bool = True) -> None:
+def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
     """Give every parameter of `model` its initial value, drawing from torch's own generator.
 
     | module      | parameter | initial value                                   |

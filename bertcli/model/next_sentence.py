@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from bertcli.model.architecture import Architecture
 from bertcli.model.bert import Bert
 from bertcli.model.heads import NspHead
-from bertcli.model.init import initialise
+from bertcli.model.init import initialize
 from bertcli.model.pooler import Pooler
 
 
 class BertForNextSentence(nn.Module):
-    """BERT with the NSP head alone, freshly initialised."""
+    """BERT with the NSP head alone, freshly initialized."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -20,7 +20,7 @@ class BertForNextSentence(nn.Module):
         self.bert = Bert(architecture)
         self.pooler = Pooler(architecture)
         self.nsp_head = NspHead(architecture)
-        initialise(self, architecture.init_std)
+        initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_B2 (0: IsNext, 1: NotNext); the arguments are those of `Bert`."""

@@ -6,19 +6,19 @@ from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.bert import Bert
-from bertcli.model.init import initialise
+from bertcli.model.init import initialize
 from bertcli.model.pooler import Pooler
 
 
 class PooledBert(nn.Module):
-    """BERT without a head, freshly initialised; `pooler` is None in one that was trained without."""
+    """BERT without a head, freshly initialized; `pooler` is None in one that was trained without."""
 
     def __init__(self, architecture: Architecture, pooler: bool) -> None:
         super().__init__()
         self.architecture = architecture
         self.bert = Bert(architecture)
         self.pooler = Pooler(architecture) if pooler else None
-        initialise(self, architecture.init_std)
+        initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns hidden_BTD; the arguments are those of `Bert`. `pooler(hidden_BTD[:, 0])` gives

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from bertcli.model.architecture import Architecture
 from bertcli.model.bert import Bert, first_tokens
 from bertcli.model.heads import MlmHead, NspHead
-from bertcli.model.init import initialise
+from bertcli.model.init import initialize
 from bertcli.model.pooler import Pooler
 
 
@@ -21,7 +21,7 @@ class PretrainingOutput(NamedTuple):
 
 
 class BertForPreTraining(nn.Module):
-    """BERT with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialised.
+    """BERT with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
 
     `nsp=False` leaves out the NSP head and the pooler that only it reads.
     """
@@ -33,7 +33,7 @@ class BertForPreTraining(nn.Module):
         self.pooler = Pooler(architecture) if nsp else None
         self.mlm_head = MlmHead(architecture)
         self.nsp_head = NspHead(architecture) if nsp else None
-        initialise(self, architecture.init_std)
+        initialize(self, architecture.init_std)
 
     def forward(
         self,

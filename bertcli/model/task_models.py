@@ -1,4 +1,4 @@
-"""BERT with a head for a labelled task: a row's label, each token's label, or where an answer stands."""
+"""BERT with a head for a labeled task: a row's label, each token's label, or where an answer stands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bertcli.config.finetune import TaskType
 from bertcli.model.architecture import Architecture
 from bertcli.model.bert import Bert, first_tokens
 from bertcli.model.dropout import Dropout
-from bertcli.model.init import initialise
+from bertcli.model.init import initialize
 from bertcli.model.pooler import Pooler
 
 
@@ -25,7 +25,7 @@ class BertForSequences(nn.Module):
         self.pooler = Pooler(architecture)
         self.dropout = Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
-        initialise(self, architecture.init_std)
+        initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_BC; the arguments are those of `Bert`."""
@@ -42,7 +42,7 @@ class BertForTokens(nn.Module):
         self.bert = Bert(architecture)
         self.dropout = Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
-        initialise(self, architecture.init_std)
+        initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_BTC; the arguments are those of `Bert`."""
@@ -57,7 +57,7 @@ class BertForSpans(nn.Module):
         self.architecture = architecture
         self.bert = Bert(architecture)
         self.qa_outputs = nn.Linear(architecture.hidden, 2)
-        initialise(self, architecture.init_std)
+        initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_BT2, start and end; the arguments are those of `Bert`."""
@@ -68,7 +68,7 @@ TaskModel = BertForSequences | BertForTokens | BertForSpans
 
 
 def build_task_model(task: TaskType, architecture: Architecture, num_labels: int) -> TaskModel:
-    """BERT with the head of `task`, freshly initialised.
+    """BERT with the head of `task`, freshly initialized.
 
     `num_labels` counts for classification and token-classification; the other tasks fix their outputs.
     """

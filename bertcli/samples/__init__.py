@@ -1,4 +1,4 @@
-"""The texts and labelled files that come with the package, by name; each licence stands beside its files."""
+"""The texts and labeled files that come with the package, by name; each license stands beside its files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HERE = Path(__file__).parent
 
 SAMPLES = {"classics": _HERE / "classics" / "classics.txt.gz"}
 """Corpora. A blank line ends a document, a chapter of a book."""
-LABELLED = {
+LABELED = {
     "sms-spam": _HERE / "sms-spam" / "sms-spam.tsv.gz",
     "wnut17": _HERE / "wnut17" / "train.conll.gz",
     "wnut17-dev": _HERE / "wnut17" / "dev.conll.gz",

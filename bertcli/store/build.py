@@ -64,7 +64,7 @@ def prepare_store(
     Args:
         report: takes the lines that tell the user what happens.
         overwrite: build anew where a store stands already.
-        processes: how many tokenise; None: one for each core, or none beside this one for a small
+        processes: how many tokenize; None: one for each core, or none beside this one for a small
             corpus (0). The store never depends on it.
         journal_seconds: how often the build's progress is put on the disk.
         team: the processes that call this together and share the files out; the store never depends on it.
@@ -94,9 +94,9 @@ def prepare_store(
             held.enter_context(lock_folder(partial))
             return _begin(config, sources, partial, report)
 
-    def tokenise() -> None:
+    def tokenize() -> None:
         with _disk_errors(folder):
-            _tokenise(plan, team, report, processes, journal_seconds)
+            _tokenize(plan, team, report, processes, journal_seconds)
 
     def finish() -> None:
         with _disk_errors(folder):
@@ -111,7 +111,7 @@ def prepare_store(
     if not team.on_first(stands):
         with ExitStack() as held:
             plan = team.on_first(begin)
-            team.on_each(tokenise)
+            team.on_each(tokenize)
             team.on_first(finish)
     return open_store(folder)
 
@@ -178,7 +178,7 @@ def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, rep
     return _Plan(config, partial, sources, records, key, journal.tokenizer_hash)
 
 
-def _tokenise(plan: _Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
+def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
     """This rank's part: what its journal has not seen yet, saved now and then and at the end."""
     corpus = plan.config.corpus
     folder, files = plan.parts(team.num_ranks())[team.rank()]
@@ -200,7 +200,7 @@ def _tokenise(plan: _Plan, team: Team, report: Report, processes: int | None, jo
     start = writer.place
     del journal.hashes[start.file :]
     try:
-        with ProgressDisplay("tokenising", sources, report, start=start.file) as display:
+        with ProgressDisplay("tokenizing", sources, report, start=start.file) as display:
             chunks = read_chunks(sources, corpus, start, journal.hashes, display.advance)
             encoded = (
                 encode_in_processes(chunks, plan.partial / "tokenizer", language, processes)

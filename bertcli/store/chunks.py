@@ -1,4 +1,4 @@
-"""Corpus files -> chunks of text to tokenise, with the end of each document marked."""
+"""Corpus files -> chunks of text to tokenize, with the end of each document marked."""
 
 from __future__ import annotations
 

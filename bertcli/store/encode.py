@@ -40,7 +40,7 @@ class EncodedChunk:
 def encode_chunk(
     cache: WordCache, language: str | None, paragraphs: list[str], starts: list[int], dtype: np.dtype[Any]
 ) -> EncodedChunk:
-    """Split (unless `language` is None: paragraphs are sentences) and tokenise the text of a chunk."""
+    """Split (unless `language` is None: paragraphs are sentences) and tokenize the text of a chunk."""
     sentences: list[str] = []
     bounds = []
     for start, end in itertools.pairwise([*starts, len(paragraphs)]):
@@ -86,7 +86,7 @@ def encode_in_processes(
         _encoder,
         (folder, language),
         processes,
-        "a process that tokenises died, perhaps for want of memory; run the command again: it goes on "
+        "a process that tokenizes died, perhaps for want of memory; run the command again: it goes on "
         "from here",
     )
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Team(Protocol):
-    """The processes that build a store together, on a disk that all of them see; `bertcli.ranks` is one."""
+    """The processes that build a store together on a shared disk, such as `bertcli.distributed.ranks`."""
 
     def rank(self) -> int: ...
 
@@ -66,7 +66,7 @@ def part_folders(folder: Path) -> list[Path]:
 
 
 def share_out(sizes: Sequence[int], num_parts: int) -> list[range]:
-    """Files of `sizes` bytes -> the numbers of each part's files: neighbours, parts of like size."""
+    """Files of `sizes` bytes -> the numbers of each part's files: neighbors, parts of like size."""
     ends = np.cumsum([0, *sizes])
     middles = (ends[:-1] + ends[1:]) / 2
     bounds = np.searchsorted(middles, np.arange(num_parts + 1) * ends[-1] / num_parts).tolist()

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.labelled.examples import TextExample
+from bertcli.examples.examples import TextExample
 from bertcli.metrics.classification import classification_scores, multi_label_scores
 from bertcli.tasks.base import Term
-from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tasks.texts import encode_texts
 from bertcli.text.tokenizer import Tokenizer
 
@@ -57,11 +57,11 @@ class Classification:
     def _target(self, label: Any) -> int | list[float]:
         return [float(name in label) for name in self.labels] if self.multi_label else self._numbers[label]
 
-    def count(self, batch: LabelledBatch) -> float:
+    def count(self, batch: LabeledBatch) -> float:
         """Texts, or answers of each; not their weights, which would cancel in a batch of one label alone."""
         return len(batch.items) * (len(self.labels) if self.multi_label else 1)
 
-    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Cross-entropy, weighted; for several labels binary cross-entropy, one of each text and label."""
         targets = _targets(batch).to(logits.device)
         if self.multi_label:
@@ -70,7 +70,7 @@ class Classification:
         weights_C = None if self._weights_C is None else self._weights_C.to(logits.device)
         return Term(F.cross_entropy(logits.float(), targets, weights_C, reduction="sum"), correct=None)
 
-    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         return list(logits)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Classified:
@@ -103,7 +103,7 @@ class Classification:
         )
 
 
-def _targets(batch: LabelledBatch) -> Tensor:
+def _targets(batch: LabeledBatch) -> Tensor:
     """int64 [B]; with several labels float32 [B, C]."""
     return torch.tensor([item.target for item in batch.items])
 

@@ -13,10 +13,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.data.rows import Row, pair
-from bertcli.labelled.examples import ChoiceExample
+from bertcli.examples.examples import ChoiceExample
 from bertcli.tasks.base import Term
 from bertcli.tasks.framing import longest_first
-from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -65,17 +65,17 @@ class MultipleChoice:
         ids = [*b[: second - kept_choice], *choice[:kept_choice]]
         return pair(a[:kept_a], ids, tokenizer.cls_id, tokenizer.sep_id)
 
-    def count(self, batch: LabelledBatch) -> float:
+    def count(self, batch: LabeledBatch) -> float:
         return len(batch.items)
 
-    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Cross-entropy over the choices of each example; `logits` [rows, 1]."""
         groups = self.split_logits(logits.float(), batch)
         logits_EC = pad_sequence(groups, batch_first=True, padding_value=-torch.inf)
         targets_E = torch.tensor([item.target for item in batch.items], device=logits.device)
         return Term(F.cross_entropy(logits_EC, targets_E, reduction="sum"), correct=None)
 
-    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         """The logits of each example's choices, [choices]."""
         return list(logits[:, 0].split([len(item.rows) for item in batch.items]))
 

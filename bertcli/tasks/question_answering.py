@@ -15,11 +15,11 @@ from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.data.rows import pair
-from bertcli.labelled.examples import Answer, QuestionExample
+from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.base import Term
-from bertcli.tasks.labelled import Item, LabelledBatch
 from bertcli.tasks.spans import best_spans
+from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tasks.windows import cut_windows
 from bertcli.text.tokenizer import PlacedPieces, Tokenizer
 
@@ -114,10 +114,10 @@ class QuestionAnswering:
             items.append(Item(number, (row,), target, passage, len(question) - len(kept), whole))
         return items
 
-    def count(self, batch: LabelledBatch) -> float:
+    def count(self, batch: LabeledBatch) -> float:
         return len(batch.items)
 
-    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Mean of the cross-entropies of start and end, summed over the rows; padding takes no part."""
         logits_BT2, mask_BT = logits.float(), batch.rows.mask_BT
         if mask_BT is not None:
@@ -125,7 +125,7 @@ class QuestionAnswering:
         targets_B2 = torch.tensor([item.target for item in batch.items], device=logits.device)
         return Term(F.cross_entropy(logits_BT2, targets_B2, reduction="sum") / 2, correct=None)
 
-    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         return [logits_T2[: item.length] for logits_T2, item in zip(logits, batch.items, strict=True)]
 
     def predict(self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Answered:

@@ -1,4 +1,4 @@
-"""The settings of a labelled task -> the task."""
+"""The settings of a labeled task -> the task."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.tasks.classification import Classification
-from bertcli.tasks.labelled import LabelledTask
 from bertcli.tasks.multiple_choice import MultipleChoice
 from bertcli.tasks.question_answering import QuestionAnswering
 from bertcli.tasks.regression import Regression
+from bertcli.tasks.supervised import LabeledTask
 from bertcli.tasks.token_classification import TokenClassification
 
 
 def build_task(
     settings: TaskSettings, labels: tuple[str, ...], class_weights: Mapping[str, float] | None = None
-) -> LabelledTask:
+) -> LabeledTask:
     """`labels` are in the order of the head's outputs; `class_weights` are for classification."""
     if settings.type == "classification":
         return Classification(settings, labels, class_weights)

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.labelled.examples import TextExample
+from bertcli.examples.examples import TextExample
 from bertcli.metrics.correlation import correlation_scores
 from bertcli.tasks.base import Term
-from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tasks.texts import encode_texts
 from bertcli.text.tokenizer import Tokenizer
 
@@ -39,14 +39,14 @@ class Regression:
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
         return encode_texts(examples, tokenizer, self.max_length, float)
 
-    def count(self, batch: LabelledBatch) -> float:
+    def count(self, batch: LabeledBatch) -> float:
         return len(batch.items)
 
-    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         targets_B = torch.tensor([item.target for item in batch.items], device=logits.device)
         return Term(F.mse_loss(logits[:, 0].float(), targets_B, reduction="sum"), correct=None)
 
-    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         return list(logits)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Value:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bertcli.labelled.examples import TextExample
+from bertcli.examples.examples import TextExample
 from bertcli.tasks.framing import frame
-from bertcli.tasks.labelled import Item
+from bertcli.tasks.supervised import Item
 from bertcli.text.tokenizer import Tokenizer
 
 

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.labelled.examples import TaggedExample
+from bertcli.examples.examples import TaggedExample
 from bertcli.metrics.entities import chunks, entity_scores
 from bertcli.tasks.base import Term
 from bertcli.tasks.framing import frame
-from bertcli.tasks.labelled import Item, LabelledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tasks.windows import cut_windows, most_context
 from bertcli.text.tokenizer import Tokenizer
 
@@ -114,10 +114,10 @@ class TokenClassification:
             )
         return self._numbers[tag]
 
-    def count(self, batch: LabelledBatch) -> float:
+    def count(self, batch: LabeledBatch) -> float:
         return max(1, sum(len(item.layout.words) for item in batch.items))  # texts may have no words
 
-    def term(self, logits: Tensor, batch: LabelledBatch) -> Term:
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Cross-entropy of the tags, summed over the words that the windows speak for."""
         rows = [row for row, item in enumerate(batch.items) for _ in item.layout.words]
         positions = [position for item in batch.items for position in item.layout.positions]
@@ -127,7 +127,7 @@ class TokenClassification:
         loss = F.cross_entropy(logits[rows_W, positions_W].float(), targets_W, reduction="sum")
         return Term(loss, correct=None)
 
-    def split_logits(self, logits: Tensor, batch: LabelledBatch) -> list[Tensor]:
+    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         return [logits_TC[: item.length] for logits_TC, item in zip(logits, batch.items, strict=True)]
 
     def predict(self, example: TaggedExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Tagged:

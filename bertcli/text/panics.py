@@ -58,7 +58,7 @@ def _nameless_file() -> IO[bytes]:
 
 @contextmanager
 def _standard_error_held_back() -> Iterator[None]:
-    """What is written meanwhile, by whomever, is written afterwards; after a panic it is dropped."""
+    """What is written meanwhile, by whomever, is written afterward; after a panic it is dropped."""
     with _one_at_a_time, _nameless_file() as held:
         try:
             original = os.dup(2)

@@ -41,7 +41,7 @@ class PlacedPieces:
 class Tokenizer:
     """BERT's tokenizer: `BertNormalizer`, `BertPreTokenizer`, WordPiece (Devlin et al. 2019, section 3).
 
-    Another normaliser or pre-tokeniser is obeyed. Tokens that are registered besides the vocabulary are found
+    Another normalizer or pre-tokenizer is obeyed. Tokens that are registered besides the vocabulary are found
     whole in a text; BERT's own five special ones are plain text there.
 
     Attributes:
@@ -50,8 +50,8 @@ class Tokenizer:
         special_ids: those five, in that order.
         continuation: bool [vocab_size]; true where a piece goes on a word (`##ing`).
         lowercase: whether letters lose their case.
-        strip_accents: of BERT's normaliser, None: as `lowercase`; of another normaliser always None.
-        strips_accents: whether letters lose their marks, whatever the normaliser is.
+        strip_accents: of BERT's normalizer, None: as `lowercase`; of another normalizer always None.
+        strips_accents: whether letters lose their marks, whatever the normalizer is.
         splits_at_blanks: whether a text's ids are those of its blank-separated words in a row.
         hash: SHA-256 of all that decides the ids, hexadecimal.
     """
@@ -160,7 +160,7 @@ class Tokenizer:
     def encode_with_spans(self, texts: Sequence[str]) -> list[PlacedPieces]:
         """As `encode_batch`, with the place of every piece in its text.
 
-        An accent that normalisation takes off its letter belongs to no piece where it is a character of
+        An accent that normalization takes off its letter belongs to no piece where it is a character of
         its own.
         """
         encodings = self._survive(lambda: self._backend.encode_batch(list(texts), add_special_tokens=False))

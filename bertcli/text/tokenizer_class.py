@@ -138,7 +138,7 @@ def _differences(pipeline: Mapping[str, Any]) -> list[str]:
 
 
 def _kind(part: Mapping[str, Any] | None) -> str:
-    """A normalizer's or pre-tokenizer's type, those of a sequence spelt out."""
+    """A normalizer's or pre-tokenizer's type, those of a sequence spelled out."""
     if part is None:
         return "none"
     inner = part.get("normalizers") or part.get("pretokenizers") or []

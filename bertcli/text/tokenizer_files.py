@@ -1,4 +1,4 @@
-"""Where a tokenizer stands on disk: a path -> its vocab.txt or tokenizer.json, and how text is normalised."""
+"""Where a tokenizer stands on disk: a path -> its vocab.txt or tokenizer.json, and how text is normalized."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Normalization:
     """Unicode's NFC at the end: a letter and its marks read the same however they were typed."""
 
     def normalizer(self) -> normalizers.Normalizer:
-        """BERT's normaliser: control characters out, white space to blanks, and the choices above."""
+        """BERT's normalizer: control characters out, white space to blanks, and the choices above."""
         bert = normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=self.split_chinese,
@@ -35,7 +35,7 @@ class Normalization:
 
 
 def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNormalizer | None:
-    """BERT's own normaliser: the given one, or what it is with `Normalization.compose`; None: another."""
+    """BERT's own normalizer: the given one, or what it is with `Normalization.compose`; None: another."""
     if isinstance(normalizer, normalizers.Sequence) and len(normalizer) == 2:
         first, second = normalizer[0], normalizer[1]
         normalizer = first if isinstance(second, normalizers.NFC) else None
@@ -43,7 +43,7 @@ def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNorm
 
 
 def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:
-    """The tokenizer's file at `path` (itself, or in that folder) and the normalisation for a vocab.txt."""
+    """The tokenizer's file at `path` (itself, or in that folder) and the normalization for a vocab.txt."""
     if path.is_file():
         return path, given
     if not path.is_dir():

@@ -68,11 +68,11 @@ def train_tokenizer(
 
 
 def _spool(texts: Iterable[str], spool: IO[str], normalizer: normalizers.Normalizer) -> Counter[str]:
-    """Write the texts down, a line each; the characters of which the normaliser can take one by one."""
+    """Write the texts down, a line each; the characters of which the normalizer can take one by one."""
     characters: Counter[str] = Counter()
     for text in texts:
         line = text.replace(RECORD_END, " ")
-        # Normalising each line takes three times as long as counting; hardly one of them needs it.
+        # Normalizing each line takes three times as long as counting; hardly one of them needs it.
         is_composed = unicodedata.is_normalized("NFC", line.lower())
         characters.update(line if is_composed else normalizer.normalize_str(line))
         spool.write(f"{line}{RECORD_END}")
@@ -86,9 +86,9 @@ def _lines(spool: IO[str]) -> Iterator[str]:
 
 
 def _alphabet(characters: Counter[str], normalizer: normalizers.Normalizer, limit: int) -> list[str]:
-    """The commonest characters after normalisation, by code point, with ASCII; none if there is no text.
+    """The commonest characters after normalization, by code point, with ASCII; none if there is no text.
 
-    The normaliser changes each of these characters alone: the counts are those of the normalised text.
+    The normalizer changes each of these characters alone: the counts are those of the normalized text.
     """
     counts: Counter[str] = Counter()
     for character, count in characters.items():

@@ -1,8 +1,8 @@
-"""Sentences -> token ids, each distinct word tokenised once: the tokenizer's own ids, many times faster.
+"""Sentences -> token ids, each distinct word tokenized once: the tokenizer's own ids, many times faster.
 
-BERT never looks past a blank: its normaliser works character by character and its pre-tokeniser cuts at white
+BERT never looks past a blank: its normalizer works character by character and its pre-tokenizer cuts at white
 space, so that the ids of a text are those of its blank-separated words in a row. Text repeats its words, and
-looking one up costs a fraction of tokenising it again. The ids themselves all come from `tokenizers`.
+looking one up costs a fraction of tokenizing it again. The ids themselves all come from `tokenizers`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EncodedSentences:
 
 
 class WordCache:
-    """Tokenises sentences with a tokenizer that `splits_at_blanks`, word by word (any other: as they are)."""
+    """Tokenizes sentences with a tokenizer that `splits_at_blanks`, word by word (any other: as they are)."""
 
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from bertcli.checks.pretraining import CorpusReport, check_pretraining
 from bertcli.config.schema import PretrainConfig
-from bertcli.recipe import decide_recipe
+from bertcli.runs.recipe import decide_recipe
 from bertcli.store.build import prepare_store
 from tests.store.builds import make_config, silent
 
 
-def check(config: PretrainConfig, tokenise_all: bool = False, processes: int = 0) -> CorpusReport:
-    return check_pretraining(decide_recipe(config, silent), tokenise_all, silent, processes)
+def check(config: PretrainConfig, tokenize_all: bool = False, processes: int = 0) -> CorpusReport:
+    return check_pretraining(decide_recipe(config, silent), tokenize_all, silent, processes)
 
 
 def vocabulary(folder: Path) -> Path:

@@ -12,7 +12,7 @@ from tests.store.builds import make_config
 def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
     text = "This is the first of the documents. It has what any text of its kind has in it."
     lines = [
-        f"{text}\nThe same licence stands in each, as it does in many a corpus.\nLine {number} of this."
+        f"{text}\nThe same license stands in each, as it does in many a corpus.\nLine {number} of this."
         for number in range(30)
     ]
     lines += [lines[3], "A CafÃ© stood there. It was closed.", "Old\rMac. Lines.", "x" * 30_000]
@@ -28,7 +28,7 @@ def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
     places = "\n".join(place for finding in said.values() for place in finding.places)
     assert f"{folder}/spoilt.txt, document 32: 'A CafÃ© stood there." in places
     assert f"{folder}/spoilt.txt, document 33: 'Old\\rMac. Lines.'" in places
-    assert f"{folder}/spoilt.txt, document 2: 'The same licence stands" in places
+    assert f"{folder}/spoilt.txt, document 2: 'The same license stands" in places
     assert f", as in {folder}/spoilt.txt, document 1; 30 such copies" in places
     assert not any(finding.fails for finding in findings)
 

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertcli.checks import batches, pretraining
-from bertcli.commands.prepare import summarise
+from bertcli.commands.prepare import summarize
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig, TokenizerConfig
 from bertcli.data.stream import BatchStream
-from bertcli.engine.pretraining import pretrain
-from bertcli.engine.resolve import num_steps
 from bertcli.errors import UserError
-from bertcli.recipe import decided_config
+from bertcli.runs.pretraining import pretrain
+from bertcli.runs.recipe import decided_config
+from bertcli.runs.resolve import num_steps
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.tokenizer import Normalization, Tokenizer
@@ -31,7 +31,7 @@ from tests.store.builds import make_config, silent
 
 def prepared(store: OpenStore) -> dict[str, Any]:
     """What `prepare` says of a store, and its pairs, by the names of the check."""
-    summary = summarise(store, seconds=1.0)
+    summary = summarize(store, seconds=1.0)
     for name in ("store", "files", "store_bytes", "seconds", "mb_per_second"):
         del summary[name]
     for name in ("tokens_per_word", "unigram_entropy"):
@@ -90,8 +90,8 @@ def test_a_sample_of_the_lines_estimates_the_tokens_of_all(
 ) -> None:
     config = make_config(folder, TokenizerConfig(path=str(vocabulary(folder))))
     monkeypatch.setattr(pretraining, "SMALL_CORPUS", 0)
-    exact, _ = check(config, tokenise_all=True)
-    monkeypatch.setattr(pretraining, "TOKENISED_BYTES", 30_000)
+    exact, _ = check(config, tokenize_all=True)
+    monkeypatch.setattr(pretraining, "TOKENIZED_BYTES", 30_000)
     sampled, _ = check(config)
     assert (exact["tokens_from"], sampled["tokens_from"]) == ("all", "sample")
     assert 0 < sampled["tokens_error"] < 0.05
@@ -105,7 +105,7 @@ def test_without_a_vocabulary_tokens_are_counted_when_asked(
     monkeypatch.setattr(pretraining, "SMALL_CORPUS", 0)
     monkeypatch.setattr(pretraining, "SMALLEST_SAFE_VOCABULARY", 0)
     assert check(make_config(folder)).figures["tokens_from"] is None
-    assert check(make_config(folder), tokenise_all=True).figures["tokens_from"] == "all"
+    assert check(make_config(folder), tokenize_all=True).figures["tokens_from"] == "all"
 
 
 @pytest.mark.parametrize("objective", ["mlm", "mlm+nsp"])

@@ -13,7 +13,7 @@ from bertcli.checks.corpus_findings import READS
 from bertcli.checks.pretraining import CorpusReport, check_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.recipe import decided_config
+from bertcli.runs.recipe import decided_config
 from bertcli.store.build import prepare_store
 from bertcli.text.train_tokenizer import train_tokenizer
 

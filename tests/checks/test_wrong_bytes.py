@@ -61,7 +61,7 @@ def test_it_reads_like_the_decoder_of_python(
     assert all(path.read_bytes()[at : at + len(data)] == data for at, data in noted)
 
 
-def test_the_name_is_unknown_afterwards(tmp_path: Path) -> None:
+def test_the_name_is_unknown_afterward(tmp_path: Path) -> None:
     with noting_encoding("utf-8", "corpus.encoding", print) as name:
         pass
     with pytest.raises(LookupError):

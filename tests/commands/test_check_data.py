@@ -48,7 +48,7 @@ def test_a_corpus_that_would_fail_is_exit_code_1_with_what_to_do(run_bertcli, co
     assert "tokens       not counted: mend first what fails" in out
 
 
-def test_labelled_files_are_judged(run_bertcli, tmp_path: Path) -> None:
+def test_labeled_files_are_judged(run_bertcli, tmp_path: Path) -> None:
     spam_files(tmp_path)
     config = write_config(tmp_path / "config.yaml", spam_config(tmp_path))
     code, out, _ = run_bertcli("check-data", config)
@@ -71,14 +71,14 @@ def test_labelled_files_are_judged(run_bertcli, tmp_path: Path) -> None:
 
 def test_bad_usage_is_exit_code_2(run_bertcli, config: Path, tmp_path: Path) -> None:
     spam_files(tmp_path)
-    labelled = write_config(tmp_path / "labelled.yaml", spam_config(tmp_path))
+    labeled = write_config(tmp_path / "labeled.yaml", spam_config(tmp_path))
     for arguments, problem in [
         ((tmp_path / "no.yaml",), "no such config file"),
         ((config, "--set", "task.type=regression"), "this one has both"),
         ((write_config(tmp_path / "a.yaml", {"output_dir": "x"}),), "this one has neither"),
         ((config, "--set", "corpus.langauge=de"), "language"),
         ((config, "--set", "corpus.files=[nowhere]"), "no such file or folder"),
-        ((labelled, "--tokens"), "--tokens: only for a corpus"),
+        ((labeled, "--tokens"), "--tokens: only for a corpus"),
     ]:
         code, out, err = run_bertcli("check-data", *arguments)
         assert (code, out) == (2, "")

@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sentence_folder(tmp_path: Path) -> Path:
-    """As sentence-transformers writes them: maximum, normalised, at most 5 tokens."""
+    """As sentence-transformers writes them: maximum, normalized, at most 5 tokens."""
     folder = tmp_path / "sentences"
     saved_model(folder)
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
@@ -84,9 +84,9 @@ def test_the_folders_own_settings_are_obeyed_unless_others_are_given(run_bertcli
     own = vector(sentence_folder, text)
     assert math.hypot(*own) == pytest.approx(1)
     plain = ["--pooling", "max", "--max-length", 5]
-    assert own == pytest.approx(vector(folder, "the cat sat", *plain, "--normalise"), abs=1e-6)
-    assert vector(sentence_folder, text, "--no-normalise") == pytest.approx(vector(folder, text, *plain))
-    longer = vector(sentence_folder, text, "--no-normalise", "--max-length", 19, "--pooling", "cls")
+    assert own == pytest.approx(vector(folder, "the cat sat", *plain, "--normalize"), abs=1e-6)
+    assert vector(sentence_folder, text, "--no-normalize") == pytest.approx(vector(folder, text, *plain))
+    longer = vector(sentence_folder, text, "--no-normalize", "--max-length", 19, "--pooling", "cls")
     assert longer == pytest.approx(vector(folder, text, "--pooling", "cls"))
     assert vector(folder, text) == pytest.approx(vector(folder, text, "--pooling", "mean"))
     assert vector(folder, text) != pytest.approx(longer)

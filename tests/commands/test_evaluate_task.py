@@ -14,14 +14,14 @@ CONTEXT = "the cat sat on the mat"
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of every task, and a labelled file for each."""
+    """A folder with a model of every task, and a labeled file for each."""
     folder = tmp_path_factory.mktemp("models")
     for kind in ("classification", "multi-label", "regression", "tokens", "questions", "choices"):
         saved_task(folder / kind, kind, max_positions=128)
     saved_model(folder / "pretrained")
     pairs = "".join(f"the cat\ta dog{' ran' * n}\t{'no' if n % 2 else 'yes'}\n" for n in range(6))
     (folder / "classification.tsv").write_text("premise\thypothesis\tgold\n" + pairs)
-    (folder / "multi-label.tsv").write_text("text\tcolours\nthe cat\tred,blue\na dog\t\n")
+    (folder / "multi-label.tsv").write_text("text\tcolors\nthe cat\tred,blue\na dog\t\n")
     (folder / "regression.tsv").write_text("a\tb\tscore\nthe\tcat\t1.5\na\tdog\t7\nit\tran\t3\n")
     (folder / "tokens.conll").write_text("the\tO\ncat\tB-LOC\n\na\tO\n")
     answer = {"text": "cat sat", "answer_start": 4}
@@ -34,7 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 FILES = {
     "classification": ("classification.tsv", []),
-    "multi-label": ("multi-label.tsv", ["--label", "colours"]),
+    "multi-label": ("multi-label.tsv", ["--label", "colors"]),
     "regression": ("regression.tsv", ["--label", "score"]),
     "tokens": ("tokens.conll", []),
     "questions": ("questions.json", []),
@@ -111,7 +111,7 @@ def test_a_model_that_is_no_better_than_the_commonest_label_is_said(run_bertcli,
     path.write_text("premise\thypothesis\tgold\n" + "the\tcat\tyes\n" * 9 + "a\tdog\tno\n")
     _, out, _ = run_bertcli("evaluate", models / "classification", "--data", path)
     assert "\nwarning: accuracy 0." in out
-    assert ", which is no better than always answering 'yes' (0.9): nothing useful was learnt" in out
+    assert ", which is no better than always answering 'yes' (0.9): nothing useful was learned" in out
     _, out, _ = run_bertcli("evaluate", models / "classification", "--data", path, "--json")
     verdict = json.loads(out)["verdict"]
     assert (verdict["better"], verdict["baseline"]) == (False, {"accuracy": 0.9})

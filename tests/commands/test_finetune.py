@@ -52,7 +52,7 @@ def test_the_model_goes_to_stdout_and_the_rest_to_stderr(
     assert "in train as well" in err
     assert "\nconfusion_matrix" in err
     said = (
-        "accuracy 0.8438, which is no better than always answering 'ham' (0.8438): nothing useful was learnt"
+        "accuracy 0.8438, which is no better than always answering 'ham' (0.8438): nothing useful was learned"
     )
     assert f"\nwarning: {said}. What may help: raise training.epochs" in err
     assert f"\n{said[0].upper()}{said[1:]}.\n" in (model / "README.md").read_text()
@@ -142,7 +142,7 @@ def test_what_cannot_run_is_refused_in_words(
     assert refused(run_bertcli, tmp_path, config).startswith(placed(message))
 
 
-def test_a_label_to_be_judged_by_must_have_been_learnt(
+def test_a_label_to_be_judged_by_must_have_been_learned(
     run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
 ) -> None:
     dev = tmp_path / "dev.tsv"

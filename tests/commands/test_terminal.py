@@ -23,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_control_characters_are_spelt_out() -> None:
+def test_control_characters_are_spelled_out() -> None:
     assert visible(NASTY) == r"the \x1b]0;owned\x07\u009b31m\u007f\u202ecat"
     assert visible("a\tb\nc é ☺ हिन्दी \u200f") == "a\tb\nc é ☺ हिन्दी \u200f"
     assert visible("a\rb") == r"a\x0db"

@@ -138,7 +138,7 @@ def test_impossible_runs_are_refused(values: dict, message: str):
         config(**values)
 
 
-def test_a_pretraining_config_is_recognised() -> None:
+def test_a_pretraining_config_is_recognized() -> None:
     with pytest.raises(UserError, match="has a section corpus, as for bertcli pretrain") as error:
         check_config(FinetuneConfig, {"output_dir": "x", "corpus": {"files": ["y"]}, "data": {}}, "test")
     assert "unknown key" not in str(error.value)

@@ -101,7 +101,7 @@ def test_impossible_values_are_refused(section: str, values: dict, message: str)
         check_config(PretrainConfig, MINIMAL | {section: values}, "test")
 
 
-def test_a_fine_tuning_config_is_recognised() -> None:
+def test_a_fine_tuning_config_is_recognized() -> None:
     with pytest.raises(UserError, match="has a section task, as for bertcli finetune") as error:
         check_config(PretrainConfig, {"output_dir": "x", "model": "y", "task": {}}, "test")
     assert "unknown key" not in str(error.value)

@@ -30,7 +30,7 @@ def test_a_key_for_each_index_gives_what_that_key_alone_gives() -> None:
     assert both.tolist() == [permute(np.array([5]), 1000, key)[0] for key in keys]
 
 
-def test_no_place_is_favoured() -> None:
+def test_no_place_is_favored() -> None:
     """Over many keys, where index 3 of 10 lands, and where 4 lands given 3, is uniform."""
     size, num_keys = 10, 20_000
     keys = np.array([make_key(number) for number in range(num_keys)])
@@ -43,7 +43,7 @@ def test_no_place_is_favoured() -> None:
     assert ((off_diagonal - expected) ** 2 / expected).sum() < 89 + 5 * 2 * 89**0.5
 
 
-def test_neighbours_do_not_stay_neighbours() -> None:
+def test_neighbors_do_not_stay_neighbors() -> None:
     image = permute(np.arange(100_000), 10**12, make_key(9))
     steps = np.abs(np.diff(image.astype(np.float64))) / 10**12
     assert abs(steps.mean() - 1 / 3) < 0.01  # the mean distance of two uniform points

@@ -131,7 +131,7 @@ def test_micro_batches_hold_the_same_rows_with_less_padding(store: OpenStore) ->
 
 def test_shown_pairs_mark_masks_and_labels(store: OpenStore) -> None:
     batch = stream_of(store)[0]
-    shown = list(show_pairs(batch, store.tokenizer, 3, colour=False))
+    shown = list(show_pairs(batch, store.tokenizer, 3, color=False))
     assert len(shown) == 3
     for pair in shown:
         assert pair.label in ("IsNext", "NotNext")

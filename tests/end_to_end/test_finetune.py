@@ -1,4 +1,4 @@
-"""The second job through the real command line: a pretrained model and labelled text in, answers out."""
+"""The second job through the real command line: a pretrained model and labeled text in, answers out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import torch
 import transformers
 
+from bertcli.examples.files import find_labeled_file
 from bertcli.hf.task_folder import load_task_folder
-from bertcli.labelled.files import find_labelled_file
 from bertcli.text.streams import read_lines
 from tests.finetunes import write_spam
 from tests.runs import read_rows, run_cli, small_config, write_config
@@ -75,7 +75,7 @@ def test_what_the_data_hold_is_said_at_the_start(spam: tuple[Path, str]) -> None
     assert "  new: classifier.bias, classifier.weight" in said
 
 
-def test_spam_is_learnt(spam: tuple[Path, str]) -> None:
+def test_spam_is_learned(spam: tuple[Path, str]) -> None:
     run, said = spam
     scores = [row["macro_f1"] for row in read_rows(run / "metrics.jsonl", "heldout")]
     assert max(scores) > 0.6  # 0.46 for one label always
@@ -109,7 +109,7 @@ def test_transformers_loads_the_model_and_gives_its_logits(spam: tuple[Path, str
 def test_entities_of_posts(pretrained: Path, tmp_path: Path) -> None:
     for name, rows in (("wnut17", 1500), ("wnut17-dev", 500)):
         lines = [
-            line for line, _ in zip(read_lines(find_labelled_file(name), "utf-8"), range(rows), strict=False)
+            line for line, _ in zip(read_lines(find_labeled_file(name), "utf-8"), range(rows), strict=False)
         ]
         (tmp_path / f"{name}.conll").write_text("\n".join(lines) + "\n", encoding="utf-8")
     task = {

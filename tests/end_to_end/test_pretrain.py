@@ -36,7 +36,7 @@ def test_the_loss_starts_where_it_should_and_falls(run: Path) -> None:
     assert train[0]["nsp_loss"] == pytest.approx(0.693, abs=0.15)
     heldout = read_rows(run / "metrics.jsonl", "heldout")
     assert heldout[-1]["mlm_loss"] < heldout[0]["mlm_loss"] - 0.03
-    assert heldout[-1]["mlm_loss"] < 5.36  # the unigram entropy of this corpus: context was learnt
+    assert heldout[-1]["mlm_loss"] < 5.36  # the unigram entropy of this corpus: context was learned
 
 
 def test_the_run_folder_is_complete(run: Path) -> None:
@@ -100,7 +100,7 @@ def test_domain_adaptation_goes_on_from_the_model(run: Path, corpus: Path, tmp_p
     assert result.returncode == 0, result.stderr
     assert "going on from the weights of" in result.stderr
     first = read_rows(tmp_path / "adapted" / "metrics.jsonl", "train")[0]
-    assert first["mlm_loss"] < 5.6  # what was learnt is still there
+    assert first["mlm_loss"] < 5.6  # what was learned is still there
     assert "warning: a word is cut" not in result.stderr
     recorded = (tmp_path / "adapted" / "config.yaml").read_text()
     assert "preset: null" in recorded

@@ -17,7 +17,6 @@ from bertcli.engine.cuda_graphs import GraphedPass, Run, is_launch_bound
 from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import build_optimizer
-from bertcli.engine.resolve import adopt_loop_decisions, resolve_loop
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
 from bertcli.hardware import Precision
@@ -25,6 +24,7 @@ from bertcli.model import bert, encoder
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.runs.resolve import adopt_loop_decisions, resolve_loop
 from bertcli.tasks.pretraining import PretrainingTask, round_masked
 from tests.decided import model_config
 

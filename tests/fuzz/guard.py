@@ -28,7 +28,7 @@ STUCK_SECONDS = 300.0
 MEMORY = 1 << 30
 """Bytes that the peak may grow by."""
 outcomes: Counter[tuple[str, str]] = Counter()
-"""(label, `good` or `refused`) -> how often, for `scripts/fuzz.py`."""
+"""(label, `good` or `refused`) -> how often, for `scripts/check/fuzz.py`."""
 
 Result = TypeVar("Result")
 

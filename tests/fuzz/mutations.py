@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 EXAMPLES = "BERTCLI_FUZZ_EXAMPLES"
-"""The variable by which `scripts/fuzz.py` asks for so many inputs of each test, and new ones each time."""
+"""The variable by which `scripts/check/fuzz.py` asks for so many new inputs of each test."""
 FEW = 12
 """Inputs of each test in the suite, the same each time."""
 

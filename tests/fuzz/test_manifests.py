@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bertcli.checkpoints.checkpoint import newest_checkpoint
+from bertcli.checkpoints.metrics_log import cut_back, read_metrics
 from bertcli.data.stream import BatchStream
-from bertcli.engine.best import BestEvaluation
-from bertcli.engine.checkpoint import newest_checkpoint
-from bertcli.engine.metrics_log import cut_back, read_metrics
+from bertcli.evaluation.best import BestEvaluation
 from bertcli.owned.sealed import seal
 from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
 from bertcli.store.token_store import open_store

@@ -73,7 +73,7 @@ SETTINGS: dict[str, TaskSettings] = {
 """A task of every kind that a folder can hold."""
 LABELS = {
     "classification": ("no", "yes", "maybe: é"),
-    "multi-label": ("red", "green", "blue", "grey"),
+    "multi-label": ("red", "green", "blue", "gray"),
     "tokens": ("O", "B-LOC", "I-LOC"),
 }
 """The others have none."""

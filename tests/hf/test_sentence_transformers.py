@@ -46,17 +46,17 @@ def test_a_folder_of_another_kind_has_none(tmp_path):
     ],
 )
 def test_every_mode_in_the_old_and_the_new_spelling(folder, pooling, mode):
-    assert read_pooling(folder(pooling)) == SentencePooling(mode, normalise=False, max_length=None)
+    assert read_pooling(folder(pooling)) == SentencePooling(mode, normalize=False, max_length=None)
 
 
-def test_normalisation_and_length(folder):
+def test_normalization_and_length(folder):
     path = folder(
         MEAN,
         kinds=("Transformer", "Pooling", "Normalize"),
         sentence_bert_config={"max_seq_length": 256, "do_lower_case": True},
         config_sentence_transformers={"prompts": {"query": "q: "}, "default_prompt_name": None},
     )
-    assert read_pooling(path) == SentencePooling("mean", normalise=True, max_length=256)
+    assert read_pooling(path) == SentencePooling("mean", normalize=True, max_length=256)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from bertcli.examples.examples import TextExample
 from bertcli.hf.folder import load_encoder_folder, save_encoder_folder
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.embed import Embedder, pool
-from bertcli.labelled.examples import TextExample
 from bertcli.model.pooled import PooledBert
 from tests.hf.folders import ODD, stirred, tiny_tokenizer
 
@@ -49,10 +49,10 @@ def test_each_way_of_pooling_leaves_padding_out() -> None:
         torch.testing.assert_close(pool(hidden_BTD[1:], None, mode), expected[1][None])
 
 
-@pytest.mark.parametrize("normalise", [True, False])
+@pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("mode", ["mean", "cls", "max"])
 def test_vectors_are_those_of_transformers_and_sentence_transformers(
-    folder: Path, mode: str, normalise: bool
+    folder: Path, mode: str, normalize: bool
 ) -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -67,8 +67,8 @@ def test_vectors_are_those_of_transformers_and_sentence_transformers(
             vector_D = (hidden_TD * mask_T1).sum(dim=0) / mask_T1.sum().clamp(min=1e-9)
         else:
             vector_D = hidden_TD[0] if mode == "cls" else hidden_TD.max(dim=0).values
-        expected.append(vector_D / vector_D.norm() if normalise else vector_D)
-    pooling = SentencePooling(mode, normalise, max_length=8)  # pyright: ignore[reportArgumentType]
+        expected.append(vector_D / vector_D.norm() if normalize else vector_D)
+    pooling = SentencePooling(mode, normalize, max_length=8)  # pyright: ignore[reportArgumentType]
     for batch_size in (1, 2, 16):
         found = vectors(embedder(folder, pooling, batch_size), TEXTS)
         torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-5)

@@ -20,13 +20,13 @@ def loaded(tmp_path):
 def always(loaded):
     """Let the model predict one word everywhere, whatever stands around it."""
 
-    def favour(word):
+    def favor(word):
         with torch.no_grad():
             loaded.model.mlm_head.bias.fill_(0)
             loaded.model.mlm_head.bias[WORDS.index(word)] = 1000
         return loaded
 
-    return favour
+    return favor
 
 
 def fill(loaded, *texts, top_k=3, batch_size=4):

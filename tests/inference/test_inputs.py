@@ -9,8 +9,8 @@ import pytest
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
+from bertcli.examples.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
 from bertcli.inference.inputs import adapt_settings, read_inputs
-from bertcli.labelled.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
 from tests.hf.folders import SETTINGS
 
 ONE = SETTINGS["multi-label"]

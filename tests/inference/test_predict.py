@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.examples.examples import TextExample
 from bertcli.hf.task_folder import LoadedTask, load_task_folder
 from bertcli.inference import buffers
+from bertcli.inference.examples import Runner
 from bertcli.inference.inputs import read_inputs
-from bertcli.inference.labelled import Runner
 from bertcli.inference.predict import Predicted, predict_stream
-from bertcli.labelled.examples import TextExample
 from bertcli.tasks.registry import build_task
 from tests.hf.folders import saved_task
 
@@ -54,7 +54,7 @@ def probabilities(loaded: LoadedTask, texts: list[str], batch_size: int) -> list
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 64])
-def test_neighbours_place_and_batch_size_change_no_answer(loaded: LoadedTask, batch_size: int) -> None:
+def test_neighbors_place_and_batch_size_change_no_answer(loaded: LoadedTask, batch_size: int) -> None:
     alone = {text: probabilities(loaded, [text], 1)[0] for text in TEXTS}
     assert len({tuple(answer) for answer in alone.values()}) == len(TEXTS)
     for texts in (TEXTS, TEXTS[::-1], TEXTS[3:] + TEXTS + TEXTS[:3]):

@@ -79,7 +79,7 @@ def test_weights_gradients_and_moments_are_those_of_adamw() -> None:
     assert need.total == need.weights + need.gradients + need.moments + need.activations + need.logits
 
 
-def test_a_labelled_task_has_no_logits_over_the_vocabulary() -> None:
+def test_a_labeled_task_has_no_logits_over_the_vocabulary() -> None:
     assert step_memory(ARCHITECTURE, 1000, 1000, replace(SIZES, predicted=0.0)).logits == 0
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from bertcli.engine.evaluate import Scores
-from bertcli.engine.tables import scores_table
+from bertcli.evaluation.evaluate import Scores
+from bertcli.evaluation.tables import scores_table
 from bertcli.metrics.classification import CONFUSIONS, classification_scores, multi_label_scores
 
 

@@ -30,8 +30,8 @@ def test_draws_are_independent_of_each_other(monkeypatch):
     rows = torch.cat([one, two]).double() * 2 - 1
     correlations = rows @ rows.T / 1000 - torch.eye(128)
     assert correlations.abs().max() < 6 / 1000**0.5
-    neighbours = (rows[:, 1:] * rows[:, :-1]).mean()
-    assert abs(neighbours) < 6 / rows.numel() ** 0.5
+    neighbors = (rows[:, 1:] * rows[:, :-1]).mean()
+    assert abs(neighbors) < 6 / rows.numel() ** 0.5
 
 
 def test_the_seed_decides_and_the_number_of_threads_does_not(monkeypatch):
@@ -62,7 +62,7 @@ def test_the_gradients_are_those_of_what_is_computed():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_residual_sum_is_normalised(dtype):
+def test_the_residual_sum_is_normalized(dtype):
     values, residual = torch.randn(2, 6, 50).to(dtype)
     norm = nn.LayerNorm(50)
     torch.manual_seed(2)

@@ -1,4 +1,4 @@
-"""Positions that no row had are given what was learnt of those that were."""
+"""Positions that no row had are given what was learned of those that were."""
 
 from __future__ import annotations
 

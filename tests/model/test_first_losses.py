@@ -10,7 +10,7 @@ from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss
 from tests.decided import model_config
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "first_losses.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "check" / "first_losses.py"
 
 
 @pytest.mark.parametrize("preset", ["tiny", "mini"])

@@ -28,6 +28,6 @@ def test_operations_a_token_of_the_published_sizes(
     assert training_flops(sizes(preset), length, predicted) / 1e6 == pytest.approx(millions, abs=0.05)
 
 
-def test_a_labelled_task_has_no_vocabulary_head() -> None:
+def test_a_labeled_task_has_no_vocabulary_head() -> None:
     base = sizes("base")
     assert forward_flops(base, 128, 0.0) == 12 * (2 * (4 * 768**2 + 2 * 768 * 3072) + 4 * 128 * 768)

@@ -6,7 +6,7 @@ from torch import nn
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
-from bertcli.model.init import expected_first_mlm_loss, initialise, truncated_std
+from bertcli.model.init import expected_first_mlm_loss, initialize, truncated_std
 from bertcli.model.pretraining import BertForPreTraining
 from tests.decided import model_config
 
@@ -19,12 +19,12 @@ def fresh() -> BertForPreTraining:
     model = BertForPreTraining(architecture(model_config(preset="tiny"), vocab_size=997))
     for parameter in model.parameters():  # so that nothing passes for having been right before
         nn.init.constant_(parameter, 7.0)
-    initialise(model, STD)
+    initialize(model, STD)
     return model
 
 
 def table() -> dict[tuple[str, str], str]:
-    rows = [line.split("|")[1:4] for line in (initialise.__doc__ or "").splitlines() if "|" in line][2:]
+    rows = [line.split("|")[1:4] for line in (initialize.__doc__ or "").splitlines() if "|" in line][2:]
     return {(module.strip(), parameter.strip()): value.strip() for module, parameter, value in rows}
 
 
@@ -53,7 +53,7 @@ def test_every_parameter_has_the_value_that_the_table_says(fresh):
 def test_a_head_for_a_trained_body_is_not_truncated():
     torch.manual_seed(0)
     head = nn.Linear(1000, 1000)
-    initialise(head, STD, truncated=False)
+    initialize(head, STD, truncated=False)
     assert head.weight.std().item() == pytest.approx(STD, rel=4e-3)
     assert head.weight.abs().max() > 4 * STD
     assert not head.bias.any()

@@ -1,4 +1,4 @@
-"""Packed, a batch gives what it gives with its padding, forwards and backwards."""
+"""Packed, a batch gives what it gives with its padding, forward and backward."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ from bertcli.engine.step_report import StepReport  # noqa: E402
 from bertcli.hf.names import hf_name  # noqa: E402
 from bertcli.hf.task_config import model_class  # noqa: E402
 from bertcli.model.task_models import TaskModel  # noqa: E402
-from bertcli.tasks.labelled import LabelledBatch, LabelledTask, Supervised  # noqa: E402
 from bertcli.tasks.registry import build_task  # noqa: E402
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised  # noqa: E402
 from tests.hf.folders import LABELS, SETTINGS, saved_task, tiny_tokenizer  # noqa: E402
-from tests.labelled_examples import draw_examples  # noqa: E402
+from tests.labeled_examples import draw_examples  # noqa: E402
 
 STEPS, WARMUP, PEAK = 20, 5, 1e-3
 BATCH, MICRO_BATCH = 8, 6
@@ -33,7 +33,7 @@ NO_GRADIENT = ("key.bias", "layers.1.feed_forward_norm.bias", "qa_outputs.bias",
 gradient is nothing but rounding, and Adam takes steps of any size by it."""
 
 
-def our_steps(task: LabelledTask, model: TaskModel, batches: list[LabelledBatch]) -> list[StepReport]:
+def our_steps(task: LabeledTask, model: TaskModel, batches: list[LabeledBatch]) -> list[StepReport]:
     settings = LoopSettings(
         seed=1,
         device=torch.device("cpu"),
@@ -74,7 +74,7 @@ def plain_steps(model: Any, batches: list[dict[str, Tensor]]) -> list[tuple[floa
     return steps
 
 
-def for_transformers(batch: LabelledBatch, kind: str) -> dict[str, Tensor]:
+def for_transformers(batch: LabeledBatch, kind: str) -> dict[str, Tensor]:
     """The same rows and targets as keyword arguments of transformers' model."""
     rows, targets = batch.rows, [item.target for item in batch.items]
     mask_BT = torch.ones_like(rows.ids_BT) if rows.mask_BT is None else rows.mask_BT.long()
@@ -99,7 +99,7 @@ def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     task = build_task(SETTINGS[kind], LABELS.get(kind, ()))
     items = task.encode(draw_examples(kind, 50), tiny_tokenizer())
     order = EpochOrder(len(items), BATCH, seed=3)
-    batches = [LabelledBatch(tuple(items[i] for i in order[step]), pad_id=0) for step in range(STEPS)]
+    batches = [LabeledBatch(tuple(items[i] for i in order[step]), pad_id=0) for step in range(STEPS)]
 
     reports = our_steps(task, ours, batches)
     plain = plain_steps(theirs, [for_transformers(batch, kind) for batch in batches])

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 transformers = pytest.importorskip("transformers")
 
 from bertcli.config.finetune import TaskSettings  # noqa: E402
+from bertcli.examples.examples import Answer, ChoiceExample, QuestionExample, TaggedExample  # noqa: E402
 from bertcli.hf.names import hf_name  # noqa: E402
-from bertcli.labelled.examples import Answer, ChoiceExample, QuestionExample, TaggedExample  # noqa: E402
-from bertcli.tasks.labelled import LabelledBatch, LabelledTask, Supervised  # noqa: E402
 from bertcli.tasks.multiple_choice import MultipleChoice  # noqa: E402
 from bertcli.tasks.question_answering import QuestionAnswering  # noqa: E402
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised  # noqa: E402
 from bertcli.tasks.token_classification import TokenClassification  # noqa: E402
 from tests.hf.folders import tiny_tokenizer  # noqa: E402
 from tests.parity.transformers_side import odd_config  # noqa: E402
@@ -33,18 +33,18 @@ def of_transformers(name: str, ours: nn.Module) -> nn.Module:
     return theirs
 
 
-def our_loss(task: LabelledTask, model: nn.Module, whole: LabelledBatch) -> Tensor:
+def our_loss(task: LabeledTask, model: nn.Module, whole: LabeledBatch) -> Tensor:
     learner = Supervised(task)
     return learner.terms(model, whole)[""].loss / learner.counts(whole)[""]
 
 
-def inputs(whole: LabelledBatch) -> dict[str, Tensor]:
+def inputs(whole: LabeledBatch) -> dict[str, Tensor]:
     rows = whole.rows
     mask_BT = torch.ones_like(rows.ids_BT) if rows.mask_BT is None else rows.mask_BT.long()
     return {"input_ids": rows.ids_BT, "token_type_ids": rows.segments_BT, "attention_mask": mask_BT}
 
 
-def encoded(task: LabelledTask, examples: Sequence[Any]) -> LabelledBatch:
+def encoded(task: LabeledTask, examples: Sequence[Any]) -> LabeledBatch:
     return batch(task.encode(examples, tiny_tokenizer()))
 
 

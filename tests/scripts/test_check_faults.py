@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "check"
 
 
 @pytest.mark.parametrize(
     ("script", "options", "verdict"),
     [
-        ("check_kills.py", ("--kills", "2"), "2 of 2 resumed to the undisturbed run's rows, weights and"),
-        ("check_damage.py", ("--damages", "24", "--resumes", "2"), "24 of 24 recognised and passed over"),
+        ("kills.py", ("--kills", "2"), "2 of 2 resumed to the undisturbed run's rows, weights and"),
+        ("damage.py", ("--damages", "24", "--resumes", "2"), "24 of 24 recognized and passed over"),
     ],
 )
 def test_the_first_few_end_well(script: str, options: tuple[str, ...], verdict: str) -> None:

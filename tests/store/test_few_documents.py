@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.checks.pretraining import check_pretraining
-from bertcli.commands.prepare import summarise
+from bertcli.commands.prepare import summarize
 from bertcli.config.schema import PretrainConfig, TokenizerConfig, TrainingConfig
 from bertcli.data.pairs import draw_pairs
 from bertcli.data.share import Share
 from bertcli.data.slots import NOT_NEXT, draw_slots
 from bertcli.data.stream import BatchStream
-from bertcli.engine.heldout import HeldoutBatches
 from bertcli.errors import UserError
+from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.store import build, chunks
 from bertcli.store.build import prepare_store
 from bertcli.store.few_documents import Piece, cut_documents
@@ -204,8 +204,8 @@ def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(
 def test_check_data_counts_what_the_store_holds(tmp_path: Path, documents: int) -> None:
     config = write_documents(tmp_path, documents)
     config = config.model_copy(update={"training": TrainingConfig(batch_size=8), "data": data_config()})
-    figures, findings = check_pretraining(config, tokenise_all=True, report=silent, processes=0)
-    summary = summarise(prepare_store(config, silent, processes=0), 1.0)
+    figures, findings = check_pretraining(config, tokenize_all=True, report=silent, processes=0)
+    summary = summarize(prepare_store(config, silent, processes=0), 1.0)
     same = ("documents", "sentences", "tokens", "one_sentence_documents", "unigram_entropy", "words", "bytes")
     for name in (*same, "heldout_documents", "heldout_sentences", "heldout_tokens", "unk_rate"):
         assert figures[name] == pytest.approx(summary[name]), name

@@ -39,7 +39,7 @@ def flip(path: Path, place: int, bit: int) -> None:
         file.write(bytes([byte ^ 1 << bit]))
 
 
-def test_every_flipped_bit_of_the_arrays_is_recognised_where_a_run_starts(
+def test_every_flipped_bit_of_the_arrays_is_recognized_where_a_run_starts(
     config: PretrainConfig, store: OpenStore
 ):
     drawn = random.Random(0)
@@ -54,7 +54,7 @@ def test_every_flipped_bit_of_the_arrays_is_recognised_where_a_run_starts(
     prepare_store(config, silent)
 
 
-def test_the_lowest_bit_of_every_id_is_recognised(config: PretrainConfig, store: OpenStore):
+def test_the_lowest_bit_of_every_id_is_recognized(config: PretrainConfig, store: OpenStore):
     """Each id is still one of the vocabulary: nothing else would tell."""
     path = store.folder / "train" / "ids.bin"
     ids = np.fromfile(path, "<u2")
@@ -64,7 +64,7 @@ def test_the_lowest_bit_of_every_id_is_recognised(config: PretrainConfig, store:
     ids.tofile(path)
 
 
-def test_arrays_and_hashes_of_another_store_are_recognised(config: PretrainConfig, store: OpenStore):
+def test_arrays_and_hashes_of_another_store_are_recognized(config: PretrainConfig, store: OpenStore):
     hashes = (store.folder / HASHES).read_bytes()
     (store.folder / HASHES).write_bytes(hashes[::-1])
     with pytest.raises(UserError, match=r"hashes.bin: damaged: it is not what was written"):

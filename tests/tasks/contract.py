@@ -1,4 +1,4 @@
-"""What every labelled task has to keep to, whatever its model: neighbours and splits change nothing."""
+"""What every labeled task has to keep to, whatever its model: neighbors and splits change nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from bertcli.data.share import Share
 from bertcli.model.task_models import build_task_model
-from bertcli.tasks.labelled import Item, LabelledBatch, LabelledTask, Supervised, forward
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Supervised, forward
 from tests.hf.folders import ODD
 
 
@@ -19,11 +19,11 @@ def task_model(kind: str, num_labels: int = 0) -> nn.Module:
     return build_task_model(kind, ODD, num_labels).eval()  # pyright: ignore[reportArgumentType]
 
 
-def batch(items: Sequence[Item]) -> LabelledBatch:
-    return LabelledBatch(tuple(items), pad_id=0)
+def batch(items: Sequence[Item]) -> LabeledBatch:
+    return LabeledBatch(tuple(items), pad_id=0)
 
 
-def assert_neighbours_change_nothing(task: LabelledTask, model: nn.Module, items: Sequence[Item]) -> None:
+def assert_neighbors_change_nothing(task: LabeledTask, model: nn.Module, items: Sequence[Item]) -> None:
     """The logits of an item are the same alone and among longer ones, where it is padded."""
     with torch.no_grad():
         together = task.split_logits(forward(model, batch(items)), batch(items))
@@ -33,11 +33,11 @@ def assert_neighbours_change_nothing(task: LabelledTask, model: nn.Module, items
     assert len({tuple(logits.shape) for logits in together}) > 1
 
 
-def assert_splits_change_nothing(task: LabelledTask, model: nn.Module, items: Sequence[Item]) -> None:
+def assert_splits_change_nothing(task: LabeledTask, model: nn.Module, items: Sequence[Item]) -> None:
     """Losses, counts and gradients of micro-batches add up to those of the whole batch."""
     learner, whole = Supervised(task), batch(items)
 
-    def sums(parts: Sequence[LabelledBatch]) -> tuple[float, float, list[torch.Tensor]]:
+    def sums(parts: Sequence[LabeledBatch]) -> tuple[float, float, list[torch.Tensor]]:
         model.zero_grad()
         losses = [learner.terms(model, part)[""].loss for part in parts]
         loss = torch.stack(losses).sum()

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.labelled.examples import TextExample
+from bertcli.examples.examples import TextExample
 from bertcli.tasks.classification import Classification, label_weights
-from bertcli.tasks.labelled import LabelledBatch
+from bertcli.tasks.supervised import LabeledBatch
 from tests.hf.folders import tiny_tokenizer
 
 LABELS = ("bad", "fair", "good")
@@ -45,8 +45,8 @@ def test_a_text_without_label_has_no_target() -> None:
     assert item.target is None
 
 
-def batch_of(task: Classification, examples: list[TextExample]) -> LabelledBatch:
-    return LabelledBatch(tuple(task.encode(examples, tiny_tokenizer())), pad_id=0)
+def batch_of(task: Classification, examples: list[TextExample]) -> LabeledBatch:
+    return LabeledBatch(tuple(task.encode(examples, tiny_tokenizer())), pad_id=0)
 
 
 def test_the_loss_is_the_mean_cross_entropy() -> None:

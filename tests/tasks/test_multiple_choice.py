@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.labelled.examples import ChoiceExample
-from bertcli.tasks.labelled import forward
+from bertcli.examples.examples import ChoiceExample
 from bertcli.tasks.multiple_choice import MultipleChoice
+from bertcli.tasks.supervised import forward
 from tests.hf.folders import tiny_tokenizer
 from tests.tasks.contract import (
-    assert_neighbours_change_nothing,
+    assert_neighbors_change_nothing,
     assert_splits_change_nothing,
     batch,
     task_model,
@@ -98,9 +98,9 @@ def test_an_example_without_label_has_no_target():
     assert item.target is None
 
 
-def test_neighbours_and_splits_change_nothing():
+def test_neighbors_and_splits_change_nothing():
     model, items = task_model("multiple-choice"), TASK.encode(EXAMPLES, TOKENIZER)
-    assert_neighbours_change_nothing(TASK, model, items)
+    assert_neighbors_change_nothing(TASK, model, items)
     assert_splits_change_nothing(TASK, model, items)
     with torch.no_grad():
         assert forward(model, batch(items)).shape == (10, 1)

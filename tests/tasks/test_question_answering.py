@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.labelled.examples import Answer, QuestionExample
-from bertcli.tasks.labelled import Item
+from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.tasks.question_answering import NOWHERE, QuestionAnswering
+from bertcli.tasks.supervised import Item
 from tests.hf.folders import tiny_tokenizer
 from tests.tasks.contract import (
-    assert_neighbours_change_nothing,
+    assert_neighbors_change_nothing,
     assert_splits_change_nothing,
     batch,
     task_model,
@@ -43,7 +43,7 @@ def asked(context: str, *answers: str, question: str = "was it") -> QuestionExam
 
 
 def pointing(items: list[Item], height: float = 9.0) -> list[Tensor]:
-    """Logits of a model that has learnt its targets."""
+    """Logits of a model that has learned its targets."""
     logits = [torch.zeros(item.length, 2) for item in items]
     for item, logits_T2 in zip(items, logits, strict=True):
         logits_T2[item.target[0], 0] = logits_T2[item.target[1], 1] = height
@@ -71,8 +71,8 @@ def test_a_long_context_is_cut_into_windows_that_overlap():
 def test_where_there_is_no_answer_the_target_is_cls(answers: tuple[str, ...]):
     (item,) = made_task().encode([asked("the cat sat", *answers)], TOKENIZER)
     assert item.target == ((5, 5) if answers else NOWHERE)
-    unlabelled = QuestionExample("here", {}, "q", "was it", "the cat sat", None)
-    assert made_task().encode([unlabelled], TOKENIZER)[0].target is None
+    unlabeled = QuestionExample("here", {}, "q", "was it", "the cat sat", None)
+    assert made_task().encode([unlabeled], TOKENIZER)[0].target is None
 
 
 def test_a_long_question_is_cut():
@@ -171,10 +171,10 @@ CONTEXTS = [
 ]
 
 
-def test_neighbours_and_splits_change_nothing():
+def test_neighbors_and_splits_change_nothing():
     task, model = made_task(), task_model("question-answering")
     items = task.encode(CONTEXTS, TOKENIZER)
-    assert_neighbours_change_nothing(task, model, items)
+    assert_neighbors_change_nothing(task, model, items)
     assert_splits_change_nothing(task, model, items)
     assert task.count(batch(items)) == len(items)
 

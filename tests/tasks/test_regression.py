@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.labelled.examples import TextExample
-from bertcli.tasks.labelled import LabelledBatch
+from bertcli.examples.examples import TextExample
 from bertcli.tasks.regression import Regression
+from bertcli.tasks.supervised import LabeledBatch
 from tests.hf.folders import tiny_tokenizer
 
 SETTINGS = TaskSettings(type="regression", text=["a", "b"], max_length=16)
@@ -20,7 +20,7 @@ EXAMPLES = [
 
 def test_the_loss_is_the_mean_squared_error() -> None:
     task = Regression(SETTINGS)
-    batch = LabelledBatch(tuple(task.encode(EXAMPLES, tiny_tokenizer())), pad_id=0)
+    batch = LabeledBatch(tuple(task.encode(EXAMPLES, tiny_tokenizer())), pad_id=0)
     logits_B1 = torch.tensor([[4.0], [3.0]])
     assert float(task.term(logits_B1, batch).loss / task.count(batch)) == pytest.approx((0.25 + 4) / 2)
 

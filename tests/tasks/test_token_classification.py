@@ -10,12 +10,12 @@ from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.labelled.examples import TaggedExample
-from bertcli.tasks.labelled import Item
+from bertcli.examples.examples import TaggedExample
+from bertcli.tasks.supervised import Item
 from bertcli.tasks.token_classification import TokenClassification
 from tests.hf.folders import tiny_tokenizer
 from tests.tasks.contract import (
-    assert_neighbours_change_nothing,
+    assert_neighbors_change_nothing,
     assert_splits_change_nothing,
     batch,
     task_model,
@@ -39,8 +39,8 @@ def tagged(words: list[str], tags: list[str] | None = None) -> TaggedExample:
     for word in words:
         start = spans[-1][1] + 1 if spans else 0
         spans.append((start, start + len(word)))
-    labelled = None if tags is None else tuple(tags)
-    return TaggedExample("made.conll, line 1", {}, text, tuple(words), tuple(spans), labelled)
+    labeled = None if tags is None else tuple(tags)
+    return TaggedExample("made.conll, line 1", {}, text, tuple(words), tuple(spans), labeled)
 
 
 def by_token(items: list[Item]) -> list[Tensor]:
@@ -157,8 +157,8 @@ LENGTHS = [["the", "cat"], ["a"], ["dogs", "ran"] * 12, ["it", CONTROL, "sat", "
 EXAMPLES = [tagged(each, [LABELS[i % 5] for i in range(len(each))]) for each in LENGTHS]
 
 
-def test_neighbours_and_splits_change_nothing():
+def test_neighbors_and_splits_change_nothing():
     task, model = made_task(), task_model("token-classification", len(LABELS))
     items = task.encode(EXAMPLES, TOKENIZER)
-    assert_neighbours_change_nothing(task, model, items)
+    assert_neighbors_change_nothing(task, model, items)
     assert_splits_change_nothing(task, model, [item for item in items if item.layout.words])

@@ -13,7 +13,7 @@ import bertcli
 from bertcli.checks.pretraining import check_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.schema import CorpusConfig, PretrainConfig
-from bertcli.recipe import decided_config
+from bertcli.runs.recipe import decided_config
 from bertcli.samples import SAMPLES
 from bertcli.store.build import prepare_store
 from bertcli.text.layout import layout_advice

@@ -75,7 +75,7 @@ def test_wrong_bytes_are_named_by_file_and_offset(tmp_path: Path, suffix: str, o
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_recognised(tmp_path: Path, encoding: str):
+def test_utf_16_is_recognized(tmp_path: Path, encoding: str):
     path = write(tmp_path / "text.txt", "\ufeffone\n".encode(encoding))
     with pytest.raises(UserError, match=r"begins as UTF-16 does: set corpus.encoding: utf-16"):
         list(read_lines(path, "utf-8"))

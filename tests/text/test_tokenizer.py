@@ -98,7 +98,7 @@ def test_every_piece_has_its_place_in_the_text(trained: Tokenizer, classics: lis
                 assert trained.token(token_id).removeprefix("##") == text[start:end].lower()
 
 
-def test_places_count_characters_whatever_normalisation_does():
+def test_places_count_characters_whatever_normalization_does():
     text = "\x07The 🎉 cafe\u0301 É[MASK]日"
     (placed,) = small().encode_with_spans([text])
     found = [text[start:end] for start, end in placed.spans.tolist()]
@@ -124,7 +124,7 @@ def test_an_id_outside_the_vocabulary_is_an_error():
     ("lowercase", "strip_accents", "piece"),
     [(True, None, "e"), (True, False, "é"), (False, None, "É"), (False, True, "E")],
 )
-def test_a_bare_vocabulary_is_normalised_as_told(
+def test_a_bare_vocabulary_is_normalized_as_told(
     tmp_path: Path, lowercase: bool, strip_accents: bool | None, piece: str
 ):
     path = write_vocabulary(tmp_path / "vocab.txt")

@@ -13,7 +13,7 @@ from bertcli.errors import UserError
 from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from bertcli.text.train_tokenizer import train_tokenizer
 
-TEXTS = ["the cat sat on the mat", "the cats sat, the mats sat", "a catalogue of the Émigrés"] * 3
+TEXTS = ["the cat sat on the mat", "the cats sat, the mats sat", "a catalog of the Émigrés"] * 3
 TRAIN_ON_CLASSICS = """
 import gzip
 from bertcli.samples import SAMPLES

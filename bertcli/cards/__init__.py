@@ -1,0 +1,1 @@
+"""A finished run -> the README.md of its model folder."""

@@ -1,0 +1,106 @@
+"""The model folder's README.md: what it was made from, how, how good it is and how to use it."""
+
+from __future__ import annotations
+
+import math
+
+from bertcli.cards.markdown import front_matter, plain, public_name
+from bertcli.config.schema import PretrainConfig
+from bertcli.evaluation.evaluate import Scores
+from bertcli.model.pretraining import BertForPreTraining
+from bertcli.store.token_store import OpenStore
+
+
+def model_card(
+    config: PretrainConfig,
+    store: OpenStore,
+    model: BertForPreTraining,
+    scores: Scores | None,
+    judgment: str,
+) -> str:
+    """The card, as Markdown with the front matter that model hubs read; `judgment` as `verdict` gives it."""
+    sizes, training, manifest = model.architecture, config.training, store.manifest
+    steps = training.steps or 0
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    short = (
+        f", {config.data.short_length} in the first {config.data.short_steps:,}"
+        if config.data.short_steps
+        else ""
+    )
+    usage = "BertForPreTraining" if model.nsp_head is not None else "BertForMaskedLM"
+    head = front_matter(
+        {
+            "language": config.corpus.language,
+            "library_name": "transformers",
+            "pipeline_tag": "fill-mask",
+            "tags": ["bert", "bertcli"],
+        }
+    )
+    source = config.model.init_from
+    return f"""{head}
+
+# A BERT of {sizes.layers} layers x {sizes.hidden}
+
+Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
+{sizes.vocab_size:,} WordPieces ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
+
+## Corpus
+
+| | |
+|---|---|
+| files | {", ".join(plain(public_name(file)) for file in config.corpus.files)} |
+| documents | {manifest.train.documents:,} to train on, {manifest.heldout.documents:,} held out |
+| sentences | {manifest.train.sentences:,} |
+| tokens | {manifest.train.tokens:,} |
+| unigram entropy | {manifest.unigram_entropy:.3f} nats a token |
+
+## Recipe
+
+| | |
+|---|---|
+| started from | {plain(public_name(source)) if source else "random weights"} |
+| steps | {steps:,} of {training.batch_size} rows of at most {config.data.max_length} tokens{short} |
+| learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
+| AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
+| gradient clipping | norm {training.max_grad_norm:g} |
+| dropout | {config.model.dropout:g} |
+| masks | {config.data.mask_rate:.0%} of the tokens, {_split(config.data.mask_split)} |
+| precision | {training.precision} |
+| seed | {config.seed} |
+
+The complete config stands in the run folder's `config.yaml`.
+
+## Scores on held-out documents
+
+{_scores(scores)}
+
+{plain(judgment[0].upper() + judgment[1:])}.
+
+## Use
+
+```sh
+bertcli predict-mask . "The [MASK] was dark."
+```
+
+```python
+from transformers import AutoTokenizer, {usage}
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), {usage}.from_pretrained(".")
+```
+
+The model has read nothing but this corpus, and repeats what stands in it, its prejudices included.
+"""
+
+
+def _split(split: tuple[float, float, float]) -> str:
+    return "{:.0%} [MASK], {:.0%} a random token, {:.0%} unchanged".format(*split)
+
+
+def _scores(scores: Scores | None) -> str:
+    if scores is None:
+        return "None were measured: no documents were held out."
+    rows = [
+        f"| {name} | {loss:.3f} | {scores.accuracies[name]:.1%} |" for name, loss in scores.losses.items()
+    ]
+    table = "\n".join(["| objective | loss | accuracy |", "|---|---|---|", *rows])
+    return f"{table}\n\nMLM perplexity {math.exp(min(scores.losses['mlm'], 700)):.1f}; NSP by chance is 50 %."

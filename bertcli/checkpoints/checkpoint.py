@@ -1,0 +1,126 @@
+"""Checkpoints: all that a run needs to go on bit for bit, written atomically and verified when read.
+
+checkpoints/step-00000500/
+    model/                  a model folder like the final one
+    optimizer.safetensors   the moments of AdamW by parameter name
+    state.json              the counters of the run
+    manifest.json           what the files above were, written last (`bertcli.owned.sealed`)
+
+Where a damaged checkpoint, or somebody's folder, has that name, it stays, and the new one is step-00000500.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from bertcli.checkpoints.numbered import by_number, free_path
+from bertcli.engine.loss_scale import LossScale
+from bertcli.engine.optimizer import load_optimizer_tensors
+from bertcli.files import disk_errors
+from bertcli.owned.folders import remove_own, write_folder
+from bertcli.owned.sealed import find_damage, is_renamed, is_whole
+
+_NAME = re.compile(r"step-\d{8,}(\.\d+)?")
+
+SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
+"""Writes a model folder with these weights."""
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The counters of a run: steps taken, real tokens seen, seconds of training, non-finite steps.
+
+    `loss_scale` is that of the next step, in fp16.
+    """
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    skipped_steps: int = 0
+    bad_steps_in_row: int = 0
+    loss_scale: LossScale | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a checkpoint holds, in the memory of the CPU: weights and moments by their names in the model."""
+
+    state: RunState
+    weights: dict[str, Tensor]
+    moments: dict[str, Tensor]
+
+
+def save_checkpoint(
+    folder: Path,
+    snapshot: Snapshot,
+    save_model: SaveModel,
+    keep_last: int,
+    report: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Write `folder/step-N`, then remove all but this one and the newest others, `keep_last` in all.
+
+    Only checkpoints that are whole are counted and removed.
+
+    Raises:
+        UserError: the disk is full or may not be written; earlier checkpoints stay whole.
+    """
+
+    def fill(partial: Path) -> None:
+        save_model(partial / "model", snapshot.weights)
+        save_file(snapshot.moments, partial / "optimizer.safetensors")
+        (partial / "state.json").write_text(json.dumps(asdict(snapshot.state), indent=1) + "\n")
+
+    path = free_path(folder / f"step-{snapshot.state.step:08d}")
+    with disk_errors(f"{path}: the checkpoint could not be written"):
+        write_folder(path, fill)
+        others = [old for old in list_checkpoints(folder) if old != path and is_whole(old)]
+        for old in others[keep_last - 1 :]:
+            if left := remove_own(old):
+                report(f"{old}: removed but for {', '.join(map(str, left))}, not written by bertcli")
+    return path
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Complete or damaged checkpoints, newest first."""
+    found = folder.iterdir() if folder.is_dir() else []
+    named = [path for path in found if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
+    return sorted(named, key=by_number, reverse=True)
+
+
+def newest_checkpoint(
+    folder: Path, report: Callable[[str], None], before_step: int | None = None
+) -> Path | None:
+    """The newest undamaged checkpoint; damaged ones are named to `report` and passed over."""
+    for checkpoint in list_checkpoints(folder):
+        damage = find_damage(checkpoint)
+        if damage is not None:
+            report(f"warning: {checkpoint} is damaged ({damage}); going back to the one before")
+        elif is_renamed(checkpoint):
+            report(f"warning: {checkpoint} is another one's copy; going back to the one before")
+        elif before_step is None or load_state(checkpoint).step < before_step:
+            return checkpoint
+    return None
+
+
+def load_state(checkpoint: Path) -> RunState:
+    state = json.loads((checkpoint / "state.json").read_text())
+    scale = state.get("loss_scale")
+    return RunState(**(state | {"loss_scale": scale and LossScale(**scale)}))
+
+
+def go_on_from(
+    checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, report: Callable[[str], None]
+) -> RunState:
+    """Load the moments of `model`'s parameters into `optimizer`; returns the counters."""
+    load_optimizer_tensors(model, optimizer, load_file(checkpoint / "optimizer.safetensors"))
+    state = load_state(checkpoint)
+    report(f"going on from {checkpoint}, step {state.step}")
+    return state

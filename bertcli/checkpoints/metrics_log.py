@@ -1,0 +1,158 @@
+"""metrics.jsonl: one JSON object per logged step or evaluation, appended as the run goes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertcli.distributed import ranks
+from bertcli.errors import UserError
+from bertcli.files import disk_errors, write_text
+from bertcli.owned.mark import Note, read_note, write_note
+
+_ROW = b'{"step": '
+"""How each row begins."""
+
+
+class MetricsLog:
+    """Appends rows to a file, and to TensorBoard where asked; the first rank's rows alone."""
+
+    def __init__(self, path: Path, tensorboard: bool):
+        self._path = path if ranks.is_first() else Path(os.devnull)
+        # Unbuffered: a row that a full disk refused is not tried again when the file is closed.
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+        self._file = open(descriptor, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
+        with_board = tensorboard and ranks.is_first()
+        self._board = _open_board(path.parent / "tensorboard") if with_board else None
+
+    def write(self, row: dict[str, Any]) -> None:
+        with disk_errors(f"{self._path}: the metrics could not be written"):
+            left = memoryview(f"{json.dumps(_as_json(row))}\n".encode())
+            while left:
+                left = left[self._file.write(left) :]
+        if self._board:
+            for name, value in row.items():
+                if isinstance(value, int | float) and name != "step":
+                    self._board.add_scalar(f"{row['split']}/{name}", value, row["step"])
+
+    def close(self) -> None:
+        self._file.close()
+        if self._board:
+            self._board.close()
+
+
+def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Drop the rows after `step`, and a last one that was cut short: each step stands there once.
+
+    Args:
+        every: steps between two rows of training; the larger number where a resume changes it.
+        report: is told of a row that was cut short, and of rows up to `step` that are not there.
+
+    Returns the rows that stay. Raises `UserError`: as `read_metrics`; a full disk.
+    """
+    rows = [row for row in read_metrics(path) if row["step"] <= step]
+    if path.exists():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if text and not text.endswith("\n"):
+            report(f"{path}: its last row was cut short; it is taken away")
+        with disk_errors(f"{path}: the metrics could not be written"):
+            write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    lost = _lost_steps([row["step"] for row in rows if row["split"] == "train"], step, every)
+    if lost:
+        why = "" if path.exists() else ": the file is gone"
+        report(
+            f"warning: {path}: the rows of {lost} are lost{why}. The run goes on exactly as it would have; "
+            "its curves and tables lack them"
+        )
+    return rows
+
+
+def _lost_steps(logged: Sequence[int], step: int, every: int) -> str:
+    """Which steps up to `step` lack their rows, at the begin or the end. A run logs its first step, too."""
+    if not logged:
+        return f"steps 1 to {step}" if step else ""
+    if logged[0] > 1:
+        return f"steps 1 to {logged[0] - 1}"
+    usual = max(every, logged[-1] - logged[-2]) if len(logged) > 1 else every  # it may have been another
+    return f"steps {logged[-1] + 1} to {step}" if step - logged[-1] >= usual else ""
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a finished, running or killed run, but for a last one that was cut short; none: no file.
+
+    Raises `UserError` where another line is no row: best models hang on them.
+    """
+    rows = []
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+            if not (isinstance(row["step"], int) and isinstance(row["split"], str)):
+                raise ValueError
+            rows.append(row)
+        except (ValueError, RecursionError, KeyError, TypeError):
+            if number < len(lines):  # the last one: the run was killed while it wrote it
+                raise UserError(
+                    f"{path}, line {number}: damaged: no row of step and split. If you know the row, mend "
+                    "it; else start a new run in another output_dir"
+                ) from None
+    return rows
+
+
+def is_metrics(path: Path) -> bool:
+    """Whether a file holds rows and nothing else; a killed run may have cut the last one short."""
+    *lines, last = path.read_bytes().split(b"\n")
+    return all(line.startswith(_ROW) for line in lines) and last[: len(_ROW)] == _ROW[: len(last)]
+
+
+def begins_as_metrics(path: Path) -> bool:
+    """Whether a regular file begins with a row, or a part of one; any other is not a run's."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        start = file.read(len(_ROW))
+    return start == _ROW[: len(start)]
+
+
+def has_evaluation(rows: Sequence[Mapping[str, Any]], step: int) -> bool:
+    """Whether `rows` hold the one after `step`."""
+    return any(row["split"] == "heldout" and row["step"] == step for row in rows)
+
+
+def _as_json(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: the loss of a step that was skipped is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def check_tensorboard(is_wanted: bool) -> None:
+    """Raise `UserError` where TensorBoard is wanted and is not installed."""
+    if is_wanted:
+        _import_writer()
+
+
+def _import_writer() -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise UserError(
+            "logging.tensorboard: true needs TensorBoard: pip install 'bertcli[tensorboard]'; or set it to "
+            "false"
+        ) from None
+    return SummaryWriter
+
+
+def _open_board(folder: Path) -> Any:
+    """What TensorBoard reads is noted there as bertcli's."""
+    before = set(folder.iterdir()) if folder.is_dir() else set()
+    writer = _import_writer()(str(folder))
+    note = read_note(folder, "tensorboard") or Note("tensorboard")
+    note.files |= {path.name: [] for path in folder.iterdir() if path not in before}
+    write_note(folder, note)
+    return writer

@@ -1,0 +1,90 @@
+"""A run's checkpoints, written in the background: a step waits for the copy of its weights and no longer."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.checkpoints.checkpoint import RunState, SaveModel, Snapshot, save_checkpoint
+from bertcli.distributed import ranks, wrapping
+from bertcli.engine.optimizer import optimizer_tensors
+from bertcli.terminal import say
+
+
+class CheckpointWriter:
+    """Writes one checkpoint at a time, on the first rank, from a copy that it keeps for all of them.
+
+    Every rank calls `save`. The copy takes the memory of the weights and of AdamW's two moments.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        save_model: SaveModel,
+        keep_last: int,
+    ):
+        self._folder, self._model, self._optimizer = folder, model, optimizer
+        self._save_model, self._keep_last = save_model, keep_last
+        self._places: dict[tuple[str, str], Tensor] = {}
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def save(self, state: RunState) -> None:
+        """Copy the run as it is now and begin to write it; an earlier checkpoint is finished first.
+
+        Raises:
+            UserError: that could not be written.
+        """
+        self.finish()
+        weights = self._copy("weight", self._model.state_dict())
+        moments = self._copy("moment", optimizer_tensors(self._model, self._optimizer))
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        if ranks.is_first():
+            snapshot = Snapshot(state, weights, moments)
+            self._thread = threading.Thread(
+                target=self._write, name="checkpoint", args=(snapshot,), daemon=True
+            )
+            self._thread.start()
+
+    def check(self) -> None:
+        """Raises what went wrong in the background, as soon as it did."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def finish(self) -> None:
+        """Wait for the checkpoint under way; raises as `check`."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.check()
+
+    def _copy(self, kind: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Copies of the whole tensors, on the first rank; in the memory of the last ones."""
+        copies = {}
+        for name, tensor in tensors.items():
+            tensor = wrapping.whole(tensor)
+            if ranks.is_first():
+                place = self._places.get((kind, name))
+                if place is None:
+                    place = torch.empty_like(tensor, device="cpu", pin_memory=tensor.is_cuda)
+                    self._places[kind, name] = place
+                copies[name] = place.copy_(tensor, non_blocking=True)
+        return copies
+
+    def _write(self, snapshot: Snapshot) -> None:
+        if sys.platform == "linux":  # where a thread has a priority of its own: steps come first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        try:
+            save_checkpoint(self._folder, snapshot, self._save_model, self._keep_last, say)
+        except BaseException as error:
+            self._failure = error

@@ -1,0 +1,189 @@
+"""A fine-tuning config -> what is in its files, by the checks of `finetune`'s start, and what to mend.
+
+A run stops at the first thing that is wrong; this goes on where it can, so that all of it is found at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bertcli.checks.findings import PLACES, Finding, Places, excerpt
+from bertcli.checks.text_faults import FAULT_TEXTS, Fault, find_faults
+from bertcli.checks.wrong_bytes import WrongBytes, noting_encoding
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.data.epochs import EpochOrder
+from bertcli.errors import UserError
+from bertcli.examples.examples import Example, TextExample
+from bertcli.examples.files import find_labeled_file, read_examples
+from bertcli.examples.label_doubts import label_doubts
+from bertcli.examples.labels import check_labels, label_set
+from bertcli.examples.report import Sizes, Splits, figures
+from bertcli.examples.split import split_dev
+from bertcli.hf.lengths import check_length
+from bertcli.hf.locate import resolve_model
+from bertcli.tasks.classification import label_weights
+from bertcli.tasks.registry import build_task
+from bertcli.tasks.supervised import whole_lengths
+from bertcli.text.tokenizer import Tokenizer
+
+CUT = 0.1
+"""Share of the rows that are longer than a row may be: below, nothing to mend."""
+
+
+WINDOWS = 2
+"""Windows a row in the mean: above, steps and hours are other than the number of rows lets expect."""
+
+
+class LabeledCheck:
+    """What `bertcli check-data` says of a fine-tuning config.
+
+    Attributes:
+        figures: `labeled.report.figures`, and `steps_per_epoch`; empty where they could not be had.
+        findings: what to mend.
+        notes: how files are read that had to tell.
+    """
+
+    def __init__(self, config: FinetuneConfig):
+        """Read all files and encode the rows.
+
+        Raises `UserError` where a file or the model is not there.
+        """
+        self.figures: dict[str, Any] = {}
+        self.findings: list[Finding] = []
+        self.notes: list[str] = []
+        self._config = config
+        source = resolve_model(config.model)
+        with self._failing():
+            if warning := check_length(source, config.task.max_length, "task.max_length"):
+                self.findings.append(Finding(False, warning))
+        tokenizer = Tokenizer.load(source)
+        train = self._read(config.task.train)
+        dev = None if config.task.dev is None else self._read(config.task.dev)
+        if config.task.dev_fraction is not None and train:
+            with self._failing():
+                train, dev = split_dev(train, config.task.dev_fraction, config.seed)
+        splits = {"train": train, "dev": dev} if dev else {"train": train}
+        if train and (sizes := self._encode(splits, tokenizer)):
+            self.figures = figures(splits, sizes, config.task.settings)
+            order = EpochOrder(sizes["train"].items, config.training.batch_size, config.seed)
+            self.figures["steps_per_epoch"] = order.steps_per_epoch
+            self.findings += self._judge(train, dev or [])
+            doubts = label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
+            self.findings += [Finding(False, each.problem, each.mend, share=each.share) for each in doubts]
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What raises `UserError` here would end a run."""
+        try:
+            yield
+        except UserError as error:
+            self.findings.append(Finding(True, str(error), share=1.0))
+
+    def _read(self, name: str) -> list[Example]:
+        """The rows of a file that can be used."""
+        path, task = find_labeled_file(name), self._config.task
+        wrong, left_out, examples = WrongBytes("task.encoding", task.encoding), list[str](), list[Example]()
+        with self._failing(), noting_encoding(task.encoding, "task.encoding", wrong.note) as encoding:
+            settings = task.settings.model_copy(update={"encoding": encoding})
+            # Rows that cannot be used are an error at the end of the file: the others have come by then.
+            read = read_examples(path, settings, True, task.skip_bad, left_out.append, self.notes.append)
+            for example in read:
+                examples.append(example)
+        self.findings += wrong.findings(path, share=1.0)
+        self.findings += [Finding(False, message) for message in left_out]
+        self._find_faults(path, examples)
+        return examples
+
+    def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, Sizes] | None:
+        """How much of each split the model reads; None: a run would not come so far."""
+        train, dev = splits["train"], splits.get("dev", [])
+        task, settings = self._config.task, self._config.task.settings
+        with self._failing():
+            labels = label_set(train, settings)
+            texts = [example for example in train if isinstance(example, TextExample)]
+            built = build_task(settings, labels, label_weights(task.class_weights, labels, texts))
+            items = {"train": built.encode(train, tokenizer)}
+            with self._failing():
+                check_labels(dev, labels, settings)
+                items["dev"] = built.encode(dev, tokenizer)
+            return {split: Sizes(whole_lengths(each), len(each)) for split, each in items.items() if each}
+        return None
+
+    def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:
+        found: dict[Fault, Places] = {}
+        for example in examples:
+            for text in example.texts:
+                for fault, at in find_faults(text):
+                    if fault != "long":  # said by the lengths
+                        places = found.setdefault(fault, Places())
+                        places.add(1, [f"{example.where}: {excerpt(text, at)}"])
+        for fault, places in found.items():
+            share = places.count / len(examples)
+            problem, mend = FAULT_TEXTS[fault]
+            self.findings.append(
+                Finding(False, f"{path}: {places.count:,} texts {problem}", mend, tuple(places.first), share)
+            )
+
+    def _judge(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
+        """What the figures say against learning from these rows."""
+        duplicates, contradictions = self.figures["duplicates"], self.figures["contradictions"]
+        for split, examples in (("train", train), ("dev", dev)):
+            if count := duplicates.get(split):
+                yield Finding(
+                    False,
+                    f"{count:,} rows of {split} repeat the text of another one",
+                    "delete the copies",
+                    _first_copies(examples, {}),
+                    count / len(examples),
+                )
+        if count := duplicates.get("across"):
+            yield Finding(
+                False,
+                f"{count:,} rows of dev are in train as well: scores come out too good",
+                "take them out of one of the two files",
+                _first_copies(dev, {example.texts: example.where for example in reversed(train)}),
+                count / len(dev),
+            )
+        if contradictions:
+            yield Finding(
+                False,
+                f"one text, several labels: {len(contradictions):,} texts of train",
+                "decide on one label for each",
+                tuple(
+                    f"{excerpt(each['text'])}: {'; '.join(each['where'])}" for each in contradictions[:PLACES]
+                ),
+                len(contradictions) / len(train),
+            )
+        yield from self._judge_lengths()
+
+    def _judge_lengths(self) -> Iterator[Finding]:
+        windows = self.figures.get("windows")
+        for split, lengths in self.figures["lengths"].items():
+            rows, limit = self.figures["rows"][split], lengths["max_length"]
+            if windows and windows[split] > WINDOWS * rows:
+                problem = f"the {rows:,} rows of {split} are long: {windows[split]:,} windows of {limit} "
+                problem += "tokens, each of which counts as a row of a step"
+            elif not windows and lengths["longer"] > CUT:
+                problem = f"{lengths['longer']:.1%} of the rows of {split} are cut at {limit} tokens"
+            else:
+                continue
+            mend = (
+                f"raise task.max_length, as far as the model reads ({lengths['p95']} holds 95 % of the rows)"
+            )
+            yield Finding(False, problem, mend, share=lengths["longer"])
+
+
+def _first_copies(examples: Sequence[Example], before: dict[tuple[str, ...], str]) -> tuple[str, ...]:
+    """The first few rows whose text stands in `before` (text -> where), or, if that is empty, before them."""
+    seen, copies = dict(before), []
+    for example in examples:
+        if example.texts in seen and len(copies) < PLACES:
+            copies.append(
+                f"{example.where}: {excerpt(' | '.join(example.texts))}, as in {seen[example.texts]}"
+            )
+        if not before:
+            seen.setdefault(example.texts, example.where)
+    return tuple(copies)

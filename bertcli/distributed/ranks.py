@@ -1,0 +1,230 @@
+"""The processes of one run: those that torchrun started (`meeting`), or this one alone. The rest asks here.
+
+Every rank runs the same program on its share of each step; the first rank alone decides what must be decided
+once, writes files and speaks. What exchanges anything is called by every rank, in the same order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+)
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+
+from bertcli.distributed import environment
+from bertcli.distributed.rendezvous import meet
+from bertcli.errors import UserError
+
+TIMEOUT = timedelta(minutes=5)
+"""A rank that says nothing for so long is taken for dead. A process that dies is noticed at once."""
+
+T = TypeVar("T")
+
+_store: Any = None
+"""torch.distributed's key-value store, of this attempt of torchrun's alone."""
+_turns = itertools.count()
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Meet the other ranks that torchrun started; without it, do nothing.
+
+    Raises:
+        UserError: an environment that no torchrun made; a rank without a GPU of its own, where GPUs are
+            used; another rank died meanwhile.
+    """
+    global _store
+    size = environment.read("WORLD_SIZE", 1, least=1)
+    if size == 1:
+        yield
+        return
+    environment.check(size)
+    backend = "gloo"
+    if torch.cuda.is_available():
+        backend = "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(own_device(torch.device("cuda")))
+    _store, rank, size = meet(TIMEOUT)
+    dist.init_process_group(backend, store=_store, rank=rank, world_size=size, timeout=TIMEOUT)
+    try:
+        with nullcontext() if rank == 0 else _silence():
+            yield
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and "gloo" not in str(error).lower():
+            raise
+        raise UserError(
+            f"rank {rank} lost another rank, whose own message says why. What was saved is whole: go on with "
+            "--resume (torchrun --max-restarts does so by itself)"
+        ) from None
+    finally:
+        dist.destroy_process_group()
+        _store = None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Errors are still heard: they are printed outside."""
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def num_ranks() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def num_local_ranks() -> int:
+    """On this machine."""
+    return environment.read("LOCAL_WORLD_SIZE", 1, least=1) if num_ranks() > 1 else 1
+
+
+def is_first() -> bool:
+    return rank() == 0
+
+
+def after_restart(resume: bool, overwrite: bool) -> tuple[bool, bool]:
+    """The two flags as given; where torchrun started the ranks again after one died, the run is resumed."""
+    restarts = largest(environment.read("TORCHELASTIC_RESTART_COUNT", 0))
+    return (True, False) if restarts else (resume, overwrite)
+
+
+def own_device(device: torch.device) -> torch.device:
+    """The device of this rank, where each has one of its own: `cuda` means another GPU on each."""
+    local_rank = environment.read("LOCAL_RANK", -1) if device.type == "cuda" else -1
+    if local_rank < 0:
+        return device
+    found = torch.cuda.device_count()
+    if device.index is not None and num_ranks() > 1:
+        raise UserError(f"training.device: {device} is one GPU, and each rank needs its own; set it to cuda")
+    if local_rank >= found:
+        raise UserError(
+            f"rank {local_rank} of this machine has no GPU: there are {found}; start torchrun with "
+            f"--nproc-per-node {found}"
+        )
+    return torch.device("cuda", local_rank)
+
+
+def on_each(work: Callable[[], T]) -> T:
+    """What `work` gives on this rank; all ranks go on together, however long one of them works.
+
+    Raises:
+        UserError: this rank's.
+        SystemExit: with code 2, where another rank's work raised one: it says why.
+    """
+    if num_ranks() == 1:
+        return work()
+    name = f"on_each/{next(_turns)}"
+    result, failure = cast(T, None), None
+    with _heard(name):
+        try:
+            result = work()
+        except UserError as error:
+            failure = error
+    _wait_for_all(name)
+    if any(gather([failure is not None])):
+        raise failure or SystemExit(2)
+    return result
+
+
+def on_first(work: Callable[[], T]) -> T:
+    """What `work` gives on the first rank, which alone does it; raises as `on_each`."""
+    return from_first(on_each(cast(Callable[[], T], work if is_first() else lambda: None)))
+
+
+@contextmanager
+def first_holds(resource: AbstractContextManager[None]) -> Iterator[None]:
+    """A context that the first rank alone enters, such as a lock; raises as `on_first`."""
+    with ExitStack() as held:
+        on_first(lambda: held.enter_context(resource))
+        yield
+
+
+def first_then_all(work: Callable[[], T]) -> T:
+    """`work` done by the first rank alone, then by the others, who find done what need be done only once."""
+    results: list[T] = []
+    on_first(lambda: results.append(work()))
+    return results[0] if results else work()
+
+
+def from_first(value: T) -> T:
+    """The first rank's `value`."""
+    if num_ranks() == 1:
+        return value
+    values = [value]
+    dist.broadcast_object_list(values, src=0)
+    return values[0]
+
+
+def gather(values: list[T]) -> list[T]:
+    """The values of all ranks, those of the first one first."""
+    if num_ranks() == 1:
+        return values
+    parts: list[Any] = [None] * num_ranks()
+    dist.all_gather_object(parts, values)
+    return list(itertools.chain.from_iterable(parts))
+
+
+def add_up(values: Sequence[float]) -> list[float]:
+    """The sum of each value over all ranks."""
+    if num_ranks() == 1:
+        return list(values)
+    total = torch.tensor(values, dtype=torch.float64)
+    dist.all_reduce(total)
+    return total.tolist()
+
+
+def largest(value: int) -> int:
+    """The largest of all ranks' values."""
+    if num_ranks() == 1:
+        return value
+    highest = torch.tensor([value])
+    dist.all_reduce(highest, dist.ReduceOp.MAX)
+    return int(highest)
+
+
+@contextmanager
+def _heard(name: str) -> Iterator[None]:
+    """Let the others hear, while this rank works alone, that it is alive; and then that it is done."""
+    store, done = _store, threading.Event()
+
+    def beat() -> None:
+        while not done.wait(TIMEOUT.total_seconds() / 10):
+            store.add(f"{name}/beats", 1)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    store.add(f"{name}/done", 1)
+
+
+def _wait_for_all(name: str) -> None:
+    beats, heard, pause = -1, time.monotonic(), 0.01
+    while _store.add(f"{name}/done", 0) < num_ranks():
+        if (now := _store.add(f"{name}/beats", 0)) != beats:
+            beats, heard = now, time.monotonic()
+        elif time.monotonic() - heard > TIMEOUT.total_seconds():
+            raise UserError(
+                f"a rank has said nothing for {TIMEOUT}: it is taken for dead; see its own messages"
+            )
+        time.sleep(pause)
+        pause = min(1.0, 1.5 * pause)

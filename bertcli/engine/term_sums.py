@@ -1,0 +1,54 @@
+"""What the terms of a loss count and add up to, over micro-batches and ranks; divided only at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from bertcli.data.share import MicroBatch
+from bertcli.distributed import ranks
+from bertcli.tasks.base import Task, Term
+
+
+def count_step(task: Task, micro_batches: Sequence[MicroBatch]) -> tuple[dict[str, float], int]:
+    """What each term of a step counts, and the step's real tokens; on all ranks together."""
+    counts: dict[str, float] = {}
+    tokens = 0
+    for _, batch, is_stand_in in micro_batches:
+        for name, count in task.counts(batch).items():
+            counts[name] = counts.get(name, 0.0) + (0.0 if is_stand_in else count)
+        tokens += 0 if is_stand_in else batch.num_tokens
+    *totals, all_tokens = ranks.add_up([*counts.values(), tokens])
+    return dict(zip(counts, totals, strict=True)), int(all_tokens)
+
+
+def mean(total: float, count: float) -> float:
+    """A term that counts nothing, such as the MLM loss of rows of nothing but [UNK], is 0."""
+    return total / (count or 1.0)
+
+
+class TermSums:
+    """The terms of this rank so far; they stay on their device until they are asked for."""
+
+    def __init__(self) -> None:
+        self._losses: dict[str, Tensor] = {}
+        self._correct: dict[str, Tensor] = {}
+
+    def add(self, terms: Mapping[str, Term], is_stand_in: bool) -> None:
+        weight = 0 if is_stand_in else 1
+        for name, term in terms.items():
+            _add(self._losses, name, term.loss.detach().double() * weight)
+            if term.correct is not None:
+                _add(self._correct, name, term.correct * weight)
+
+    def means(self, counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+        """Mean losses, and shares of right predictions where a term counts them; of all ranks together."""
+        parts = [float(total) for total in [*self._losses.values(), *self._correct.values()]]
+        totals = iter(ranks.add_up(parts))
+        losses = {name: mean(next(totals), counts[name]) for name in self._losses}
+        return losses, {name: mean(next(totals), counts[name]) for name in self._correct}
+
+
+def _add(sums: dict[str, Tensor], name: str, value: Tensor) -> None:
+    sums[name] = sums[name] + value if name in sums else value

@@ -1,0 +1,62 @@
+"""A model and some batches -> mean losses and accuracies, summed over all of them and divided once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from bertcli.data.share import MicroBatch
+from bertcli.engine.term_sums import TermSums, count_step
+from bertcli.hardware import Precision, autocast
+from bertcli.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Term name -> mean loss, share of right predictions; a task's metrics; and the real tokens read."""
+
+    losses: dict[str, float]
+    accuracies: dict[str, float]
+    tokens: int
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> float:
+        return sum(self.losses.values())
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The metrics that are one number: no tables."""
+        return {name: value for name, value in self.metrics.items() if isinstance(value, float)}
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module,
+    task: Task,
+    steps: Iterable[Sequence[MicroBatch]],
+    device: torch.device,
+    precision: Precision,
+) -> Scores:
+    """Read this rank's share of all steps without dropout; the scores are those of all ranks together.
+
+    The model's training mode is put back afterward.
+    """
+    was_training = model.training
+    model.eval()
+    sums, tokens = TermSums(), 0
+    counts: dict[str, float] = {}
+    for micro_batches in steps:
+        step_counts, step_tokens = count_step(task, micro_batches)
+        counts = {name: counts.get(name, 0.0) + count for name, count in step_counts.items()}
+        tokens += step_tokens
+        for _, batch, is_stand_in in micro_batches:
+            with autocast(precision, device):
+                sums.add(task.terms(model, batch.to(device)), is_stand_in)
+    model.train(was_training)
+    losses, accuracies = sums.means(counts)
+    return Scores(losses, accuracies, tokens)

@@ -1,0 +1,83 @@
+"""A fine-tuned model and a labeled file -> its loss and metrics, and the rows that it answers wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.evaluation.evaluate import Scores
+from bertcli.evaluation.task import judge
+from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
+from bertcli.examples.files import read_examples
+from bertcli.examples.labels import check_labels
+from bertcli.hf.task_folder import LoadedTask
+from bertcli.inference.outputs import cut_line
+from bertcli.tasks.registry import build_task
+from bertcli.tasks.supervised import LabeledTask, Prediction
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The answers to a labeled file's examples, in its order, and their scores."""
+
+    task: LabeledTask
+    examples: Sequence[Example]
+    predictions: Sequence[Prediction]
+    scores: Scores
+
+    def wrong_cases(self) -> Iterator[dict[str, Any]]:
+        """Where each wrongly answered row stands, its columns, the prediction and the right answer."""
+        for example, prediction in zip(self.examples, self.predictions, strict=True):
+            if not self.task.is_right(example, prediction):
+                yield {
+                    "where": example.where,
+                    "columns": dict(example.columns),
+                    "prediction": prediction.as_json(),
+                    "right": right_answer(example),
+                }
+
+
+def judge_file(
+    loaded: LoadedTask,
+    settings: TaskSettings,
+    data: Path,
+    skip_bad: bool,
+    device: torch.device,
+    batch_size: int,
+    report: Callable[[str], None],
+) -> Judged:
+    """Answer every row of `data`, in fp32, and score the answers.
+
+    Args:
+        settings: the model's own, or adapted to the file (`inference.inputs.adapt_settings`).
+        skip_bad: leave out rows that cannot be used, and say so to `report`.
+
+    Raises:
+        UserError: a file that cannot be read so, or with labels that the model does not know.
+    """
+    examples = list(read_examples(data, settings, True, skip_bad, report))
+    check_labels(examples, loaded.labels, settings)
+    task = build_task(settings, loaded.labels)
+    items = task.encode(examples, loaded.tokenizer)
+    cut = len({item.example for item in items if item.dropped})
+    if cut:
+        report(cut_line(cut, len(examples)))
+    model = loaded.model.to(device)
+    pad_id = loaded.tokenizer.pad_id
+    scores, predictions = judge(model, task, examples, items, pad_id, device, "fp32", batch_size)
+    return Judged(task, examples, predictions, scores)
+
+
+def right_answer(example: Example) -> Any:
+    """What a labeled example asks for, as JSON: label(s), number, tags, answers, number of the choice."""
+    if isinstance(example, TaggedExample):
+        return list(example.tags or ())
+    if isinstance(example, QuestionExample):
+        return [answer.text for answer in example.answers or ()]
+    assert isinstance(example, TextExample | ChoiceExample)
+    return list(example.label) if isinstance(example.label, tuple) else example.label

@@ -1,0 +1,178 @@
+"""Scores of a labeled task -> whether they beat an answer that reads no text, and what to change if not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.evaluation.evaluate import Scores
+
+SURE = 2.0
+"""Standard errors by which a score has to differ from the baseline's, so that it is not noise."""
+
+_ADVICE = (
+    "raise training.epochs or change training.learning_rate; begin from a model that was pretrained on more "
+    "text; add rows; and check that task.text and task.label name the right columns"
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a model is better than what can be answered without reading.
+
+    Attributes:
+        better: by more than the noise of so many rows.
+        baseline: metric -> what the blind answer scores.
+        text: a sentence without its period.
+        advice: what to change where it is not better.
+    """
+
+    better: bool
+    baseline: dict[str, float]
+    text: str
+    advice: str = ""
+
+    @property
+    def line(self) -> str:
+        advice = f". What may help: {self.advice}" if self.advice else ""
+        return f"{'verdict' if self.better else 'warning'}: {self.text}{advice}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def task_verdict(settings: TaskSettings, examples: Sequence[Any], scores: Scores) -> Verdict:
+    """The verdict on the scores of `examples`, at least one, with labels.
+
+    The blind answers: the commonest label; the set of labels that fits best; the mean value; no entity; no
+    answer, where some questions have none; the commonest place of the right choice, or chance.
+    """
+    judge: dict[str, Callable[[Sequence[Any], Any], Verdict]] = {
+        "classification": _of_label_sets if settings.multi_label else _of_labels,
+        "regression": _of_numbers,
+        "token-classification": _of_tags,
+        "question-answering": _of_answers,
+        "multiple-choice": _of_choices,
+    }
+    return judge[settings.type](examples, scores.metrics)
+
+
+def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
+    """Both answer the same rows, so only those count on which one of the two is right (McNemar 1947)."""
+    n = len(examples)
+    label, count = max(Counter(example.label for example in examples).items(), key=lambda each: each[1])
+    accuracy, share = metrics["accuracy"], count / n
+    baseline = {"accuracy": share}
+    if count == n:
+        return Verdict(
+            False, baseline, f"every row has the label {label!r}: no score can tell what was learned"
+        )
+    right_there = metrics["per_class"][label]["recall"] * count
+    model_alone, blind_alone = accuracy * n - right_there, count - right_there
+    gain = model_alone - blind_alone
+    blind = f"always answering {label!r} ({share:.4g})"
+    if gain > SURE * math.sqrt(model_alone + blind_alone):
+        return Verdict(True, baseline, f"accuracy {accuracy:.4g} is {gain / n:.4g} above {blind}")
+    correlation = metrics["matthews_correlation"]
+    if correlation > 1.5 * SURE / math.sqrt(n):
+        return Verdict(
+            True,
+            baseline,
+            f"accuracy {accuracy:.4g} is no better than {blind}, but the answers follow the labels: Matthews "
+            f"correlation {correlation:.4g}, where that gives 0",
+        )
+    rare = "; give rare labels more weight (task.class_weights: balanced)" if share > 0.7 else ""
+    return _no_better(baseline, f"accuracy {accuracy:.4g}", blind, n if gain > 0 else None, rare)
+
+
+def _of_label_sets(examples: Sequence[Any], metrics: Any) -> Verdict:
+    counts = sorted(Counter(label for example in examples for label in example.label).values(), reverse=True)
+    n, total, micro_f1 = len(examples), sum(counts), metrics["micro_f1"]
+    if not total:
+        return Verdict(False, {"micro_f1": 0.0}, "no row has a label: no score can tell what was learned")
+    found = np.cumsum(counts)
+    sizes = np.arange(1, len(counts) + 1)
+    shares = 2 * found / (n * sizes + total)
+    best = int(np.argmax(shares))
+    blind = f"always answering the {best + 1} commonest of the labels ({shares[best]:.4g})"
+    return _of_shares("micro_f1", "micro F1", micro_f1, float(shares[best]), blind, n)
+
+
+def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
+    values = np.array([example.label for example in examples], np.float64)
+    n, error, variance = len(examples), metrics["mean_squared_error"], float(values.var())
+    baseline = {"mean_squared_error": variance, "pearson": 0.0}
+    if variance == 0:
+        return Verdict(
+            False, baseline, f"every row has the value {values[0]:g}: no score can tell what was learned"
+        )
+    said = f"mean squared error {error:.4g}, pearson {metrics['pearson']:.4g}"
+    blind = f"always answering the mean value ({variance:.4g}, 0)"
+    follows = metrics["pearson"] > SURE / math.sqrt(n)
+    if follows and error < variance:
+        return Verdict(True, baseline, f"{said}: {1 - error / variance:.1%} less error than {blind}")
+    if follows:
+        return Verdict(
+            True,
+            baseline,
+            f"{said}: the order is learned, but not the size: the error is not below that of {blind}",
+            "raise training.epochs, or scale the values to lie between 0 and 1",
+        )
+    return _no_better(baseline, said, blind, n if metrics["pearson"] > 0 else None)
+
+
+def _of_tags(examples: Sequence[Any], metrics: Any) -> Verdict:
+    f1, baseline = metrics["f1"], {"f1": 0.0}
+    if not any(kind["count"] for kind in metrics["per_type"].values()):
+        return Verdict(False, baseline, "no word has an entity's tag: no score can tell what was learned")
+    if f1 > 0:
+        return Verdict(True, baseline, f"entity F1 {f1:.4g}, where tagging every word O gives 0")
+    return _no_better(baseline, "no entity was found rightly: F1 0", "tagging every word O (0)", None)
+
+
+def _of_answers(examples: Sequence[Any], metrics: Any) -> Verdict:
+    """SQuAD's scores are percentages."""
+    share = sum(not example.answers for example in examples) / len(examples)
+    exact = metrics["exact_match"] / 100
+    if share > 0:
+        blind = f"always answering that there is no answer ({100 * share:.4g})"
+        return _of_shares("exact_match", "exact match", exact, share, blind, len(examples), percent=100)
+    baseline = {"exact_match": 0.0}
+    if exact > 0:
+        return Verdict(True, baseline, f"exact match {100 * exact:.4g}, where no answer gives 0")
+    return _no_better(baseline, "no question was answered exactly: exact match 0", "no answer (0)", None)
+
+
+def _of_choices(examples: Sequence[Any], metrics: Any) -> Verdict:
+    n = len(examples)
+    chance = sum(1 / len(example.choices) for example in examples) / n
+    place, count = max(Counter(example.label for example in examples).items(), key=lambda each: each[1])
+    share = max(chance, count / n)
+    what = "choosing by chance" if chance == share else f"always choosing number {place} (counted from 0)"
+    return _of_shares("accuracy", "accuracy", metrics["accuracy"], share, f"{what} ({share:.4g})", n)
+
+
+def _of_shares(
+    metric: str, name: str, score: float, share: float, blind: str, rows: int, percent: int = 1
+) -> Verdict:
+    baseline = {metric: percent * share}
+    said = f"{name} {percent * score:.4g}"
+    noise = SURE * math.sqrt(share * (1 - share) / rows)
+    if score > share + noise:
+        return Verdict(True, baseline, f"{said} is {percent * (score - share):.4g} above {blind}")
+    return _no_better(baseline, said, blind, rows if score > share else None)
+
+
+def _no_better(
+    baseline: dict[str, float], said: str, blind: str, noise_of: int | None, advice: str = ""
+) -> Verdict:
+    """`noise_of`: how many rows the score was above the baseline by no more than the noise of."""
+    noise = f", within the noise of {noise_of:,} rows" if noise_of else ""
+    text = f"{said}, which is no better than {blind}{noise}: nothing useful was learned"
+    return Verdict(False, baseline, text, _ADVICE + advice)

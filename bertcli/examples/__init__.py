@@ -1,0 +1,1 @@
+"""Labeled files -> examples: tables, CoNLL columns, SQuAD JSON. Text only; no torch."""

@@ -1,0 +1,74 @@
+"""A CoNLL file, a word a line with its tag in a column -> sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.examples.bad_rows import BadRow, each
+from bertcli.examples.conll_layout import DOCUMENT, Layout, Line, conll_lines, find_layout
+from bertcli.examples.examples import TaggedExample
+from bertcli.examples.tags import check_tag, to_bio
+from bertcli.examples.words import join_words
+
+
+def read_conll(
+    path: Path,
+    settings: TaskSettings,
+    labeled: bool,
+    report: Callable[[str], None],
+    note: Callable[[str], None],
+) -> Iterator[TaggedExample | BadRow]:
+    """An example for each sentence; a blank line, or one that begins with -DOCSTART-, ends it.
+
+    Tabs separate the columns of a line, or if it has none, blanks. `settings.text` and `settings.label` may
+    number the columns; else the word is the first, or follows one that counts the words, and the tag is the
+    last; `note` is told which were taken, and `report` which others could be meant. A line before a sentence
+    that begins with # is a comment if it has not the columns of the other lines, or no tag in the tag's, or
+    others have a number there. Of CoNLL-U the lines of several words written
+    as one (`1-2`), and of words not written (`8.1`), are passed over.
+
+    Raises `UserError` as `conll_layout.find_layout` does.
+    """
+    layout = find_layout(path, settings, labeled)
+    if labeled or layout.counting:
+        note(f"{path}: {layout.line()}")
+    if doubt := layout.doubt():
+        report(f"{path}: {doubt}")
+
+    def example(sentence: list[Line]) -> TaggedExample:
+        return _example(path, sentence, layout)
+
+    return each(_sentences(conll_lines(path, settings.encoding), layout), example)
+
+
+def _sentences(lines: Iterable[Line], layout: Layout) -> Iterator[list[Line]]:
+    sentence: list[Line] = []
+    for number, fields in lines:
+        if not fields or fields[0] == DOCUMENT:
+            if sentence:
+                yield sentence
+            sentence = []
+        elif layout.is_word(fields) and (sentence or not layout.is_comment(fields)):
+            sentence.append((number, fields))
+    if sentence:
+        yield sentence
+
+
+def _example(path: Path, sentence: list[Line], layout: Layout) -> TaggedExample:
+    for number, fields in sentence:
+        if len(fields) != layout.width:
+            count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+            raise BadRow(
+                f"{path}, line {number}: {count} ({' '.join(fields)[:40]}), where other lines "
+                f"have {layout.width}"
+            )
+    tags = None
+    if layout.tag is not None:
+        for number, fields in sentence:
+            check_tag(fields[layout.tag], f"{path}, line {number}")
+        tags = to_bio([fields[layout.tag] for _, fields in sentence])
+    words = tuple(fields[layout.word] for _, fields in sentence)
+    text, spans = join_words(words)
+    return TaggedExample(f"{path}, line {sentence[0][0]}", {"text": text}, text, words, spans, tags)

@@ -1,0 +1,144 @@
+"""The first lines of a CoNLL file -> which columns hold the words and the tags, and which others could."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.examples.tags import is_tag
+from bertcli.text.streams import read_lines
+
+DOCUMENT = "-DOCSTART-"
+SAMPLE = 2000
+"""Lines by which the columns are told."""
+Line = tuple[int, list[str]]
+"""A line's number, from 1, and its fields; none for a blank one."""
+
+_NO_WORD = re.compile(r"\d+[-.]\d+")
+"""CoNLL-U's number of several words written as one (`1-2`), or of one that is not written (`8.1`)."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns by number, from 0.
+
+    Attributes:
+        width: how many columns a line has.
+        tag: None: unlabeled.
+        counting: whether the first column counts the words of each sentence, as in CoNLL-U.
+        others: further columns that hold tags, where the config does not say which to take.
+    """
+
+    width: int
+    word: int
+    tag: int | None
+    counting: bool
+    others: tuple[int, ...] = ()
+
+    def is_comment(self, fields: list[str]) -> bool:
+        """Of a line before a sentence."""
+        if not fields[0].startswith("#"):
+            return False
+        if self.counting or len(fields) != self.width:
+            return True
+        return self.tag is not None and not is_tag(fields[self.tag])
+
+    def is_word(self, fields: list[str]) -> bool:
+        return not (self.counting and _NO_WORD.fullmatch(fields[0]))
+
+    def line(self) -> str:
+        """Which columns were taken, for the user."""
+        counting = "; column 0 counts the words" if self.counting else ""
+        tags = "" if self.tag is None else f", tags in column {self.tag}"
+        return f"words in column {self.word}{tags} of {self.width}, counted from 0{counting}"
+
+    def doubt(self) -> str | None:
+        """Which other columns could be meant, and the key to set; None: none."""
+        if not self.others:
+            return None
+        columns = ", ".join(map(str, self.others))
+        problem = f"{'column' if len(self.others) == 1 else 'columns'} {columns} could hold the tags too"
+        return f"{problem}; {self.tag}, the last, was taken: set task.label: {self.others[-1]} to learn those"
+
+
+def conll_lines(path: Path, encoding: str) -> Iterator[Line]:
+    for number, line in enumerate(read_lines(path, encoding, key="task.encoding"), start=1):
+        line = line.strip(" \t\r")  # and nothing else: a no-break space can be a word
+        parts = line.split("\t" if "\t" in line else " ")
+        yield number, [part for part in (part.strip(" ") for part in parts) if part]
+
+
+def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
+    """The config's columns, else the word in the first, or after one that counts, and the tag in the last.
+
+    Raises `UserError` for a file without sentences, a column that is not there, or a last column without tags
+    where another one has them.
+    """
+    sentences = _sample(path, settings.encoding)
+    rows = [fields for sentence in sentences for fields in sentence]
+    if not rows:
+        raise UserError(
+            f"{path}: holds no sentences; a word a line was expected, a blank line between sentences"
+        )
+    width = len(rows[0])
+    if labeled and width == 1:
+        raise UserError(f"{path}: has one column ({rows[0][0]}); a word and its tag were expected")
+    tagged = [column for column in range(1, width) if _holds_tags(rows, column)]
+    counting = _counts(sentences) and width > 1 and not (width == 2 and (labeled or tagged))
+    (word,) = settings.text_columns or (int(counting),)
+    tag = width - 1 if settings.label is None else settings.label
+    for key, column in (("text", word), ("label", tag if labeled else 0)):
+        if not isinstance(column, int) or column >= width:
+            raise UserError(
+                f"{path}: task.{key}: no column {column!r}; the columns of a CoNLL file have numbers, here 0 "
+                f"to {width - 1}"
+            )
+    assert isinstance(word, int)
+    if not labeled or not isinstance(tag, int):
+        return Layout(width, word, None, counting)
+    others = tuple(column for column in tagged if column not in (word, tag) and settings.label is None)
+    if others and not any(len(fields) == width and is_tag(fields[tag]) for fields in rows):
+        raise UserError(
+            f"{path}: the last column ({tag}, counted from 0) holds no tags, such as {rows[0][tag]!r}; set "
+            f"task.label: {others[-1]}, which does"
+        )
+    return Layout(width, word, tag, counting, others)
+
+
+def _sample(path: Path, encoding: str) -> list[list[list[str]]]:
+    """The first sentences, without comments."""
+    sentences: list[list[list[str]]] = [[]]
+    found = 0
+    for _, fields in conll_lines(path, encoding):
+        if not fields or fields[0] == DOCUMENT:
+            sentences.append([])
+        elif not fields[0].startswith("#"):
+            sentences[-1].append(fields)
+            found += 1
+            if found == SAMPLE:
+                break
+    return [sentence for sentence in sentences if sentence]
+
+
+def _holds_tags(rows: Sequence[list[str]], column: int) -> bool:
+    """Whether all lines that have the column have a tag there, and one is more than O."""
+    values = {fields[column] for fields in rows if column < len(fields)}
+    return all(map(is_tag, values)) and any("-" in value for value in values)
+
+
+def _counts(sentences: Sequence[list[list[str]]]) -> bool:
+    """Whether the first column counts 1, 2, 3, or from 0, anew in each sentence."""
+    longest = 0
+    for sentence in sentences:
+        numbers = [fields[0] for fields in sentence if not _NO_WORD.fullmatch(fields[0])]
+        if not numbers or numbers[0] not in ("0", "1"):
+            return False
+        start = int(numbers[0])
+        if numbers != list(map(str, range(start, start + len(numbers)))):
+            return False
+        longest = max(longest, len(numbers))
+    return longest > 1

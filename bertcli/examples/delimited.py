@@ -1,0 +1,171 @@
+"""A TSV or CSV file -> its rows, with or without quotes around the fields."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.examples.bad_rows import BadRow, BlankLines
+from bertcli.examples.table import Row, Table, check_names
+from bertcli.text.streams import LONGEST_LINE, read_lines
+
+_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+"""In csv the first of comma, semicolon and tab that stands in the first line: where a comma is the decimal
+point, spreadsheets separate by semicolons."""
+Record = tuple[int, list[str]]
+"""The number of the line where it begins, from 1, and its fields; none for a blank line."""
+
+
+class _BadQuotes(UserError):
+    """A quote that does not close, or not where a field ends."""
+
+
+def open_delimited(
+    path: Path, format: str, settings: TaskSettings, labeled: bool, report: Callable[[str], None]
+) -> Table:
+    """The rows of a file with a header, or with the names of `settings.columns`.
+
+    In a file to predict a blank line of a table with one column is a row with an empty text, and so is a row
+    whose fields are all empty, since each row has an answer. Blank lines between rows of several columns
+    hold no row, and are reported. A labeled file has none of these rows: spreadsheets leave them behind.
+
+    A file to predict (not `labeled`) need not be laid out as the training file was: whatever `columns` says,
+    its first line is a header if the columns to read stand in it by name, and the label's may be missing.
+
+    Raises:
+        UserError: an empty file; a header with a name twice; a header that `columns` says is not there; a
+            quote that is not closed.
+    """
+    separator = "\t" if format == "tsv" else _separator_of_csv(path, settings.encoding)
+    is_quoted = settings.quoting == "csv" or (
+        settings.quoting == "auto" and (format == "csv" or _makes_sense_quoted(path, settings.encoding))
+    )
+    records = _records(path, settings.encoding, separator, is_quoted)
+    blank: list[Record] = []
+    for first in records:
+        if first[1]:
+            break
+        blank.append(first)
+    else:
+        raise UserError(f"{path}: is empty; rows of {format} were expected")
+    has_header, names = _names(path, first[1], settings, labeled)
+    if not has_header:
+        records = chain(blank, [first], records)
+    hint = ""
+    if has_header:
+        hint = (
+            f" (separated by {_SEPARATORS[separator]}; if the file has no header, name them in task.columns)"
+        )
+    rows = _labeled_rows(path, names, records) if labeled else _rows(path, names, records, report)
+    return Table(path, names, rows, hint)
+
+
+def _separator_of_csv(path: Path, encoding: str) -> str:
+    first_line = next((line for line in _lines(path, encoding) if line), "")
+    return next((separator for separator in (",", ";", "\t") if separator in first_line), ",")
+
+
+def _records(path: Path, encoding: str, separator: str, is_quoted: bool) -> Iterator[Record]:
+    lines = _lines(path, encoding)
+    return _quoted(path, lines, separator) if is_quoted else _unquoted(lines, separator)
+
+
+def _lines(path: Path, encoding: str) -> Iterator[str]:
+    return (line.removesuffix("\r") for line in read_lines(path, encoding, key="task.encoding"))
+
+
+def _unquoted(lines: Iterator[str], separator: str) -> Iterator[Record]:
+    return ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
+
+
+def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record]:
+    csv.field_size_limit(LONGEST_LINE)  # the whole of a long document may stand in a field
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator, strict=True)
+    begins = 1
+    try:
+        for fields in reader:
+            yield begins, fields
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        raise _BadQuotes(
+            f"{path}, line {begins}: the quotes of the record that begins here do not fit ({error}); a "
+            'quoted field ends with " right before the separator, and a quote inside it is doubled. If '
+            "quotes are plain text in this file, set task.quoting: none"
+        ) from None
+
+
+def _makes_sense_quoted(path: Path, encoding: str) -> bool:
+    """Whether quotes enclose fields: the rule that `task.quoting: auto` states, tried on the whole file."""
+    own_lines: list[str] = []
+
+    def watched() -> Iterator[str]:
+        for line in _lines(path, encoding):
+            if line:
+                own_lines.append(line)
+            yield line
+
+    width = None
+    try:
+        for _, fields in _quoted(path, watched(), "\t"):
+            if not fields:
+                continue
+            width = width or len(fields)
+            is_merged = len(own_lines) > 1 and all(line.count("\t") + 1 == width for line in own_lines)
+            if len(fields) != width or is_merged:
+                return False
+            own_lines.clear()
+    except _BadQuotes:
+        return False
+    return True
+
+
+def _names(
+    path: Path, first: list[str], settings: TaskSettings, labeled: bool
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether the first record is a header, and the columns' names."""
+    columns = settings.columns
+    if columns is None:
+        return True, check_names(path, first)
+    if [name.strip() for name in first] == columns and labeled:
+        raise UserError(f"{path}: the first line is a header, the names in task.columns: leave those out")
+    choices = settings.choices if isinstance(settings.choices, list) else [settings.choices]
+    read = {column for column in (*settings.text_columns, *choices) if column is not None}
+    if not labeled and read <= {name.strip() for name in first}:
+        return True, check_names(path, first)
+    if not labeled and len(first) < len(columns) and read <= set(columns):  # numbers would count wrongly
+        columns = [name for number, name in enumerate(columns) if settings.label not in (number, name)]
+    return False, tuple(columns)
+
+
+def _labeled_rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow]:
+    return (_row(path, names, each) for each in records if any(field.strip() for field in each[1]))
+
+
+def _rows(
+    path: Path, names: tuple[str, ...], records: Iterator[Record], report: Callable[[str], None]
+) -> Iterator[Row | BadRow]:
+    blank_lines = BlankLines()
+    for number, fields in records:
+        if len(names) == 1 and not fields:
+            fields = [""]
+        elif len(names) > 1 and len(fields) < 2 and not "".join(fields).strip():
+            blank_lines.blank()
+            continue
+        blank_lines.row()
+        yield _row(path, names, (number, fields))
+    blank_lines.tell(path, report)
+
+
+def _row(path: Path, names: tuple[str, ...], record: Record) -> Row | BadRow:
+    number, fields = record
+    where = f"{path}, line {number}"
+    if len(fields) == len(names):
+        return Row(where, number, dict(zip(names, fields, strict=True)))
+    quotes = any('"' in field for field in fields)
+    hint = "; if quotes enclose fields here, set task.quoting: csv" if quotes else ""
+    count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    return BadRow(f"{where}: {count}, not {len(names)} ({', '.join(names)}){hint}")

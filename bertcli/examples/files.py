@@ -1,0 +1,149 @@
+"""A labeled file, or a file to predict, of any format -> its examples, one at a time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.examples.bad_rows import BadRow, keep_usable
+from bertcli.examples.choices import choice_examples
+from bertcli.examples.conll import read_conll
+from bertcli.examples.delimited import open_delimited
+from bertcli.examples.examples import Example, TextExample
+from bertcli.examples.jsonl import open_jsonl
+from bertcli.examples.parquet import open_parquet
+from bertcli.examples.questions import question_examples
+from bertcli.examples.squad import read_squad
+from bertcli.examples.table import Table
+from bertcli.examples.texts import text_examples
+from bertcli.examples.words import tagged_examples, tagged_text
+from bertcli.files import looked_in
+from bertcli.samples import LABELED
+from bertcli.text.extras import check_file_extras
+from bertcli.text.streams import read_lines
+
+Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "lines"]
+
+_BY_SUFFIX: dict[str, Format] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".iob": "conll",
+}
+_FROM_TABLES: dict[str, Callable[[Table, TaskSettings, bool], Iterator[Example | BadRow]]] = {
+    "classification": text_examples,
+    "regression": text_examples,
+    "token-classification": tagged_examples,
+    "question-answering": question_examples,
+    "multiple-choice": choice_examples,
+}
+
+
+def find_labeled_file(name: str) -> Path:
+    """A path, or the file of the bundled sample `name`. Raises `UserError` where there is neither."""
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    if name in LABELED:
+        return LABELED[name]
+    if path.is_dir():
+        raise UserError(f"{name}: is a folder; name the file in it")
+    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, siblings, n=1)
+    nearest = [str(path.parent / near[0])] if near else difflib.get_close_matches(name, LABELED, n=1)
+    hint = f"did you mean {nearest[0]}?" if nearest else f"bundled samples: {', '.join(LABELED)}"
+    raise UserError(f"{name}: no such file{looked_in(path)}; {hint}")
+
+
+def check_extras(path: Path, settings: TaskSettings) -> None:
+    """Raise `UserError` where a package is missing that reading the file takes."""
+    check_file_extras(path, _format(path, settings, True) == "parquet")
+
+
+def read_examples(
+    path: Path,
+    settings: TaskSettings,
+    labeled: bool,
+    skip_bad: bool = False,
+    report: Callable[[str], None] = lambda line: None,
+    note: Callable[[str], None] = lambda line: None,
+) -> Iterator[Any]:
+    """The examples of a file, of the task's own kind (`labeled.examples`), one at a time (SQuAD's at once).
+
+    Args:
+        labeled: whether labels are read; a file to predict need not have them.
+        skip_bad: leave out rows that cannot be used, and say which to `report`.
+        report: called with what may be wrong with the file.
+        note: called with how it is read, where the file had to tell.
+
+    Raises:
+        UserError: what cannot be read as the settings say, with file and line; rows that cannot be used are
+            all counted first.
+    """
+    found = _read(path, _format(path, settings, labeled), settings, labeled, report, note)
+    return keep_usable(found, path, labeled, skip_bad, report)
+
+
+def _format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
+    """`settings.format`, or for `auto` by the suffix, and by the task where the suffix leaves it open."""
+    if settings.format != "auto":
+        return settings.format
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".zst"):
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
+    is_words = settings.type == "token-classification"
+    if suffix in _BY_SUFFIX and (is_words or _BY_SUFFIX[suffix] != "conll"):
+        return _BY_SUFFIX[suffix]
+    if suffix == ".json":
+        return "squad" if settings.type == "question-answering" else "jsonl"
+    if suffix == ".txt" and not labeled:
+        return "lines"
+    if is_words and not isinstance(settings.text, str):
+        return "conll"
+    return "tsv"
+
+
+def _read(
+    path: Path,
+    format: Format,
+    settings: TaskSettings,
+    labeled: bool,
+    report: Callable[[str], None],
+    note: Callable[[str], None],
+) -> Iterator[Example | BadRow]:
+    if format == "conll":
+        return read_conll(path, settings, labeled, report, note)
+    if format == "squad":
+        return read_squad(path, settings, labeled)
+    if format == "lines":
+        return _read_lines(path, settings)
+    if format == "jsonl":
+        table = open_jsonl(path, settings.encoding, report)
+    elif format == "parquet":
+        table = open_parquet(path)
+    else:
+        table = open_delimited(path, format, settings, labeled, report)
+    return _FROM_TABLES[settings.type](table, settings, labeled)
+
+
+def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
+    """A text a line, to predict; a blank line is an empty one. Raises `UserError` if a row is more."""
+    if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
+        raise UserError(
+            f"{path}: a line of plain text is one text, but a row of this task is more than one; give a "
+            "table (.tsv, .csv, .jsonl) with its columns"
+        )
+    for number, line in enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1):
+        text, where = line.strip(), f"{path}, line {number}"
+        if settings.type == "token-classification":
+            yield tagged_text(where, {"text": text}, text)
+        else:
+            yield TextExample(where, {"text": text}, text, None, None)

@@ -1,0 +1,34 @@
+"""JSON text -> its value, with what is wrong named by line and column."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from bertcli.examples.bad_rows import BadRow
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half an emoji, cut by whoever wrote the JSON: no text encoding can hold it."""
+
+
+def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
+    """The value of a JSON text that begins at `first_line` of a file; NaN, as pandas and Python write what is
+    missing, is None. Raises `BadRow` where it is none."""
+    try:
+        value = json.loads(text, parse_constant=_constant)
+        if "\\ud" in text or "\\uD" in text:  # the only way in which half a character gets into JSON
+            value = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise BadRow(f"{path}, line {line}, column {error.colno}: not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadRow(f"{path}, line {first_line}: JSON that cannot be read: {error}") from None
+    return value
+
+
+def _constant(name: str) -> None:
+    """What Python reads beyond the standard: NaN, Infinity, -Infinity."""
+    if name != "NaN":
+        raise ValueError(f"{name} is no number of JSON")

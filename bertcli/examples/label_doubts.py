@@ -1,0 +1,151 @@
+"""Labels -> what looks like a slip: missing values, two spellings of one label, two kinds."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.examples.examples import Example, TextExample
+
+_MISSING = frozenset(
+    ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
+)
+"""How programs and people write that there is no value, in lower case."""
+_NAMED = 6
+"""So many labels are named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class LabelDoubt:
+    """What may be wrong with labels, what to do, and the share of train's or dev's rows that is concerned."""
+
+    problem: str
+    mend: str
+    share: float
+
+
+def label_doubts(
+    counts: Mapping[str, Mapping[str, int]], splits: Mapping[str, Sequence[Example]], settings: TaskSettings
+) -> list[LabelDoubt]:
+    """What to ask the user of the labels of a classification, or of the types of entities; else nothing.
+
+    Args:
+        counts: split -> label -> how often it stands there (`report.figures`).
+        splits: the examples of train, and of dev where there is one.
+    """
+    if settings.type not in ("classification", "token-classification"):
+        return []
+    total: Counter[str] = Counter()
+    for each in counts.values():
+        total.update(each)
+    doubts = [*_missing(total), *_spellings(total), *_two_kinds(total), *_one_sided(counts)]
+    if settings.type == "classification" and not settings.multi_label:
+        doubts += _blanks(splits, settings)
+    return doubts
+
+
+def _missing(total: Counter[str]) -> Iterator[LabelDoubt]:
+    found = {label: count for label, count in total.items() if _is_missing(label)}
+    if found:
+        yield LabelDoubt(
+            f"labels that usually stand for a missing one: {_named(found)}",
+            "if they do, delete these rows, or leave the field empty and set task.skip_bad: true",
+            _share(found, total),
+        )
+
+
+def _is_missing(label: str) -> bool:
+    return label.casefold() in _MISSING
+
+
+def _spellings(total: Counter[str]) -> Iterator[LabelDoubt]:
+    groups: dict[str, dict[str, int]] = defaultdict(dict)
+    for label, count in total.items():
+        groups[_bare(label)][label] = count
+    same = [group for group in groups.values() if len(group) > 1]
+    if same:
+        shown = "; ".join(_named(group) for group in same[:_NAMED])
+        more = f"; and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
+        yield LabelDoubt(
+            f"labels that differ in case, blanks or spelling of a number alone: {shown}{more}",
+            "each is a class of its own to the model; if they are one, write them alike",
+            sum(_share(group, total) for group in same),
+        )
+
+
+def _bare(label: str) -> str:
+    """What two spellings of one label have in common."""
+    if (number := _number(label)) is not None:
+        return repr(number)
+    plain = unicodedata.normalize("NFKC", label).casefold()
+    return "".join(c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
+
+
+def _number(label: str) -> float | None:
+    try:
+        number = float(label)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _two_kinds(total: Counter[str]) -> Iterator[LabelDoubt]:
+    numbers = {label: count for label, count in total.items() if _number(label) is not None}
+    others = {label: n for label, n in total.items() if label not in numbers and not _is_missing(label)}
+    if numbers and others:
+        fewer = min(numbers, others, key=lambda each: sum(each.values()))
+        yield LabelDoubt(
+            f"labels of two kinds, numbers ({_named(numbers)}) beside words ({_named(others)})",
+            "if two ways of labeling were mixed, write all one way; if a column slipped, mend those rows",
+            _share(fewer, total),
+        )
+
+
+def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> Iterator[LabelDoubt]:
+    """Labels of train alone; those of dev alone are an error (`labels.check_labels`)."""
+    if "dev" not in counts:
+        return
+    alone = {label: count for label, count in counts["train"].items() if label not in counts["dev"]}
+    if alone:
+        yield LabelDoubt(
+            f"labels of train that dev has not: {_named(alone)}",
+            "the scores say nothing of them; add such rows to dev, or raise task.dev_fraction",
+            _share(alone, Counter(counts["train"])),
+        )
+
+
+def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> Iterator[LabelDoubt]:
+    for split, examples in splits.items():
+        around = [
+            example.where
+            for example in examples
+            if isinstance(example, TextExample) and _as_written(example, settings) != example.label
+        ]
+        if around:
+            yield LabelDoubt(
+                f"{len(around):,} labels of {split} have blanks around them, first in {around[0]}",
+                "they are read without; other programs will take them for labels of their own",
+                len(around) / len(examples),
+            )
+
+
+def _as_written(example: TextExample, settings: TaskSettings) -> Any:
+    """The label's field; a value of JSON or Parquet that is no text has no blanks."""
+    columns, label = example.columns, settings.label
+    value = columns.get(label) if isinstance(label, str) else list(columns.values())[label or 0]
+    return value if isinstance(value, str) else example.label
+
+
+def _named(labels: Mapping[str, int]) -> str:
+    frequent = sorted(labels.items(), key=lambda each: (-each[1], each[0]))
+    named = ", ".join(f"{label!r} ({count:,})" for label, count in frequent[:_NAMED])
+    return named + (f" and {len(labels) - _NAMED:,} more" if len(labels) > _NAMED else "")
+
+
+def _share(some: Mapping[str, int], total: Counter[str]) -> float:
+    return sum(some.values()) / max(1, total.total())

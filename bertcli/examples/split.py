@@ -1,0 +1,62 @@
+"""The examples of one file -> those to learn from and those to be judged by."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TypeVar
+
+from bertcli.errors import UserError
+from bertcli.examples.examples import Example, QuestionExample, TextExample
+
+Labeled = TypeVar("Labeled", bound=Example)
+
+
+def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
+    """(train, dev), each in the file's order; about `fraction` of the rows are dev.
+
+    By seed and content: where a row stands in the file does not matter, and rows of the same text (questions
+    of the same context) are on the same side. Of each class dev has its share, and train at least one text.
+
+    Raises:
+        UserError: too few rows for either side.
+    """
+    groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, example in enumerate(examples):
+        groups[_content(example)].append(number)
+    classes: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for content, numbers in groups.items():
+        classes[min(_class(examples[i]) for i in numbers)].append(content)
+
+    dev: set[int] = set()
+    seen = 0
+    for name in sorted(classes):
+        contents = sorted(classes[name], key=lambda content: _draw(seed, content))
+        seen += sum(len(groups[content]) for content in contents)
+        wanted = round(fraction * seen)
+        for content in contents[:-1]:
+            if len(dev) + len(groups[content]) <= wanted:
+                dev.update(groups[content])
+    if not dev:
+        raise UserError(
+            f"task.dev_fraction: {fraction:g} of {len(examples):,} rows, {len(groups):,} of them different, "
+            "leaves none to judge by; raise it, or name a file in task.dev"
+        )
+    return [e for i, e in enumerate(examples) if i not in dev], [
+        e for i, e in enumerate(examples) if i in dev
+    ]
+
+
+def _content(example: Example) -> tuple[str, ...]:
+    return (example.context,) if isinstance(example, QuestionExample) else example.texts
+
+
+def _class(example: Example) -> str:
+    """The label, where there is one a row; else all rows are of one class."""
+    label = example.label if isinstance(example, TextExample) else None
+    return label if isinstance(label, str) else ""
+
+
+def _draw(seed: int, content: tuple[str, ...]) -> bytes:
+    return hashlib.blake2b("\0".join((str(seed), *content)).encode(), digest_size=16).digest()

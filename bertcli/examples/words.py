@@ -1,0 +1,96 @@
+"""Running text -> words and where they stand; rows of a table -> words with their tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.examples.bad_rows import BadRow, each
+from bertcli.examples.examples import TaggedExample
+from bertcli.examples.table import Row, Table, scalar_text
+from bertcli.examples.tags import check_tag, to_bio
+
+Span = tuple[int, int]
+
+_CHUNK = re.compile(r"\S+")
+_OPENING = "([{\"'“‘„«¿¡"
+_CLOSING = ".,;:!?)]}\"'”’»…"
+
+
+def word_spans(text: str) -> tuple[Span, ...]:
+    """Where the words of a text stand, (start, end) in characters.
+
+    White space separates words, and so do the marks that taggers' training files keep apart: brackets and
+    quotes before a word, and those and the marks of a sentence after it. Inside a word nothing does
+    (`U.S.-led`, `@name`), and a chunk of nothing but such marks is one word (`:)`).
+    """
+    spans: list[Span] = []
+    for chunk in _CHUNK.finditer(text):
+        start, end = chunk.span()
+        word_start, word_end = start, end
+        while word_start < end and text[word_start] in _OPENING:
+            word_start += 1
+        while word_end > word_start and text[word_end - 1] in _CLOSING:
+            word_end -= 1
+        if word_start == word_end:
+            spans.append((start, end))
+            continue
+        spans += [(i, i + 1) for i in range(start, word_start)]
+        spans.append((word_start, word_end))
+        spans += [(i, i + 1) for i in range(word_end, end)]
+    return tuple(spans)
+
+
+def join_words(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
+    """The words with a blank between them, and where each stands."""
+    spans, start = [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return " ".join(words), tuple(spans)
+
+
+def tagged_text(where: str, columns: Mapping[str, Any], text: str) -> TaggedExample:
+    """A running text without tags."""
+    spans = word_spans(text)
+    return TaggedExample(where, columns, text, tuple(text[a:b] for a, b in spans), spans, None)
+
+
+def tagged_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[TaggedExample | BadRow]:
+    """An example for each row: a text, or a list of words beside a list of their tags (JSON lines, Parquet).
+
+    Labeled rows need the lists. Raises `UserError` where a column is missing.
+    """
+    (wanted,) = settings.text_columns or ("text",)
+    column = table.column(wanted, "task.text")
+    label = table.label(settings.label) if labeled else None
+    return each(table.rows, lambda row: _example(row, column, label))
+
+
+def _example(row: Row, column: str, label: str | None) -> TaggedExample:
+    if not isinstance(row.value(column), list):
+        if label is None:
+            return tagged_text(row.where, row.values, row.text(column))
+        raise BadRow(
+            f"{row.where}, column {column!r}: a text; words with tags are lists in JSON lines and Parquet, "
+            "or lines of a CoNLL file (task.format: conll)"
+        )
+    words = _list(row, column)
+    text, spans = join_words(words)
+    if label is None:
+        return TaggedExample(row.where, row.values, text, words, spans, None)
+    tags = _list(row, label)
+    if len(tags) != len(words):
+        raise BadRow(f"{row.where}: {len(words)} words, but {len(tags)} tags")
+    for tag in tags:
+        check_tag(tag, row.where)
+    return TaggedExample(row.where, row.values, text, words, spans, to_bio(tags))
+
+
+def _list(row: Row, column: str) -> tuple[str, ...]:
+    value, where = row.value(column), f"{row.where}, column {column!r}"
+    if not isinstance(value, list):
+        raise BadRow(f"{where}: no list; a tag for each word was expected")
+    return tuple(scalar_text(item, where) for item in value)

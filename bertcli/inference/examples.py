@@ -1,0 +1,55 @@
+"""Items of a labeled task -> logits, and logits -> predictions, in the order of the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.hardware import Precision, autocast
+from bertcli.inference.rows import by_length
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A model that answers a task's items, batch by batch, without dropout.
+
+    Attributes:
+        batch_size: items of like length at once.
+        watch: sees the logits of each batch before they are cut up, for the loss.
+    """
+
+    model: nn.Module
+    task: LabeledTask
+    pad_id: int
+    device: torch.device
+    precision: Precision
+    batch_size: int
+    watch: Callable[[Tensor, LabeledBatch], None] = lambda logits, batch: None
+
+    @torch.inference_mode()
+    def logits(self, items: Sequence[Item]) -> list[Tensor]:
+        """The logits of each item, fp32 on the CPU. The model must be in evaluation mode."""
+        return by_length(list(items), self.batch_size, self._compute)
+
+    def predict(self, examples: Sequence[Any], items: Sequence[Item]) -> list[Prediction]:
+        """The answer for each example; `items` are those that `LabeledTask.encode` made of them."""
+        answered = zip(items, self.logits(items), strict=True)
+        predictions = []
+        for number, group in groupby(answered, key=lambda pair: pair[0].example):
+            own, logits = zip(*group, strict=True)
+            predictions.append(self.task.predict(examples[number], own, logits))
+        assert len(predictions) == len(examples)
+        return predictions
+
+    def _compute(self, items: list[Item]) -> list[Tensor]:
+        batch = LabeledBatch(tuple(items), self.pad_id, self.device)
+        with autocast(self.precision, self.device):
+            logits = forward(self.model, batch)
+        self.watch(logits, batch)
+        return self.task.split_logits(logits.float().cpu(), batch)

@@ -1,1 +1,0 @@
-"""Labelled files -> examples: tables, CoNLL columns, SQuAD JSON. Text only; no torch."""

@@ -1,0 +1,38 @@
+"""A BERT folder -> the model to fine-tune: its body, the task's head, its lowest layers frozen as asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.data.random import make_key
+from bertcli.engine.optimizer import freeze
+from bertcli.terminal import say
+from bertcli.errors import UserError
+from bertcli.hf.task_folder import load_for_finetuning
+from bertcli.model.task_models import TaskModel
+
+
+def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]) -> TaskModel:
+    """What was loaded, is new or was left aside is said by name; what is new is drawn by seed.
+
+    Raises:
+        UserError: `source` cannot be read, or has fewer layers than are to be frozen.
+    """
+    torch.manual_seed(int(make_key(config.training_seed, "init")))
+    loaded = load_for_finetuning(source, config.task.settings, labels)
+    model, report, frozen = loaded.model, loaded.report, config.training.freeze_layers
+    say(f"model: {source}, {len(report.loaded)} tensors loaded")
+    if report.new:
+        say(f"  new: {', '.join(report.new)}")
+    if report.left_aside:
+        say(f"  left aside: {', '.join(report.left_aside)}")
+    if frozen > model.architecture.layers:
+        raise UserError(
+            f"training.freeze_layers: {frozen}, but the model has only {model.architecture.layers} layers"
+        )
+    freeze(model, frozen)
+    model.bert.encoder.activation_checkpointing = config.training.activation_checkpointing
+    return model

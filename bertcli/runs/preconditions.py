@@ -1,0 +1,26 @@
+"""What a run needs that it does not make: found missing before anything is written."""
+
+from __future__ import annotations
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.checkpoints.metrics_log import check_tensorboard
+from bertcli.examples.files import check_extras, find_labeled_file
+from bertcli.store.corpus_files import find_corpus
+from bertcli.store.manifest import MANIFEST
+from bertcli.store.matching import output_paths, store_folder
+
+
+def check_pretraining(config: PretrainConfig) -> None:
+    """Raise `UserError` where the corpus's files, or optional packages that the run takes, are not there."""
+    check_tensorboard(config.logging.tensorboard)
+    if not (store_folder(config) / MANIFEST).is_file():  # else nothing of the corpus is read any more
+        find_corpus(config.corpus, output_paths(config))
+
+
+def check_finetuning(config: FinetuneConfig) -> None:
+    """Raise `UserError` where the labeled files, or optional packages, are not there."""
+    check_tensorboard(config.logging.tensorboard)
+    for name in (config.task.train, config.task.dev):
+        if name is not None:
+            check_extras(find_labeled_file(name), config.task.settings)

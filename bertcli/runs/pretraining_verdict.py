@@ -1,0 +1,61 @@
+"""A finished pretraining run -> whether it learned more than word frequencies, and what to change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from bertcli.config.schema import PretrainConfig
+from bertcli.evaluation.evaluate import Scores
+from bertcli.model.architecture import Architecture
+from bertcli.runs.recipe import ROWS_TO_LOOK_AROUND, peak_rate
+
+MARGIN = 0.15
+"""Nats about the unigram entropy in which nothing but frequencies was learned."""
+
+
+def verdict(
+    scores: Scores | None, unigram_entropy: float, config: PretrainConfig, sizes: Architecture
+) -> str:
+    """One paragraph for the log and the model card.
+
+    Args:
+        scores: of the final model on held-out text; None where nothing was held out.
+        unigram_entropy: of the training tokens, in nats: the loss of a model that knows their shares alone.
+        config: with every key decided.
+        sizes: of the model.
+    """
+    if scores is None:
+        return "verdict: none, for nothing was held out (corpus.heldout_fraction)"
+    loss = scores.losses["mlm"]
+    gain = unigram_entropy - loss
+    if gain > MARGIN:
+        return (
+            f"verdict: held-out mlm {loss:.3f} is {gain:.2f} nats better than word frequencies alone "
+            f"({unigram_entropy:.3f}): each masked token is {math.exp(gain):.1f} times as likely to be found"
+        )
+    what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
+    if not math.isfinite(loss):
+        what = "no number, far worse than"
+    advice = (
+        "; ".join(_advice(config, sizes)) or "take more text, more training.steps or a smaller model.preset"
+    )
+    return (
+        f"verdict: held-out mlm {loss:.3f} is {what} word frequencies alone ({unigram_entropy:.3f}): the "
+        f"model learned nothing from context. To change: {advice}"
+    )
+
+
+def _advice(config: PretrainConfig, sizes: Architecture) -> Iterator[str]:
+    training, data, fresh = config.training, config.data, config.model.init_from is None
+    usual = peak_rate(sizes.layers, sizes.hidden, fresh)
+    if not usual / 5 <= training.learning_rate <= usual * 2:
+        yield f"training.learning_rate is {training.learning_rate:g}, auto takes {usual:g}"
+    rows = (training.steps or 0) * training.batch_size
+    if fresh and rows < ROWS_TO_LOOK_AROUND:
+        yield (
+            f"training.steps: {rows:,} rows were read, and a model begins to use context after 20,000 to "
+            f"{ROWS_TO_LOOK_AROUND:,}"
+        )
+    if fresh and not data.short_steps and data.max_length >= 2 * data.short_length:
+        yield "data.short_steps is 0; auto begins on short rows, which teach a model sooner to use context"

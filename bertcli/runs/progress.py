@@ -1,0 +1,69 @@
+"""What a person watches: a bar on a terminal, plain lines elsewhere; all on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from tqdm import tqdm
+
+from bertcli.evaluation.evaluate import Scores
+from bertcli.engine.step_report import StepReport
+from bertcli.terminal import raw_stream, visible
+
+
+class Progress:
+    """Shows steps as they are taken; `line` writes a lasting line beside the bar."""
+
+    def __init__(self, what: str, first_step: int, steps: int, log_every: int):
+        self._steps, self._log_every = steps, log_every
+        self._started, self._first_step = time.perf_counter(), first_step
+        self._bar = tqdm(
+            total=steps,
+            initial=first_step,
+            desc=what,
+            unit="step",
+            dynamic_ncols=True,
+            disable=not sys.stderr.isatty(),
+            file=raw_stream(sys.stderr),
+        )
+
+    def show(self, report: StepReport, tokens_per_second: float) -> None:
+        self._bar.update()
+        if report.step % self._log_every and report.step != self._steps:
+            return
+        text = _describe(report.losses, report.accuracies) + f" | {tokens_per_second:,.0f} tokens/s"
+        if self._bar.disable:
+            elapsed = time.perf_counter() - self._started
+            left = elapsed / (report.step - self._first_step) * (self._steps - report.step)
+            print(
+                f"step {report.step}/{self._steps} | {text} | {_duration(left)} left",
+                file=sys.stderr,
+                flush=True,
+            )
+        else:
+            self._bar.set_postfix_str(text)
+
+    def line(self, text: str) -> None:
+        tqdm.write(visible(text), file=raw_stream(sys.stderr))
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def describe_scores(scores: Scores) -> str:
+    """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.914 | f1 0.902`."""
+    metrics = [f"{name} {value:.4g}" for name, value in scores.numbers.items()]
+    return " | ".join([_describe(scores.losses, scores.accuracies), *metrics])
+
+
+def _describe(losses: dict[str, float], accuracies: dict[str, float]) -> str:
+    shares = {name: f" ({accuracy:.1%})" for name, accuracy in accuracies.items()}
+    return " | ".join(f"{name or 'loss'} {loss:.3f}{shares.get(name, '')}" for name, loss in losses.items())
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

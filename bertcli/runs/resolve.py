@@ -1,0 +1,173 @@
+"""Every `auto` and every default that depends on data or machine -> a value, once, at the start of a run."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import torch
+
+from bertcli.distributed import ranks
+from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig, TrainingConfig
+from bertcli.data.share import Share
+from bertcli.data.stream import BatchStream
+from bertcli.engine.compiling import is_worth_compiling
+from bertcli.engine.cuda_graphs import can_record, is_launch_bound
+from bertcli.engine.loop import LoopSettings
+from bertcli.engine.schedule import learning_rate
+from bertcli.errors import UserError
+from bertcli.hardware import (
+    Precision,
+    auto_micro_batch_size,
+    resolve_device,
+    resolve_precision,
+    resolve_workers,
+)
+from bertcli.model.architecture import Architecture
+from bertcli.runs.recipe import adopt_recipe
+from bertcli.store.vocabulary import given_tokenizer
+
+Loop = TypeVar("Loop", bound=LoopConfig)
+
+
+def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
+    """Where `config` says auto, what the saved run decided: a resume never decides anew."""
+    config = adopt_recipe(config, saved)
+    data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
+    training = adopt_loop_decisions(config.training, saved.training)
+    return _update(config, data=data).model_copy(update={"training": training})
+
+
+def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
+    """As `adopt_decisions`, for the training section alone."""
+    keys = ("micro_batch_size", "precision", "device", "compile", "cuda_graphs")
+    decided = {key: getattr(saved, key) for key in keys if getattr(training, key, None) == "auto"}
+    return training.model_copy(update=decided)
+
+
+def resolve_config(config: PretrainConfig, architecture: Architecture, stream: BatchStream) -> PretrainConfig:
+    """The config with every value that the run will use.
+
+    Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is not there.
+    """
+    if config.data.max_length > architecture.max_positions:
+        raise UserError(
+            f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
+            f"{config.model.init_from} ({architecture.max_positions}); lower data.max_length"
+        )
+    data = config.data
+    steps = num_steps(config, stream)
+    tokens = steps * config.training.batch_size * data.max_length
+    training = resolve_loop(config.training, architecture, data.max_length, tokens, data.mask_rate)
+    training = training.model_copy(update={"steps": steps, "epochs": None})
+    return _update(
+        config.model_copy(update={"training": training}),
+        data={"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
+        model={
+            "layers": architecture.layers,
+            "hidden": architecture.hidden,
+            "heads": architecture.heads,
+            "feed_forward": architecture.feed_forward,
+            "max_positions": architecture.max_positions,
+        },
+        tokenizer={} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()},
+    )
+
+
+def resolve_loop(
+    training: Loop, architecture: Architecture, length: int, tokens: float, predicted: float = 0.0
+) -> Loop:
+    """The training section with every `auto` decided, for rows of at most `length` tokens.
+
+    The whole run reads so many `tokens`, and predicts the share `predicted` of them.
+
+    Raises `UserError` for a device that is not there.
+    """
+    device = resolve_device(training.device)
+    precision = resolve_precision(training.precision, device)
+    micro_batch_size = training.micro_batch_size
+    if micro_batch_size == "auto":
+        micro_batch_size = auto_micro_batch_size(
+            architecture,
+            training.batch_size,
+            length,
+            device,
+            precision,
+            predicted,
+            training.activation_checkpointing,
+            ranks.num_local_ranks(),
+        )
+    micro_batch_size = min(micro_batch_size, training.batch_size)
+    at_once = micro_batch_size * length
+    decided: dict[str, Any] = {
+        "micro_batch_size": micro_batch_size,
+        "precision": precision,
+        "device": str(device),
+        "compile": training.compile,
+    }
+    with_graphs = False
+    if isinstance(training, TrainingConfig):
+        decided["cuda_graphs"] = with_graphs = _with_cuda_graphs(
+            training,
+            device,
+            precision,
+            architecture.head_size,
+            is_launch_bound(architecture, at_once, length, predicted),
+        )
+    if training.compile == "auto":  # what compiling wins for a small model, graphs win without its price
+        worth = is_worth_compiling(architecture, tokens, at_once, length, predicted, device)
+        decided["compile"] = worth and not with_graphs
+    return training.model_copy(update=decided)
+
+
+def _with_cuda_graphs(
+    training: TrainingConfig, device: torch.device, precision: Precision, head_size: int, launch_bound: bool
+) -> bool:
+    """Raises `UserError` where they are asked for and cannot be."""
+    alone = ranks.num_ranks() == 1
+    can = alone and can_record(device, precision, head_size) and not training.activation_checkpointing
+    if training.cuda_graphs == "auto":
+        return can and launch_bound
+    if training.cuda_graphs and not can:
+        raise UserError(
+            "training.cuda_graphs: true needs one GPU from Ampere on, bf16 or fp16, heads of a multiple of 8 "
+            f"numbers and no activation_checkpointing; here: {device}, {precision}, heads of {head_size}, "
+            f"{ranks.num_ranks()} rank(s). Set it to auto or false"
+        )
+    return training.cuda_graphs
+
+
+def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int) -> LoopSettings:
+    """How the loop takes the steps of a resolved training section."""
+    assert training.precision != "auto"
+    return LoopSettings(
+        seed=seed,
+        device=ranks.own_device(resolve_device(training.device)),
+        precision=training.precision,
+        max_grad_norm=training.max_grad_norm,
+        rate=lambda step: learning_rate(step, training.learning_rate, warmup_steps, steps, training.schedule),
+        cuda_graphs=isinstance(training, TrainingConfig) and training.cuda_graphs is True,
+    )
+
+
+def own_share(training: LoopConfig) -> Share:
+    """What this rank computes of each step, so that every rank has rows where there are enough."""
+    assert training.micro_batch_size != "auto"
+    rows_a_rank = math.ceil(training.batch_size / ranks.num_ranks())
+    return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())
+
+
+def num_steps(config: PretrainConfig, stream: BatchStream) -> int:
+    """Steps asked for; an epoch is as many full rows as hold the corpus's tokens once."""
+    if config.training.epochs is None:
+        return config.training.steps or DEFAULT_STEPS
+    short_steps, tokens = config.data.short_steps, config.training.epochs * stream.store.num_tokens
+    if tokens <= stream.tokens_until(short_steps):
+        return math.ceil(tokens / stream.tokens_until(1))
+    per_step = config.training.batch_size * stream.max_tokens
+    return short_steps + math.ceil((tokens - stream.tokens_until(short_steps)) / per_step)
+
+
+def _update(config: PretrainConfig, **sections: dict[str, Any]) -> PretrainConfig:
+    updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
+    return config.model_copy(update=updated)

@@ -1,0 +1,167 @@
+"""A config -> whether its runs end the same on this machine when they are killed and resumed."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import load_config, save_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.data.epochs import EpochOrder
+from bertcli.runs.kills import Kill, WatchedRun, differences, draw_moments, read_rows
+from bertcli.tasks.data import load_labeled_data
+from bertcli.terminal import say
+from bertcli.files import disk_errors
+from bertcli.hf.locate import resolve_model
+from bertcli.store.manifest import MANIFEST
+from bertcli.store.matching import store_folder
+from bertcli.text.tokenizer import Tokenizer
+
+EVALUATIONS, CHECKPOINTS = 6, 8
+"""Of a run: often enough that kills strike in them, between them and after them."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    steps: int
+    rows: int
+    """Lines of metrics.jsonl that were compared."""
+    kills: list[Kill]
+    differences: list[str]
+    """Empty: every number of the killed run and its weights are the undisturbed run's, to the bit."""
+    repeats: bool
+    """False: two undisturbed runs differ as well."""
+    folder: Path | None
+    """Where runs that differ are kept."""
+
+
+def verify_resume(
+    config: PretrainConfig | FinetuneConfig, steps: int, kills: int, seed: int, parent: Path | None
+) -> Verdict:
+    """Run `steps` steps of a config undisturbed, and again with SIGKILLs at moments drawn from `seed`.
+
+    Both run in a new folder in `parent` (None: the system's place for temporary files), which goes unless
+    they differ. Warm-up, evaluations and checkpoints come closer together, as the run is shorter. A token
+    store that stands is shared; where there is none, one is built in that folder.
+
+    Raises:
+        UserError: the config cannot run, or a killed run cannot be resumed.
+    """
+    drawn = random.Random(seed)
+    with _new_folder(parent) as folder:
+        config, steps = (
+            _short_pretraining(config, steps, folder)
+            if isinstance(config, PretrainConfig)
+            else _short_finetuning(config, steps)
+        )
+        first = _watched(config, folder / "undisturbed", steps)
+        say(f"{steps} steps undisturbed, in {first.folder}")
+        times = first.undisturbed()
+        say(f"took {times[-1]:.1f} s; now with {kills} kills")
+
+        settled = load_config(type(config), folder / "undisturbed" / "config.yaml")
+        struck: list[Kill] = []
+        found: list[str] = []
+        while len(struck) < kills and not found:
+            shutil.rmtree(folder / "killed", ignore_errors=True)
+            second = _watched(settled, folder / "killed", steps)
+            for moment in draw_moments(times, kills - len(struck), by_time=False, drawn=drawn):
+                kill = second.kill(moment)
+                if kill is None:  # quicker than the undisturbed run, it is at its end: another takes the rest
+                    break
+                struck.append(kill)
+                say(f"kill {len(struck)} of {kills}: {kill}")
+            second.finish()
+            found = differences(first.folder, second.folder)
+        repeats = True
+        if found:
+            say("they differ; is an undisturbed run repeated to the bit?")
+            third = _watched(settled, folder / "repeated", steps)
+            third.finish()
+            repeats = not differences(first.folder, third.folder)
+        rows = len(read_rows(first.folder))
+        if not found:
+            shutil.rmtree(folder)
+        return Verdict(steps, rows, struck, found, repeats, folder if found else None)
+
+
+@contextmanager
+def _new_folder(parent: Path | None) -> Iterator[Path]:
+    """Removed after an error or a signal; SIGTERM is as Ctrl-C here."""
+    if parent is not None:
+        with disk_errors(f"{parent} cannot be used", if_refused="name another --folder"):
+            parent.mkdir(parents=True, exist_ok=True)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    folder = Path(tempfile.mkdtemp(prefix="verify-resume-", dir=parent))
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _short_pretraining(config: PretrainConfig, steps: int, folder: Path) -> tuple[PretrainConfig, int]:
+    training = config.training
+    steps = min(steps, training.steps or steps)
+    store = store_folder(config)
+    if not (store / MANIFEST).is_file():
+        say(f"no token store in {store}: one is built for these runs alone (prepare builds one to stay)")
+        store = folder / "store"
+    warmup = min(training.warmup_steps, steps // 4)
+    sections = {
+        "corpus": {"store": str(store)},
+        "data": {"short_steps": min(config.data.short_steps, steps // 2)},
+        "training": {"steps": steps, "epochs": None, "warmup_steps": warmup},
+        "evaluation": {"batches": min(config.evaluation.batches, 2)},
+    }
+    return _updated(config, steps, sections), steps
+
+
+def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfig, int]:
+    tokenizer = Tokenizer.load(resolve_model(config.model))
+    data = load_labeled_data(config, tokenizer, lambda line: None)
+    order = EpochOrder(len(data.train.items), config.training.batch_size, config.training_seed)
+    steps = min(steps, max(1, round(config.training.epochs * order.steps_per_epoch)))
+    config = config.model_copy(update={"seeds": config.seeds and config.seeds[:1]})
+    return _updated(config, steps, {"training": {"epochs": steps / order.steps_per_epoch}}), steps
+
+
+def _updated(config: Any, steps: int, sections: dict[str, dict[str, Any]]) -> Any:
+    evaluation = sections.setdefault("evaluation", {})
+    evaluation["every_steps"] = max(1, steps // EVALUATIONS)
+    sections["checkpoint"] = {"every_steps": max(1, steps // CHECKPOINTS), "keep_last": 2}
+    sections["logging"] = {"every_steps": 1, "tensorboard": False}
+    updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
+    return config.model_copy(update=updated)
+
+
+def _watched(config: PretrainConfig | FinetuneConfig, root: Path, steps: int) -> WatchedRun:
+    """A run of the real command line with its output in `root`."""
+    path, log = root.with_suffix(".yaml"), root.with_suffix(".log")
+    save_config(config.model_copy(update={"output_dir": str(root)}), path)
+    verb, folder = "pretrain", root
+    if isinstance(config, FinetuneConfig):
+        verb = "finetune"
+        folder = root / f"seed-{config.seeds[0]}" if config.seeds else root
+    every = config.evaluation.every_steps
+    assert every is not None
+    return WatchedRun(folder, None, steps, every, partial(_start, verb, path, log), log)
+
+
+def _start(verb: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "bertcli", verb, str(config), "--resume"]
+    with open(log, "wb") as file:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)

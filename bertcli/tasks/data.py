@@ -1,0 +1,78 @@
+"""A fine-tuning config -> examples to learn from and to be judged by, encoded, and what is odd about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.examples.files import find_labeled_file, read_examples
+from bertcli.examples.labels import check_labels, label_set
+from bertcli.examples.report import Sizes, describe
+from bertcli.examples.split import split_dev
+from bertcli.tasks.classification import label_weights
+from bertcli.tasks.registry import build_task
+from bertcli.tasks.supervised import Item, LabeledTask, whole_lengths
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Split:
+    """Examples, and the items that the task made of them."""
+
+    examples: Sequence[Any]
+    items: list[Item]
+
+    def first(self, number: int | None) -> Split:
+        """The first `number` examples alone; None: all."""
+        if number is None:
+            return self
+        return Split(self.examples[:number], [item for item in self.items if item.example < number])
+
+
+@dataclass(frozen=True)
+class LabeledData:
+    task: LabeledTask
+    train: Split
+    dev: Split | None
+
+
+def load_labeled_data(
+    config: FinetuneConfig, tokenizer: Tokenizer, report: Callable[[str], None]
+) -> LabeledData:
+    """Read, check and encode the files of `config.task`, and report what is in them.
+
+    Raises:
+        UserError: a file that cannot be read as the config says, or whose labels do not fit together.
+    """
+    settings = config.task.settings
+    read = partial(
+        read_examples,
+        settings=settings,
+        labeled=True,
+        skip_bad=config.task.skip_bad,
+        report=report,
+        note=report,
+    )
+    train, dev = list(read(find_labeled_file(config.task.train))), None
+    if config.task.dev is not None:
+        dev = list(read(find_labeled_file(config.task.dev)))
+    elif config.task.dev_fraction is not None:
+        train, dev = split_dev(train, config.task.dev_fraction, config.seed)
+    labels = label_set(train, settings)
+    if dev is not None:
+        check_labels(dev, labels, settings)
+    task = build_task(settings, labels, label_weights(config.task.class_weights, labels, train))
+    data = LabeledData(
+        task,
+        Split(train, task.encode(train, tokenizer)),
+        None if dev is None else Split(dev, task.encode(dev, tokenizer)),
+    )
+    splits = {"train": data.train} if data.dev is None else {"train": data.train, "dev": data.dev}
+    examples = {name: split.examples for name, split in splits.items()}
+    sizes = {name: Sizes(whole_lengths(split.items), len(split.items)) for name, split in splits.items()}
+    for line in describe(examples, sizes, settings):
+        report(line)
+    return data

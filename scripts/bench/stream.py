@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Speed of the data path on one core: ready batches from a token store, and the order at any scale.
+
+python scripts/bench/stream.py runs/quickstart/store --length 128
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+import tracemalloc
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"  # one core; before numpy and torch look
+
+import numpy as np
+import torch
+
+from bertcli.config.schema import DataConfig
+from bertcli.data.order import permute
+from bertcli.data.random import make_key
+from bertcli.data.stream import BatchStream
+from bertcli.store.token_store import open_store
+
+
+def tokens_per_second(stream: BatchStream, first: int, steps: int) -> float:
+    """Real tokens a second of processor time: what another process takes of the core does not count."""
+    started, tokens = time.process_time(), 0
+    for step in range(first, first + steps):
+        tokens += stream[step].num_tokens
+    return tokens / (time.process_time() - started)
+
+
+def permutation_figures(size: int) -> str:
+    """Time of one call, of one index within a call, and the memory that a call leaves behind."""
+    key, many, calls = make_key(0), np.arange(size - 4096, size), 300
+    permute(many, size, key)
+    tracemalloc.start()
+    permute(many, size, key)
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    started = time.process_time()
+    for number in range(calls):
+        permute(np.array([size - 1 - number]), size, key)
+    one = (time.process_time() - started) / calls
+    started = time.process_time()
+    for _ in range(calls):
+        permute(many, size, key)
+    within = (time.process_time() - started) / calls / len(many)
+    return (
+        f"{one * 1e6:.0f} us a call, {within * 1e6:.2f} us an index in a call of 4,096, {kept:,} bytes kept"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Speed of the data path on one core.")
+    parser.add_argument("store", type=Path)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--batch-size", type=int, default=64)
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(1)
+    store = open_store(arguments.store)
+    for objective in ("mlm+nsp", "mlm"):
+        for whole_word in (False, True):
+            config = DataConfig(
+                mask_rate=0.15,
+                short_steps=0,
+                objective=objective,
+                max_length=arguments.length,
+                whole_word=whole_word,
+            )
+            stream = BatchStream(
+                store.train, store.tokenizer, config, seed=0, batch_size=arguments.batch_size
+            )
+            rates = [tokens_per_second(stream, 100 * run, 100) for run in range(7)]
+            words = " whole words" if whole_word else ""
+            print(f"{objective}{words}: {statistics.median(rates):,.0f} tokens/s (median of 7)")
+    for size in (10**6, 10**9, 10**12):
+        print(f"permutation of {size:,}: {permutation_figures(size)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The card of a pretrained model, as a hub would read it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import yaml
+
+from bertcli.cards.model_card import model_card
+from bertcli.config.schema import PretrainConfig
+from bertcli.store.manifest import SideCounts
+from tests.hf.folders import random_model, tiny_tokenizer
+
+
+def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None:
+    config = PretrainConfig.model_validate(
+        {
+            "output_dir": "/home/someone/run",
+            "corpus": {"files": ["/home/someone/a|b\n<i>.txt", "texts/*.txt"], "language": "no"},
+            "model": {
+                "init_from": "/home/someone/.cache/hub/models--org--name/snapshots/0123",
+                "dropout": 0.1,
+            },
+            "tokenizer": {"vocab_size": 400},
+            "data": {"short_steps": 0, "mask_rate": 0.15},
+            "training": {"batch_size": 8, "learning_rate": 1e-3, "warmup_steps": 1, "steps": 1},
+        }
+    )
+    sides = SimpleNamespace(train=SideCounts(), heldout=SideCounts(), unigram_entropy=1.0)
+    store: Any = SimpleNamespace(manifest=sides, tokenizer=tiny_tokenizer())
+    card = model_card(config, store, random_model(), None, "verdict: none")
+    assert yaml.safe_load(card.split("---\n")[1]) == {
+        "language": "no",
+        "library_name": "transformers",
+        "pipeline_tag": "fill-mask",
+        "tags": ["bert", "bertcli"],
+    }
+    assert "| files | a\\|b \\<i\\>.txt, texts/\\*.txt |\n" in card
+    assert "| started from | org/name |" in card
+    assert "/home" not in card

@@ -1,0 +1,94 @@
+"""What scores are worth beside an answer that reads no text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bertcli.evaluation.evaluate import Scores
+from bertcli.evaluation.task_verdict import Verdict, task_verdict
+from bertcli.examples.examples import Answer, ChoiceExample, QuestionExample, TaggedExample, TextExample
+from bertcli.metrics.answers import answer_scores
+from bertcli.metrics.classification import classification_scores, multi_label_scores
+from bertcli.metrics.correlation import correlation_scores
+from bertcli.metrics.entities import entity_scores
+from tests.examples.reading import choices, questions, settings, words
+
+
+def verdict(given: Any, examples: list[Any], metrics: Any) -> Verdict:
+    return task_verdict(given, examples, Scores({"": 1.0}, {}, 1, metrics))
+
+
+def texts(labels: list[Any]) -> list[Any]:
+    return [TextExample("", {}, "a", None, label) for label in labels]
+
+
+def of_labels(truth: str, given: str) -> Verdict:
+    names = sorted(set(truth + given))
+    metrics = classification_scores([names.index(c) for c in truth], [names.index(c) for c in given], names)
+    return verdict(settings(), texts(list(truth)), metrics)
+
+
+def test_the_commonest_label() -> None:
+    truth = "h" * 80 + "s" * 20
+    same = of_labels(truth, "h" * 100)
+    assert not same.better
+    assert same.baseline == {"accuracy": 0.8}
+    assert same.line.startswith(
+        "warning: accuracy 0.8, which is no better than always answering 'h' (0.8): nothing useful was "
+        "learned. What may help: raise training.epochs"
+    )
+    assert "class_weights: balanced" in same.line
+    assert of_labels(truth, truth).line == "verdict: accuracy 1 is 0.2 above always answering 'h' (0.8)"
+    lucky = of_labels(truth, "h" * 79 + "s" + "s" * 2 + "h" * 18)
+    assert "within the noise of 100 rows" in lucky.text
+    balanced = of_labels(truth, "h" * 60 + "s" * 20 + "s" * 18 + "h" * 2)
+    assert balanced.better
+    assert "the answers follow the labels: Matthews correlation" in balanced.text
+    assert not of_labels("hhhh", "hhhs").better
+
+
+def test_the_commonest_labels_of_several() -> None:
+    truth = [("a",)] * 60 + [("a", "b")] * 40
+    wanted = [["a" in labels, "b" in labels] for labels in truth]
+    for given, better in (([[True, False]] * 100, False), (wanted, True)):
+        metrics = multi_label_scores(wanted, given, ["a", "b"])
+        found = verdict(settings(multi_label=True), texts(truth), metrics)
+        assert found.better == better
+        assert found.baseline == {"micro_f1": pytest.approx(200 / 240)}
+    nothing = verdict(settings(multi_label=True), texts([()]), {"micro_f1": 0.0})
+    assert nothing.text == "no row has a label: no score can tell what was learned"
+
+
+def test_the_mean_value() -> None:
+    truth = [float(number % 10) for number in range(100)]
+    for given, better, said in (
+        ([4.5] * 100, False, "no better than always answering the mean value (8.25, 0)"),
+        ([value + 0.5 for value in truth], True, "97.0% less error than"),
+        ([value / 100 for value in truth], True, "the order is learned, but not the size"),
+        ([-value for value in truth], False, "no better than"),
+    ):
+        found = verdict(settings(type="regression"), texts(truth), correlation_scores(truth, given))
+        assert (found.better, said in found.text) == (better, True), found.text
+    constant = verdict(settings(type="regression"), texts([2.0, 2.0]), correlation_scores([2, 2], [1, 3]))
+    assert not constant.better
+
+
+def test_no_entity_no_answer_and_chance() -> None:
+    tags = [("B-x", "O")] * 3
+    sentences: list[Any] = [TaggedExample("", {}, "a b", ("a", "b"), (), each) for each in tags]
+    outside = verdict(words(), sentences, entity_scores(tags, [("O", "O")] * 3))
+    assert outside.text.startswith("no entity was found rightly: F1 0")
+    assert verdict(words(), sentences, entity_scores(tags, tags)).better
+
+    answered: list[Any] = [QuestionExample("", {}, "", "q", "c", (Answer("c", 0),))] * 4
+    for answers, better in ((["x"] * 4, False), (["c"] * 4, True)):
+        assert verdict(questions(), answered, answer_scores([["c"]] * 4, answers)).better == better
+    half: list[Any] = answered + [QuestionExample("", {}, "", "q", "c", ())] * 4
+    none = verdict(questions(), half, answer_scores([["c"]] * 4 + [[]] * 4, [""] * 8))
+    assert (none.better, none.baseline) == (False, {"exact_match": 50.0})
+
+    asked: list[Any] = [ChoiceExample("", {}, "a", None, ("x", "y"), n % 2) for n in range(100)]
+    assert not verdict(choices(), asked, {"accuracy": 0.52}).better
+    assert verdict(choices(), asked, {"accuracy": 0.8}).better

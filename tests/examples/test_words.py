@@ -1,0 +1,86 @@
+"""Words of running text, and of lists in tables."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertcli.errors import UserError
+from bertcli.examples.words import join_words, word_spans
+from tests.examples.reading import read, words, write, write_jsonl
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I live in Berlin.", ["I", "live", "in", "Berlin", "."]),
+        ("“Paris (France)!” :)", ["“", "Paris", "(", "France", ")", "!", "”", ":)"]),
+        ("U.S.-led, @you's\u00a0#tag", ["U.S.-led", ",", "@you's", "#tag"]),
+        (" ... \n", ["..."]),
+        ("", []),
+    ],
+)
+def test_words_of_a_text(text: str, expected: list[str]):
+    assert [text[start:end] for start, end in word_spans(text)] == expected
+
+
+@given(st.text(alphabet="ab.,(\"' \n", max_size=30))
+def test_words_cover_all_but_white_space_in_order(text: str):
+    spans = word_spans(text)
+    assert "".join(text[start:end] for start, end in spans) == "".join(text.split())
+    assert all(a[1] <= b[0] for a, b in pairwise(spans))
+    assert all(start < end for start, end in spans)
+
+
+@given(st.lists(st.text(alphabet="ab.", min_size=1, max_size=4), max_size=6))
+def test_joined_words_stand_where_it_is_said(found: list[str]):
+    text, spans = join_words(found)
+    assert [text[start:end] for start, end in spans] == found
+    assert text == " ".join(found)
+
+
+def test_a_text_a_line_to_predict(tmp_path: Path):
+    path = write(tmp_path / "a.txt", "\ufeffIn Berlin.\r\n\n  Hi\n")
+    first, blank, second = read(path, words(), labeled=False)
+    assert blank.words == ()
+    assert (first.words, first.spans[1], first.tags) == (("In", "Berlin", "."), (3, 9), None)
+    assert (second.text, second.columns, second.where) == ("Hi", {"text": "Hi"}, f"{path}, line 3")
+
+
+@pytest.mark.parametrize("given", [{}, {"text": "message"}])
+def test_tables_of_texts_to_predict(tmp_path: Path, given: dict):
+    column = given.get("text", "text")
+    path = write_jsonl(tmp_path / "a.jsonl", {"id": 1, column: "In Berlin."})
+    assert read(path, words(**given), labeled=False)[0].words == ("In", "Berlin", ".")
+    path = write(tmp_path / "a.csv", f"id,{column}\n1,In Berlin.\n")
+    assert read(path, words(**given), labeled=False)[0].columns == {"id": "1", column: "In Berlin."}
+    if given:
+        path = write(tmp_path / "a.tsv", f"id\t{column}\n1\tIn Berlin.\n")
+        assert read(path, words(**given), labeled=False)[0].words == ("In", "Berlin", ".")
+
+
+def test_lists_of_words_and_tags(tmp_path: Path):
+    path = write_jsonl(tmp_path / "a.jsonl", {"tokens": ["In", "Berlin"], "tags": ["O", "S-LOC"]})
+    (example,) = read(path, words(text="tokens", label="tags"))
+    assert (example.text, example.tags) == ("In Berlin", ("O", "B-LOC"))
+    assert read(path, words(text="tokens"), labeled=False)[0].tags is None
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"text": ["In"], "tags": ["O", "O"]}, "line 1: 1 words, but 2 tags"),
+        ({"text": ["In"], "tags": ["IN"]}, "line 1: 'IN' is no tag"),
+        ({"text": ["In"], "tags": "O"}, "line 1, column 'tags': no list; a tag for each word was expected"),
+        ({"text": [["In"]], "tags": ["O"]}, "line 1, column 'text': holds a list"),
+        ({"text": "In", "tags": ["O"]}, r"column 'text': a text; words with tags are lists .*format: conll"),
+        ({"text": [], "tags": []}, "the text of every row is empty"),
+    ],
+)
+def test_a_row_that_cannot_be_used(tmp_path: Path, row: dict, message: str):
+    with pytest.raises(UserError, match=message):
+        read(write_jsonl(tmp_path / "a.jsonl", row), words(label="tags"))

@@ -1,0 +1,102 @@
+"""One answer as JSON, as a row of a table, and as a line to read."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from bertcli.errors import UserError
+from bertcli.examples.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
+from bertcli.inference.formats import AnswerTable, json_line, readable, row_json
+from bertcli.inference.predict import Predicted
+from bertcli.tasks.classification import Classified
+from bertcli.tasks.multiple_choice import Chosen
+from bertcli.tasks.question_answering import Answered
+from bertcli.tasks.regression import Value
+from bertcli.tasks.token_classification import Entity, Tagged
+
+SPAM = Classified(("spam",), {"ham": 0.25, "spam": 0.75}, multi_label=False)
+TOPICS = Classified(("a", "b"), {"a": 0.75, "b": 0.5, "c": 0.25}, multi_label=True)
+PLACE = Tagged(("O", "B-place"), (Entity("Rome", "place", 3, 7, 0.5),))
+
+
+def text(prediction: object, **columns: object) -> Predicted:
+    example = TextExample("made.tsv, line 2", columns or {"text": "Wíth"}, "Wíth", None, None)
+    return Predicted(example, prediction, 0)  # pyright: ignore[reportArgumentType]
+
+
+def tagged(prediction: Tagged) -> Predicted:
+    words, spans = ("to", "Rome"), ((0, 2), (3, 7))
+    return Predicted(TaggedExample("here", {"text": "to Rome"}, "to Rome", words, spans, None), prediction, 0)
+
+
+def table(*answers: Predicted) -> list[list[str]]:
+    file = io.StringIO()
+    writer = AnswerTable(file)
+    for answer in answers:
+        writer.write(answer)
+    return [line.split("\t") for line in file.getvalue().splitlines()]
+
+
+def test_the_columns_of_the_row_come_first_and_none_is_lost() -> None:
+    answer = text(SPAM, id=7, label="ham")
+    row = {"id": 7, "given_label": "ham", "label": "spam", "probabilities": {"ham": 0.25, "spam": 0.75}}
+    assert list(row_json(answer).items()) == list(row.items())
+    assert json.loads(json_line(answer)) == row
+    assert "Wíth" in json_line(text(SPAM))
+
+
+def test_a_column_that_is_called_given_already_stays_too() -> None:
+    row = row_json(text(SPAM, label="ham", given_label="mine", image=b"\xff\xd8"))
+    assert row["given_label"] == "mine"
+    assert row["given_given_label"] == "ham"
+    assert (row["label"], row["image"]) == ("spam", "ffd8")
+
+
+def test_a_table_has_a_column_for_each_probability() -> None:
+    names, row = table(text(SPAM))
+    assert names == ["text", "label", "probabilities.ham", "probabilities.spam"]
+    assert row == ["Wíth", "spam", "0.25", "0.75"]
+    assert table(text(TOPICS))[1][1] == "a,b"
+    assert table(text(Value(1.5), x=None)) == [["x", "value"], ["", "1.5"]]
+    chosen = table(text(Chosen(1, [0.25, 0.75])))
+    assert chosen[0][1:] == ["choice", "probabilities.0", "probabilities.1"]
+
+
+def test_lists_of_objects_are_json_in_a_table() -> None:
+    names, row = table(tagged(PLACE))
+    entities = row[names.index("entities")].strip('"').replace('""', '"')
+    assert json.loads(entities) == [{"text": "Rome", "type": "place", "start": 3, "end": 7, "score": 0.5}]
+
+
+def test_a_table_refuses_a_column_that_the_first_row_has_not() -> None:
+    assert table(text(SPAM, a=1, b=2), text(SPAM, a=3))[2][:2] == ["3", ""]
+    with pytest.raises(UserError, match=r"made.tsv, line 2: has 'b', which the first row has not; .*\.jsonl"):
+        table(text(SPAM, a=1), text(SPAM, a=1, b=2))
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (text(SPAM), " 75.00%  spam  Wíth"),
+        (text(TOPICS), "a 75.00%, b 50.00%  Wíth"),
+        (text(Classified((), {"a": 0.25}, multi_label=True)), "no label  Wíth"),
+        (text(Value(4.5)), "    4.5000  Wíth"),
+        (tagged(PLACE), "to Rome\n   50.00%  place       Rome"),
+        (tagged(Tagged(("O", "O"), ())), "to Rome\n  no entities"),
+    ],
+)
+def test_a_line_to_read(answer: Predicted, line: str) -> None:
+    assert readable(answer) == line
+
+
+def test_answers_and_choices_to_read() -> None:
+    question = QuestionExample("here", {}, "1", "Who?", "It was he.", None)
+    found = Answered("he", 7, 9, 0.5, "he", 0.0)
+    assert readable(Predicted(question, found, 0)) == " 50.00%  he"
+    none = Answered("", None, None, 0.75, "he", 1.0)
+    assert readable(Predicted(question, none, 0)) == " 75.00%  no answer in the text"
+    choices = ChoiceExample("here", {}, "A", None, ("yes", "no"), None)
+    assert readable(Predicted(choices, Chosen(1, [0.25, 0.75]), 0)) == " 75.00%  no\n 25.00%  yes"

@@ -1,0 +1,67 @@
+"""What goes wrong under a fine-tuning run ends in a clear message, or as if it had not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertcli.runs.seeds import finetune_seeds
+from bertcli.errors import UserError
+from tests.faults import at_row, terminate
+from tests.finetunes import checked, run, spam_config, spam_files
+
+
+def test_sigterm_in_the_last_step_of_a_seed_begins_no_other(tmp_path: Path) -> None:
+    own = checked(spam_config(spam_files(tmp_path), training={"epochs": 1}) | {"seeds": [1, 2]})
+    with pytest.MonkeyPatch.context() as patch:
+        at_row(patch, 6, terminate, "heldout")
+        with pytest.raises(SystemExit):
+            finetune_seeds(own, resume=False, overwrite=False)
+    assert (tmp_path / "run" / "seed-1").exists()
+    assert not (tmp_path / "run" / "seed-2").exists()
+    finetune_seeds(own, resume=True, overwrite=False)
+    assert (tmp_path / "run" / "model" / "model.safetensors").exists()
+
+    other = own.model_copy(update={"seeds": [3]})
+    (tmp_path / "run" / "seed-notes").mkdir()
+    with pytest.raises(UserError, match="holds a run already"):
+        finetune_seeds(other, resume=False, overwrite=False)
+    finetune_seeds(other, resume=False, overwrite=True)
+    assert sorted(path.name for path in (tmp_path / "run").glob("seed-*")) == ["seed-3", "seed-notes"]
+
+
+@pytest.mark.parametrize("damage", ["flip", "remove", "log"])
+def test_a_damaged_best_model_comes_again(
+    tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = spam_config(
+        spam_files(tmp_path),
+        task={"metric": "loss"},
+        training={"epochs": 3},
+        evaluation={"every_steps": 5},
+        checkpoint={"every_steps": 4, "keep_last": 9},
+    )
+    done = run(own)
+    assert done.scores is not None
+    weights = (done.model / "model.safetensors").read_bytes()
+    best = tmp_path / "run" / "checkpoints" / "best" / "model.safetensors"
+    if damage == "flip":
+        content = bytearray(best.read_bytes())
+        content[-5] ^= 4
+        best.write_bytes(content)
+    elif damage == "remove":
+        best.unlink()
+    else:
+        (tmp_path / "run" / "metrics.jsonl").unlink()
+    capsys.readouterr()
+    again = run(own, resume=True)
+    said = capsys.readouterr().err
+    if damage == "log":
+        assert "metrics.jsonl has lost its evaluations" in said
+    else:
+        assert "best is damaged (" in said
+        assert "going back to before step" in said
+    assert again.scores is not None
+    assert again.scores.loss == done.scores.loss
+    assert (done.model / "model.safetensors").read_bytes() == weights
