@@ -10,7 +10,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 from hypothesis import settings
 
-from tests.runs import write_corpus
+from tests.small_runs import write_corpus
 
 settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
 settings.load_profile("bertcli")

@@ -17,7 +17,7 @@ from bertcli.model.pretraining import BertForPreTraining
 from bertcli.runs.finetuning import Finetuned, finetune
 from bertcli.text.streams import read_lines
 from bertcli.text.tokenizer import Normalization, Tokenizer
-from tests.runs import read_rows
+from tests.small_runs import read_rows
 
 _CHARACTERS = string.ascii_lowercase + string.digits + string.punctuation
 LETTERS = [

@@ -18,7 +18,7 @@ import yaml
 
 from bertcli.cli import main as bertcli
 from tests.finetunes import spam_config, spam_files
-from tests.runs import small_config, write_corpus
+from tests.small_runs import small_config, write_corpus
 from tests.snapshots import compare, snapshot
 
 TEXT = b"of somebody else\n"

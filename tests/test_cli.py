@@ -12,7 +12,7 @@ import pytest
 
 from bertcli import cli
 from bertcli.cli import COMMANDS
-from tests.runs import run_cli
+from tests.small_runs import run_cli
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.exhausted import describe_exhausted
-from tests.runs import small_config, write_config, write_corpus
+from tests.small_runs import small_config, write_config, write_corpus
 
 TORCH = (
     "[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "

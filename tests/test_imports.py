@@ -33,7 +33,6 @@ LAYERS: dict[str, set[str]] = {
     },
     "engine": {
         *("errors", "config", "store", "data", "model", "distributed", "memory", "hardware", "tasks"),
-        *("terminal",),  # until CUDA graphs are gone
     },
     "checkpoints": {"errors", "files", "owned", "config", "distributed", "engine", "terminal"},
     "evaluation": {

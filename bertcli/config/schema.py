@@ -225,9 +225,6 @@ class TrainingConfig(LoopConfig):
     """Instead of steps: how often the corpus's tokens pass through."""
     warmup_steps: Decided[int, Field(ge=0)] = AUTO
     """auto: 8 % of the steps, at most 10,000."""
-    cuda_graphs: bool | Auto = "auto"
-    """A pass's kernels started at once. auto: on one GPU, where starting them takes twice as long as running,
-    or longer."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

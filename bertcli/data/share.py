@@ -15,13 +15,13 @@ class MicroBatch(NamedTuple):
     Attributes:
         number: within the whole step, over all ranks.
         batch: a `tasks.base.TaskBatch`.
-        is_stand_in: another rank's rows, read once more and not counted, so that every rank makes as many
+        is_dummy: another rank's rows, read once more and not counted, so that every rank makes as many
             forward passes: the exchange between ranks needs that.
     """
 
     number: int
     batch: Any
-    is_stand_in: bool
+    is_dummy: bool
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _TENTHS = 10
 def measure_stream(
     stream: BatchStream, steps: Iterable[Sequence[MicroBatch]], tokenizer: Tokenizer
 ) -> dict[str, Any]:
-    """Statistics of steps 0, 1, 2, ... of `stream`; stand-ins are left out.
+    """Statistics of steps 0, 1, 2, ... of `stream`; dummy micro-batches are left out.
 
     Returns:
         batches, pairs, tokens; is_next_share; same_document_share (of NotNext pairs, B from A's document);
@@ -39,7 +39,7 @@ def measure_stream(
     by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
     digest = hashlib.sha256()
     for step, micro_batches in enumerate(steps):
-        batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_stand_in]
+        batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_dummy]
         count["batches"] += 1
         for batch in batches:
             _count_batch(batch, tokenizer, count, by_tenth)

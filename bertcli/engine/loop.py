@@ -7,38 +7,32 @@ Pretraining, fine-tuning and distillation differ only in their task and batches.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
 from bertcli.distributed import ranks, wrapping
-from bertcli.engine.cuda_graphs import GraphedPass
 from bertcli.engine.loss_scale import LossScale
-from bertcli.engine.micro_pass import EagerPass, MicroPass
 from bertcli.engine.step_report import StepReport
 from bertcli.engine.term_sums import TermSums, count_step
-from bertcli.hardware import Precision, sum_in_order
+from bertcli.hardware import Precision, autocast, sum_in_order
 from bertcli.memory.heap import keep_freed_memory
-from bertcli.tasks.base import Task
+from bertcli.tasks.base import Task, Term
 
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How steps are taken; `rate` gives the learning rate of a step counted from 0.
-
-    `cuda_graphs`: with `engine.cuda_graphs`, in pretraining on one GPU.
-    """
+    """How steps are taken; `rate` gives the learning rate of a step counted from 0."""
 
     seed: int
     device: torch.device
     precision: Precision
     max_grad_norm: float
     rate: Callable[[int], float]
-    cuda_graphs: bool = False
 
 
 def train(
@@ -65,8 +59,6 @@ def train(
     if settings.device.type == "cpu":
         keep_freed_memory()
     model.train()
-    kind = GraphedPass if settings.cuda_graphs else EagerPass
-    micro_pass: MicroPass = kind(model, task, settings.device, settings.precision)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for step, micro_batches in enumerate(steps, first_step):
         rate = settings.rate(step)
@@ -78,11 +70,13 @@ def train(
         # The exchange gives the mean over the ranks; the step's gradient is their sum.
         factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
         sums = TermSums()
-        for turn, (number, batch, is_stand_in) in enumerate(micro_batches, start=1):
+        for turn, (number, batch, is_dummy) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
             with wrapping.exchange(model, now=turn == len(micro_batches)):
-                terms = micro_pass(batch, divisors, 0.0 if is_stand_in else factor)
-            sums.add(terms, is_stand_in)
+                with autocast(settings.precision, settings.device):
+                    terms = task.terms(model, batch.to(settings.device))
+                (_divided_loss(terms, divisors) * (0.0 if is_dummy else factor)).backward()
+            sums.add(terms, is_dummy)
 
         if scale:
             _divide_gradients(parameters, scale.factor)
@@ -107,6 +101,11 @@ def train(
             skipped=not finite,
             loss_scale=scale,
         )
+
+
+def _divided_loss(terms: Mapping[str, Term], divisors: Mapping[str, float]) -> Tensor:
+    """The sum over terms of loss / divisor."""
+    return torch.stack([term.loss / divisors[name] for name, term in terms.items()]).sum()
 
 
 def _divide_gradients(parameters: Iterable[nn.Parameter], factor: float) -> None:

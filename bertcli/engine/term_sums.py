@@ -15,10 +15,10 @@ def count_step(task: Task, micro_batches: Sequence[MicroBatch]) -> tuple[dict[st
     """What each term of a step counts, and the step's real tokens; on all ranks together."""
     counts: dict[str, float] = {}
     tokens = 0
-    for _, batch, is_stand_in in micro_batches:
+    for _, batch, is_dummy in micro_batches:
         for name, count in task.counts(batch).items():
-            counts[name] = counts.get(name, 0.0) + (0.0 if is_stand_in else count)
-        tokens += 0 if is_stand_in else batch.num_tokens
+            counts[name] = counts.get(name, 0.0) + (0.0 if is_dummy else count)
+        tokens += 0 if is_dummy else batch.num_tokens
     *totals, all_tokens = ranks.add_up([*counts.values(), tokens])
     return dict(zip(counts, totals, strict=True)), int(all_tokens)
 
@@ -35,8 +35,8 @@ class TermSums:
         self._losses: dict[str, Tensor] = {}
         self._correct: dict[str, Tensor] = {}
 
-    def add(self, terms: Mapping[str, Term], is_stand_in: bool) -> None:
-        weight = 0 if is_stand_in else 1
+    def add(self, terms: Mapping[str, Term], is_dummy: bool) -> None:
+        weight = 0 if is_dummy else 1
         for name, term in terms.items():
             _add(self._losses, name, term.loss.detach().double() * weight)
             if term.correct is not None:

@@ -54,9 +54,9 @@ def evaluate(
         step_counts, step_tokens = count_step(task, micro_batches)
         counts = {name: counts.get(name, 0.0) + count for name, count in step_counts.items()}
         tokens += step_tokens
-        for _, batch, is_stand_in in micro_batches:
+        for _, batch, is_dummy in micro_batches:
             with autocast(precision, device):
-                sums.add(task.terms(model, batch.to(device)), is_stand_in)
+                sums.add(task.terms(model, batch.to(device)), is_dummy)
     model.train(was_training)
     losses, accuracies = sums.means(counts)
     return Scores(losses, accuracies, tokens)

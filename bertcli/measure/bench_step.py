@@ -34,7 +34,7 @@ def bench_synthetic(
 
     Returns:
         what, preset, vocab_size, batch_size, micro_batch_size, length, dropout, device, threads, precision,
-        compile, cuda_graphs; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the
+        compile; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the
         model, by `model.flops`), matmul_tflops (of the device, in that precision), matmul_share;
         peak_memory_mb.
 
@@ -96,7 +96,6 @@ def _bench(
         "threads": torch.get_num_threads(),
         "precision": training.precision,
         "compile": training.compile,
-        "cuda_graphs": training.cuda_graphs,
         "ms_per_step": 1e3 * times.median,
         "ms_quartiles": [1e3 * seconds for seconds in times.quartiles],
         "tokens_per_s": times.tokens_per_second,

@@ -17,7 +17,6 @@ from bertcli.hf.locate import resolve_model
 from bertcli.measure.plan import Plan
 from bertcli.memory.parameters import task_parameters
 from bertcli.runs.new_task_model import new_task_model
-from bertcli.runs.occurring_words import OccurringWords
 from bertcli.tasks.data import load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, Supervised
 from bertcli.terminal import say
@@ -34,10 +33,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
     tokenizer = Tokenizer.load(source)
     data = load_labeled_data(config, tokenizer, say)
     model = new_task_model(config, source, data.task.labels)
-    words = OccurringWords(model, data, tokenizer.pad_id)
-    words.narrow_model(model)
-    data, training = words.narrow_data(data), config.training
-    items = data.train.items
+    training, items = config.training, data.train.items
     lengths_N = np.array([item.length for item in items])
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
@@ -45,7 +41,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
         order = EpochOrder(len(items), batch_size, config.training_seed)
         longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):
-            batch = LabeledBatch(tuple(items[i] for i in numbers), words.pad_id)
+            batch = LabeledBatch(tuple(items[i] for i in numbers), tokenizer.pad_id)
             yield batch.micro_batches(Share(rows))
 
     per_epoch = math.ceil(len(items) / training.batch_size)

@@ -27,7 +27,6 @@ from bertcli.engine.loop import train
 from bertcli.checkpoints.metrics_log import MetricsLog, cut_back, has_evaluation, read_metrics
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.checkpoints.numbered import newest_path
-from bertcli.runs.occurring_words import OccurringWords
 from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.runs.progress import Progress
@@ -83,9 +82,6 @@ def _finetune(
     tokenizer = Tokenizer.load(source)
     data = ranks.first_then_all(lambda: load_labeled_data(config, tokenizer, say))
     model = new_task_model(config, source, data.task.labels)
-    words = OccurringWords(model, data, tokenizer.pad_id)
-    words.narrow_model(model)
-    data = words.narrow_data(data)
     tokens = config.training.epochs * sum(item.length for item in data.train.items)
     training = resolve_loop(config.training, model.architecture, config.task.max_length, tokens)
     config = config.model_copy(update={"training": ranks.from_first(training)})
@@ -96,7 +92,7 @@ def _finetune(
             check_same_data(folder.data, config, data.task.labels)
 
     ranks.on_first(check_same)
-    weights = TaskWeights(model, words, tokenizer, config.task.settings, data.task.labels)
+    weights = TaskWeights(model, tokenizer, config.task.settings, data.task.labels)
     run = _Run(config, folder, data, weights)
     run.check_metric()
 
@@ -187,14 +183,9 @@ class _Run:
 
     def _describe(self) -> None:
         training = self.config.training
-        parameters, words = list(self.model.parameters()), self.weights.words
-        total = words.left_out + sum(parameter.numel() for parameter in parameters)
+        parameters = list(self.model.parameters())
+        total = sum(parameter.numel() for parameter in parameters)
         trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
-        if self.model.bert.embeddings.word.weight.requires_grad:
-            say(
-                f"vocabulary: {len(words):,} of {self.model.architecture.vocab_size:,} words occur here; the "
-                "embeddings of the others stay as they are"
-            )
         say(
             f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
             f"{training.batch_size} rows, {self.order.steps_per_epoch:,} an epoch, {training.precision} on "
@@ -256,7 +247,7 @@ class _Run:
     def _steps(self, first_step: int) -> Iterator[list[MicroBatch]]:
         items = self.data.train.items
         for step in range(first_step, self.steps):
-            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.weights.words.pad_id)
+            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.weights.tokenizer.pad_id)
             yield batch.micro_batches(self.share)
 
     def _judge(self, at_most: int | None = None) -> Scores:
@@ -268,7 +259,7 @@ class _Run:
             self.data.task,
             part.examples,
             part.items,
-            self.weights.words.pad_id,
+            self.weights.tokenizer.pad_id,
             loop.device,
             loop.precision,
             self.share.micro_batch_size,

@@ -244,7 +244,6 @@ def _describe_run(
     training, data = config.training, config.data
     short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
     how = " (compiled: the first step waits for that)" if training.compile else ""
-    how += " (CUDA graphs)" if training.cuda_graphs else ""
     say(
         f"model: {model.architecture.layers} layers x {model.architecture.hidden}, vocabulary "
         f"{model.architecture.vocab_size:,}, {parameters:,} parameters"

@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 import torch
 
 from bertcli.distributed import ranks
-from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig, TrainingConfig
+from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.compiling import is_worth_compiling
-from bertcli.engine.cuda_graphs import can_record, is_launch_bound
 from bertcli.engine.loop import LoopSettings
 from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
@@ -40,7 +39,7 @@ def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainCo
 
 def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
     """As `adopt_decisions`, for the training section alone."""
-    keys = ("micro_batch_size", "precision", "device", "compile", "cuda_graphs")
+    keys = ("micro_batch_size", "precision", "device", "compile")
     decided = {key: getattr(saved, key) for key in keys if getattr(training, key, None) == "auto"}
     return training.model_copy(update=decided)
 
@@ -98,43 +97,17 @@ def resolve_loop(
             ranks.num_local_ranks(),
         )
     micro_batch_size = min(micro_batch_size, training.batch_size)
-    at_once = micro_batch_size * length
     decided: dict[str, Any] = {
         "micro_batch_size": micro_batch_size,
         "precision": precision,
         "device": str(device),
         "compile": training.compile,
     }
-    with_graphs = False
-    if isinstance(training, TrainingConfig):
-        decided["cuda_graphs"] = with_graphs = _with_cuda_graphs(
-            training,
-            device,
-            precision,
-            architecture.head_size,
-            is_launch_bound(architecture, at_once, length, predicted),
+    if training.compile == "auto":
+        decided["compile"] = is_worth_compiling(
+            architecture, tokens, micro_batch_size * length, length, predicted, device
         )
-    if training.compile == "auto":  # what compiling wins for a small model, graphs win without its price
-        worth = is_worth_compiling(architecture, tokens, at_once, length, predicted, device)
-        decided["compile"] = worth and not with_graphs
     return training.model_copy(update=decided)
-
-
-def _with_cuda_graphs(
-    training: TrainingConfig, device: torch.device, precision: Precision, head_size: int, launch_bound: bool
-) -> bool:
-    """Raises `UserError` where they are asked for and cannot be."""
-    alone = ranks.num_ranks() == 1
-    can = alone and can_record(device, precision, head_size) and not training.activation_checkpointing
-    if training.cuda_graphs == "auto":
-        return can and launch_bound
-    if training.cuda_graphs and not can:
-        raise UserError(
-            "training.cuda_graphs: true needs one GPU from Ampere on, bf16 or fp16, heads of a multiple of 8 "
-            f"numbers and no activation_checkpointing; here: {device}, {precision}, heads of {head_size}, "
-            f"{ranks.num_ranks()} rank(s). Set it to auto or false"
-        )
-    return training.cuda_graphs
 
 
 def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int) -> LoopSettings:
@@ -146,7 +119,6 @@ def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int
         precision=training.precision,
         max_grad_norm=training.max_grad_norm,
         rate=lambda step: learning_rate(step, training.learning_rate, warmup_steps, steps, training.schedule),
-        cuda_graphs=isinstance(training, TrainingConfig) and training.cuda_graphs is True,
     )
 
 

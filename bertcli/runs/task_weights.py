@@ -1,4 +1,4 @@
-"""The weights of a fine-tuning run <-> whole model folders."""
+"""The weights of a fine-tuning run <-> model folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor
 from bertcli.distributed import ranks
 from bertcli.config.finetune import TaskSettings
 from bertcli.checkpoints.numbered import free_path, newest_path
-from bertcli.runs.occurring_words import OccurringWords
 from bertcli.files import disk_errors
 from bertcli.hf.task_folder import load_task_folder, save_task_folder
 from bertcli.model.task_models import TaskModel
@@ -21,21 +20,19 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class TaskWeights:
-    """What turns the weights of the run's `model` into those of the whole one, and back."""
+    """How the weights of the run's `model` are written and read."""
 
     model: TaskModel
-    words: OccurringWords
     tokenizer: Tokenizer
     settings: TaskSettings
     labels: tuple[str, ...]
 
     def read(self, folder: Path) -> dict[str, Tensor]:
-        return self.words.narrow_weights(load_task_folder(folder).model.state_dict())
+        return load_task_folder(folder).model.state_dict()
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
         """File by file, as for a checkpoint that is renamed when it is complete."""
-        whole = self.words.widen_weights(weights)
-        save_task_folder(folder, self.model, self.tokenizer, self.settings, self.labels, card, whole)
+        save_task_folder(folder, self.model, self.tokenizer, self.settings, self.labels, card, weights)
 
     def keep_best(self, checkpoints: Path, weights: Mapping[str, Tensor]) -> None:
         """In the place of the best ones so far; raises as `replace`."""

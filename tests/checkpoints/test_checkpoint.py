@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from bertcli.checkpoints import checkpoint as module
 from bertcli.checkpoints.checkpoint import (
     RunState,
     Snapshot,
@@ -17,7 +18,6 @@ from bertcli.checkpoints.checkpoint import (
     newest_checkpoint,
     save_checkpoint,
 )
-from bertcli.engine import checkpoint as module
 from bertcli.errors import UserError
 from bertcli.owned.mark import begin_folder, sweep
 

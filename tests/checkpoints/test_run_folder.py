@@ -13,7 +13,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.runs.pretraining import pretrain
-from tests.runs import read_rows, small_config
+from tests.small_runs import read_rows, small_config
 
 
 def config(corpus: Path, run: Path, steps: int = 3, **sections: Any) -> PretrainConfig:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.finetunes import spam_config, spam_files
 from tests.hf.folders import saved_task
-from tests.runs import small_config, write_config
+from tests.small_runs import small_config, write_config
 
 SHAPE = {"what", "preset", "device", "precision", "ms_per_step", "tokens_per_s", "tflops", "matmul_tflops"}
 TINY = ("--preset", "tiny", "--vocab-size", 100, "--batch-size", 4, "--length", 16, "--device", "cpu")

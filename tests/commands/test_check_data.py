@@ -11,7 +11,7 @@ import yaml
 
 from bertcli.commands.check_data import _token_rows
 from tests.finetunes import spam_config, spam_files
-from tests.runs import run_cli, small_config, write_config, write_corpus
+from tests.small_runs import run_cli, small_config, write_config, write_corpus
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from bertcli.measure.probe import Probe, probe
 from tests.finetunes import spam_config, spam_files
-from tests.runs import small_config, write_config
+from tests.small_runs import small_config, write_config
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.finetunes import spam_config, spam_files
-from tests.runs import write_config
+from tests.small_runs import write_config
 
 Bertcli = Callable[..., tuple[int, str, str]]
 

@@ -8,7 +8,7 @@ import yaml
 
 from bertcli.config.load import load_config
 from bertcli.config.schema import PretrainConfig
-from tests.runs import small_config, write_config, write_corpus
+from tests.small_runs import small_config, write_config, write_corpus
 
 
 def test_every_command_refuses_a_contradiction(run_bertcli, model: Path, tmp_path: Path):

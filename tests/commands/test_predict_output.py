@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs import run_cli
+from tests.small_runs import run_cli
 
 
 def rows(out: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import run_cli, small_config, write_config, write_corpus
+from tests.small_runs import run_cli, small_config, write_config, write_corpus
 
 
 @pytest.fixture(scope="module")

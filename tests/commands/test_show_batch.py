@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.commands.show_batch import show_batch
-from tests.runs import small_config, write_config
+from tests.small_runs import small_config, write_config
 
 FIELDS = {
     *("batches", "pairs", "tokens", "is_next_share", "same_document_share", "fill", "masked_share"),

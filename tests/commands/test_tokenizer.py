@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.text.tokenizer import Tokenizer
-from tests.runs import run_cli, write_corpus
+from tests.small_runs import run_cli, write_corpus
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from tests.data.stores import make_store
 from tests.decided import data_config
-from tests.runs import small_config
+from tests.small_runs import small_config
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,9 @@ def test_the_ranks_together_read_what_one_reads(store: OpenStore, num_ranks: int
     assert measure_stream(stream, together, store.tokenizer)["stream_hash"] == measure(store)["stream_hash"]
 
     alone = {each.number: each.batch for each in stream.micro_batches(7, Share(8))}
-    for number, batch, is_stand_in in together[7]:
-        assert is_stand_in == (number not in alone)
-        assert is_stand_in or torch.equal(batch.ids_BT, alone[number].ids_BT)
+    for number, batch, is_dummy in together[7]:
+        assert is_dummy == (number not in alone)
+        assert is_dummy or torch.equal(batch.ids_BT, alone[number].ids_BT)
 
 
 def test_any_step_can_be_asked_for_first(store: OpenStore) -> None:

@@ -14,7 +14,7 @@ from bertcli.examples.files import find_labeled_file
 from bertcli.hf.task_folder import load_task_folder
 from bertcli.text.streams import read_lines
 from tests.finetunes import write_spam
-from tests.runs import read_rows, run_cli, small_config, write_config
+from tests.small_runs import read_rows, run_cli, small_config, write_config
 
 SPAM, HAM = "URGENT! You have won a 1000 prize. Call 09061701461 now", "ok see you at home then"
 

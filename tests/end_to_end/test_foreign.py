@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.foreign import Base, in_process, write_finetune, write_pretrain
-from tests.runs import read_rows
+from tests.small_runs import read_rows
 from tests.snapshots import compare, snapshot
 
 

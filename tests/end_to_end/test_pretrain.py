@@ -10,7 +10,7 @@ import pytest
 import transformers
 
 from bertcli.hf.lengths import trained_length
-from tests.runs import read_rows, run_cli, small_config, write_config
+from tests.small_runs import read_rows, run_cli, small_config, write_config
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.finetunes import spam_config, spam_files
-from tests.runs import losses, read_rows, run_cli, small_config, write_config, write_corpus
+from tests.small_runs import losses, read_rows, run_cli, small_config, write_config, write_corpus
 
 
 def torchrun(*arguments: object, ranks: int = 2, restarts: int = 0) -> subprocess.Popen[str]:

@@ -8,7 +8,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.stream import BatchStream
 from bertcli.store.build import prepare_store
-from tests.runs import small_config
+from tests.small_runs import small_config
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""On a GPU: the losses of the CPU, compiled, replayed or neither; a resume gives the same bits."""
+"""On a GPU: the losses of the CPU, compiled or not; a resume gives the same bits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import torch
 
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
-from bertcli.engine import cuda_graphs
 from bertcli.engine.compiling import compile_layers
-from bertcli.engine.cuda_graphs import can_record
 from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.step_report import StepReport
@@ -21,7 +19,7 @@ from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.tasks.pretraining import PretrainingTask
-from tests.runs import losses, run_cli, small_config, start_and_signal, write_config
+from tests.small_runs import losses, run_cli, small_config, start_and_signal, write_config
 
 pytestmark = [
     pytest.mark.cuda,
@@ -56,38 +54,16 @@ def test_the_losses_are_the_cpus(
     )
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_replayed_the_losses_are_those_of_the_same_passes_unrecorded(
-    stream: BatchStream,
-    precision: Precision,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    if not can_record(GPU.device, precision, head_size=32):
-        pytest.skip("needs a GPU from Ampere on")
-    settings = replace(GPU, precision=precision, cuda_graphs=True)
-    replayed = run(stream, settings, dropout=0.1)
-    assert "".join(capsys.readouterr()) == ""  # no word of going on without
-    monkeypatch.setattr(cuda_graphs, "record", lambda run: run)
-    assert [report.loss for report in replayed] == pytest.approx(
-        [report.loss for report in run(stream, settings, dropout=0.1)], rel=1e-4
-    )
-    exact = run(stream, replace(GPU, device=torch.device("cpu")))
-    reports = run(stream, settings)
-    assert [report.loss for report in reports] == pytest.approx([r.loss for r in exact], rel=2e-2)
-
-
-@pytest.mark.parametrize(("precision", "graphs"), [("fp32", False), ("bf16", False), ("bf16", True)])
-def test_twice_it_gives_the_same_bits(stream: BatchStream, precision: Precision, graphs: bool) -> None:
-    settings = replace(GPU, precision=precision, cuda_graphs=graphs)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_twice_it_gives_the_same_bits(stream: BatchStream, precision: Precision) -> None:
+    settings = replace(GPU, precision=precision)
     first, second = (run(stream, settings, dropout=0.1) for _ in range(2))
     assert [(each.loss, each.grad_norm) for each in first] == [(each.loss, each.grad_norm) for each in second]
 
 
-@pytest.mark.parametrize("graphs", [False, True])
-def test_a_resume_gives_the_bits_of_the_undisturbed_run(corpus: Path, tmp_path: Path, graphs: bool) -> None:
+def test_a_resume_gives_the_bits_of_the_undisturbed_run(corpus: Path, tmp_path: Path) -> None:
     sections = {
-        "training": {"device": "cuda", "precision": "bf16", "steps": 12, "cuda_graphs": graphs},
+        "training": {"device": "cuda", "precision": "bf16", "steps": 12},
         "model": {
             "layers": 2,
             "hidden": 64,

@@ -15,7 +15,7 @@ from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from tests.data.stores import make_store
 from tests.decided import data_config
-from tests.runs import small_config
+from tests.small_runs import small_config
 
 
 @pytest.fixture(scope="module")

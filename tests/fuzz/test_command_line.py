@@ -16,7 +16,7 @@ from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put
 from tests.fuzz.test_configs import PRETRAIN, yaml_files
 from tests.fuzz.test_models import json_of
-from tests.runs import run_cli
+from tests.small_runs import run_cli
 
 
 def command(label: str, folder: Path, *arguments: object) -> None:

@@ -18,7 +18,7 @@ from tests.finetunes import spam_config
 from tests.fuzz.good import TEXT, good_tokenizer
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, mutated, place, put
-from tests.runs import small_config
+from tests.small_runs import small_config
 
 LAUGHS = "a0: &a0 [lol]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)

@@ -16,7 +16,7 @@ import pytest
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.engine import pretraining
+from bertcli.runs import pretraining
 from bertcli.checkpoints.checkpoint import list_checkpoints, load_state
 from bertcli.runs.kills import differences
 from bertcli.checkpoints.metrics_log import MetricsLog
@@ -26,7 +26,7 @@ from bertcli.errors import UserError
 from bertcli.owned.mark import begin_folder
 from bertcli.store.build import prepare_store
 from tests.faults import at_row, terminate
-from tests.runs import run_cli, small_config, write_config, write_corpus
+from tests.small_runs import run_cli, small_config, write_config, write_corpus
 
 
 @pytest.fixture(scope="module")

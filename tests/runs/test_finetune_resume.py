@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import bertcli.files
-from bertcli.engine import finetuning
+from bertcli.runs import finetuning
 from bertcli.evaluation.best import BestEvaluation
 from bertcli.checkpoints.checkpoint import RunState
 from bertcli.checkpoints.writer import CheckpointWriter
@@ -20,7 +20,7 @@ from bertcli.runs.finetuning import _Run
 from bertcli.checkpoints.metrics_log import MetricsLog
 from bertcli.errors import UserError
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
-from tests.runs import read_rows, start_and_signal, write_config
+from tests.small_runs import read_rows, start_and_signal, write_config
 
 BEST, END = 8, 16
 """Where the dev loss is lowest, and where no better one is waited for; asserted below."""

@@ -23,7 +23,7 @@ from bertcli.tasks.registry import build_task
 from tests.finetunes import rows_but_times, run, spam_config, spam_files
 from tests.hf.folders import LABELS, ODD, SETTINGS, tiny_tokenizer
 from tests.labeled_examples import draw_examples
-from tests.runs import read_rows
+from tests.small_runs import read_rows
 
 ONE_STEP = {"epochs": 0.1}
 NO_DROPOUT = replace(ODD, dropout=0.0, attention_dropout=0.0)

@@ -21,7 +21,7 @@ from bertcli.checkpoints.metrics_log import MetricsLog, read_metrics
 from bertcli.runs.progress import Progress
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
-from tests.runs import read_rows
+from tests.small_runs import read_rows
 
 REFERENCES = References(first_mlm_loss=6.0, unigram_entropy=5.0, with_nsp=True)
 

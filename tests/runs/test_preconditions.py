@@ -16,7 +16,7 @@ from bertcli.runs.seeds import finetune_seeds
 from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
 from tests.finetunes import spam_config, spam_files
-from tests.runs import small_config, write_corpus
+from tests.small_runs import small_config, write_corpus
 
 PACKAGES = {
     "tensorboard": ("tensorboard", "torch.utils.tensorboard"),

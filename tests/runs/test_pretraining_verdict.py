@@ -15,7 +15,7 @@ from bertcli.runs.health import References
 from bertcli.runs.pretraining import pretrain
 from bertcli.runs.pretraining_verdict import verdict
 from bertcli.model.architecture import Architecture
-from tests.runs import small_config
+from tests.small_runs import small_config
 
 SIZES = Architecture(2048, 128, layers=2, heads=2, feed_forward=512, max_positions=128)
 RECIPE = {"batch_size": 32, "learning_rate": 1.5e-3, "warmup_steps": 160, "steps": 2000}

@@ -13,7 +13,7 @@ from bertcli.config.schema import AUTO, PretrainConfig
 from bertcli.runs.recipe import KEYS, adopt_recipe, decide_recipe
 from bertcli.store.build import prepare_store
 from tests.finetunes import write_model
-from tests.runs import run_cli, write_config
+from tests.small_runs import run_cli, write_config
 
 
 def decide(

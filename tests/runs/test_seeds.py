@@ -13,7 +13,7 @@ from bertcli.checkpoints.metrics_log import MetricsLog
 from bertcli.runs.seeds import finetune_seeds
 from bertcli.errors import UserError
 from tests.finetunes import Killed, checked, rows_but_times, run, spam_config, spam_files
-from tests.runs import read_rows
+from tests.small_runs import read_rows
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.engine import verify_resume as module
+from bertcli.runs import verify_resume as module
 from bertcli.runs.verify_resume import Verdict, verify_resume
 from tests.finetunes import spam_config, spam_files
-from tests.runs import run_cli, small_config, write_config
+from tests.small_runs import run_cli, small_config, write_config
 
 UNRELIABLE = """
 import json, os, sys, yaml

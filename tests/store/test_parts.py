@@ -17,7 +17,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.store.build import prepare_store
 from bertcli.store.parts import share_out
 from bertcli.store.token_store import OpenStore
-from tests.runs import small_config, write_corpus
+from tests.small_runs import small_config, write_corpus
 
 
 class Threads:

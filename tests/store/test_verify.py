@@ -15,7 +15,7 @@ from bertcli.store import verify
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import HASHES, OpenStore, open_store
 from bertcli.store.verify import ARRAYS, check_arrays
-from tests.runs import write_config
+from tests.small_runs import write_config
 from tests.store.builds import make_config, silent, write_corpus_folder
 
 

@@ -13,7 +13,7 @@ from bertcli.errors import UserError
 from bertcli.text.panics import survive
 from bertcli.text.tokenizer import Tokenizer
 from tests.hf.folders import tiny_tokenizer
-from tests.runs import run_cli
+from tests.small_runs import run_cli
 
 BOMB = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}
 
