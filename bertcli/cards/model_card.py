@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 from bertcli.cards.markdown import front_matter, plain, public_name
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.store.token_store import OpenStore
+from bertcli.tasks.reference import Reference, perplexity
 
 
 def model_card(
     config: PretrainConfig,
     store: OpenStore,
     model: BertForPreTraining,
+    references: Sequence[Reference],
     scores: Scores | None,
-    judgment: str,
+    verdict: str,
 ) -> str:
-    """The card, as Markdown with the front matter that model hubs read; `judgment` as `verdict` gives it."""
+    """The card, as Markdown with the front matter that model hubs read."""
     sizes, training, manifest = model.architecture, config.training, store.manifest
     steps = training.steps or 0
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -72,9 +74,9 @@ The complete config stands in the run folder's `config.yaml`.
 
 ## Scores on held-out documents
 
-{_scores(scores)}
+{_scores(scores, references)}
 
-{plain(judgment[0].upper() + judgment[1:])}.
+{plain(verdict[0].upper() + verdict[1:])}.
 
 ## Use
 
@@ -96,11 +98,14 @@ def _split(split: tuple[float, float, float]) -> str:
     return "{:.0%} [MASK], {:.0%} a random token, {:.0%} unchanged".format(*split)
 
 
-def _scores(scores: Scores | None) -> str:
+def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:
     if scores is None:
         return "None were measured: no documents were held out."
-    rows = [
-        f"| {name} | {loss:.3f} | {scores.accuracies[name]:.1%} |" for name, loss in scores.losses.items()
-    ]
-    table = "\n".join(["| objective | loss | accuracy |", "|---|---|---|", *rows])
-    return f"{table}\n\nMLM perplexity {math.exp(min(scores.losses['mlm'], 700)):.1f}; NSP by chance is 50 %."
+    lines = ["| objective | loss | accuracy | perplexity | accuracy by chance |", "|---|---|---|---|---|"]
+    for each in references:
+        if each.term in scores.losses:  # held-out text may give no pairs
+            loss, accuracy = scores.losses[each.term], scores.accuracies[each.term]
+            words = f"{perplexity(loss):.1f}" if each.predicts_words else ""
+            chance = "" if each.chance_accuracy is None else f"{each.chance_accuracy:.0%}"
+            lines.append(f"| {each.term} | {loss:.3f} | {accuracy:.1%} | {words} | {chance} |")
+    return "\n".join(lines)

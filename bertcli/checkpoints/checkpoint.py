@@ -116,11 +116,11 @@ def load_state(checkpoint: Path) -> RunState:
     return RunState(**(state | {"loss_scale": scale and LossScale(**scale)}))
 
 
-def go_on_from(
+def load_moments_and_counters(
     checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, report: Callable[[str], None]
 ) -> RunState:
-    """Load the moments of `model`'s parameters into `optimizer`; returns the counters."""
+    """Load the moments of `model`'s parameters into `optimizer`; returns the counters. Weights stay."""
     load_optimizer_tensors(model, optimizer, load_file(checkpoint / "optimizer.safetensors"))
     state = load_state(checkpoint)
-    report(f"going on from {checkpoint}, step {state.step}")
+    report(f"resuming from {checkpoint}, step {state.step}")
     return state

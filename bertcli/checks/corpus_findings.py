@@ -13,6 +13,7 @@ from bertcli.checks.repeats import Estimate, RepeatCounter
 from bertcli.checks.shown import LineLook
 from bertcli.checks.text_faults import FAULT_TEXTS
 from bertcli.config.schema import PretrainConfig
+from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.errors import UserError
 from bertcli.store.finish import check_heldout
 from bertcli.store.fit import PIECES, UNKNOWN
@@ -69,12 +70,12 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     except UserError as error:
         yield Finding(True, str(error), share=1.0)
         return
-    if config.data.objective == "mlm":
+    if not PAIR_RULES[config.data.objective].is_pair:
         return
     if (len(counts.progress.pieces["train"]) or train.documents) < 2:
         yield Finding(
             True,
-            "sentence pairs (objective: mlm+nsp) need two documents to train on, and there is one",
+            "sentence pairs (data.objective) need two documents to train on, and there is one",
             "say what ends a document in corpus.document (blank-line or file), add files, or set "
             "data.objective: mlm",
             share=1.0,
@@ -82,7 +83,7 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     elif train.sentences == train.documents:
         yield Finding(
             True,
-            "sentence pairs (objective: mlm+nsp) need documents of two sentences or more, and every document "
+            "sentence pairs (data.objective) need documents of two sentences or more, and every document "
             "to train on is one sentence",
             "look at corpus.format, corpus.document and corpus.language, or set data.objective: mlm",
             share=1.0,
@@ -92,7 +93,7 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
 def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
     train, heldout = counts.progress.sides["train"], counts.progress.sides["heldout"]
     pairs = train.sentences - train.documents
-    if config.data.objective == "mlm" or not pairs:
+    if not PAIR_RULES[config.data.objective].is_pair or not pairs:
         return
     share = train.one_sentence_documents / train.documents
     reads = figures.get("epochs") or 0.0

@@ -15,6 +15,7 @@ from bertcli.checks.findings import Finding, Places
 from bertcli.checks.lines import Examination
 from bertcli.checks.shown import look_at_lines
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
+from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.store.build import SMALL_CORPUS
@@ -248,7 +249,7 @@ def _figures(
     }
     if tokens is None:
         return figures
-    frame = 3 if config.data.objective == "mlm+nsp" else 2
+    frame = 3 if PAIR_RULES[config.data.objective].is_pair else 2
     steps_per_epoch = math.ceil(
         tokens.tokens / (config.training.batch_size * (config.data.max_length - frame))
     )

@@ -151,7 +151,7 @@ def _evaluate_data(
     from bertcli.distributed import ranks
     from bertcli.errors import UserError
     from bertcli.evaluation.tables import scores_json, scores_table
-    from bertcli.evaluation.task_file import judge_file
+    from bertcli.evaluation.task_file import evaluate_file
     from bertcli.evaluation.task_verdict import task_verdict
     from bertcli.examples.files import find_labeled_file
     from bertcli.hardware import resolve_device
@@ -174,7 +174,7 @@ def _evaluate_data(
     loaded = load_task_folder(folder)
     settings = adapt_settings(loaded.settings, **reading)
     where = ranks.own_device(resolve_device(device))
-    judged = judge_file(
+    evaluated = evaluate_file(
         loaded,
         settings,
         file,
@@ -183,15 +183,15 @@ def _evaluate_data(
         batch_size or default_batch_size(where),
         lambda line: print(line, file=sys.stderr),
     )
-    count = len(judged.examples)
-    verdict = task_verdict(settings, judged.examples, judged.scores)
+    count = len(evaluated.examples)
+    verdict = task_verdict(settings, evaluated.examples, evaluated.scores)
     if json_:
-        scores = scores_json(judged.scores) | {"verdict": verdict.as_json()}
+        scores = scores_json(evaluated.scores) | {"verdict": verdict.as_json()}
         print(json.dumps({"task": settings.type, "rows": count, **scores}))
     else:
-        print(f"{'task':<22}{settings.type}\n{'rows':<22}{count:,}\n{scores_table(judged.scores)}")
+        print(f"{'task':<22}{settings.type}\n{'rows':<22}{count:,}\n{scores_table(evaluated.scores)}")
         print(f"\n{verdict.line}")
     if wrong is not None and ranks.is_first():
         with opened(wrong) as lines:
-            for case in judged.wrong_cases():
+            for case in evaluated.wrong_cases():
                 lines.write(json.dumps(case, ensure_ascii=False) + "\n")

@@ -20,7 +20,7 @@ class Batch:
         lengths_B: int64, real tokens of each row; always on the CPU, where they are read.
         rows_M, columns_M: int64, where the masked tokens stand, in reading order.
         targets_M: int64, what stood there.
-        labels_B: int64, 0 IsNext, 1 NotNext; None without NSP.
+        labels_B: int64, the labels of `data.pair_rules`; None for rows of one text.
     """
 
     ids_BT: Tensor

@@ -31,7 +31,7 @@ _DAMAGED = f"the token store is damaged: its offsets contradict each other. {REB
 class Spans:
     """Where a batch's segments lie in the store's ids: int64 [B] each; ends are exclusive.
 
-    Without NSP, B goes on where A ends, and a row reads both as one segment.
+    In rows of one text B begins where A ends, and both are one segment.
     """
 
     a_start: I64
@@ -107,7 +107,7 @@ def draw_pairs(
 def draw_spans(
     store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
 ) -> Spans:
-    """One span of running text for each slot (no NSP): a walk over all sentences, each somewhere in it.
+    """A span of running text for each slot, without a label: a walk over all sentences, each in its span.
 
     Raises `UserError` as `draw_pairs` does.
     """

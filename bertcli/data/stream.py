@@ -19,7 +19,8 @@ from torch.utils.data import DataLoader, Dataset
 from bertcli.config.schema import DataConfig
 from bertcli.data.batch import Batch
 from bertcli.data.masking import MaskRule, mask_rows
-from bertcli.data.pairs import Spans, draw_pairs, draw_spans
+from bertcli.data.pair_rules import PAIR_RULES, PairRule
+from bertcli.data.pairs import Spans
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError
@@ -48,8 +49,8 @@ class BatchStream:
         Raises:
             UserError: the store cannot give what the objective needs; the message says what to do.
         """
-        self.with_nsp = config.objective == "mlm+nsp"
-        _check_store(store, self.with_nsp)
+        self.pairs = PAIR_RULES[config.objective]
+        _check_store(store, self.pairs)
         self.store, self.config, self.seed, self.batch_size = store, config, seed, batch_size
         self.special = SpecialIds(
             pad=tokenizer.pad_id, cls=tokenizer.cls_id, sep=tokenizer.sep_id, unk=tokenizer.unk_id
@@ -76,7 +77,7 @@ class BatchStream:
         return tokens * self.batch_size
 
     def _text_tokens(self, length: int) -> int:
-        return length - (3 if self.with_nsp else 2)
+        return length - (3 if self.pairs.is_pair else 2)
 
     def reuse_lines(self, steps: int) -> list[str]:
         """How often a run of `steps` uses its text, and each true pair; the latter only where it is much."""
@@ -84,7 +85,7 @@ class BatchStream:
         lines = [
             f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
         ]
-        if self.with_nsp:
+        if self.pairs.is_pair:
             uses = steps * self.batch_size / 2 / self.store.num_pairs
             lines.append(
                 f"pairs: {self.store.num_pairs:,} places give a true pair, each used about {uses:.2g} times"
@@ -114,7 +115,7 @@ class BatchStream:
         return share.of(parts, lambda rows: self._batch(slots.take(rows), spans.take(rows)))
 
     def _batch(self, slots: Slots, spans: Spans) -> Batch:
-        rows = build_rows(self.store, spans, self.special, self.with_nsp)
+        rows = build_rows(self.store, spans, self.special, self.pairs.is_pair)
         if rows.ids_BT.max() >= self._vocab_size:  # of a store that is too large to be read whole first
             raise UserError(
                 f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
@@ -128,20 +129,20 @@ class BatchStream:
             rows_M=torch.from_numpy(masked.rows_M),
             columns_M=torch.from_numpy(masked.columns_M),
             targets_M=torch.from_numpy(masked.targets_M),
-            labels_B=torch.from_numpy(slots.labels) if self.with_nsp else None,
+            labels_B=torch.from_numpy(slots.labels) if self.pairs.is_pair else None,
         )
 
     def spans(self, slots: Slots, step: int) -> Spans:
         """Where in the store the text of each slot of a step stands."""
-        draw, config = draw_pairs if self.with_nsp else draw_spans, self.config
+        config = self.config
         length = config.short_length if step < config.short_steps else config.max_length
-        return draw(
-            self.store,
-            slots,
-            self.seed,
-            self._text_tokens(length),
-            config.short_pair_probability,
-            config.mask_rate,
+        return self.pairs.draw(
+            store=self.store,
+            slots=slots,
+            seed=self.seed,
+            max_tokens=self._text_tokens(length),
+            short_probability=config.short_pair_probability,
+            mask_rate=config.mask_rate,
         )
 
     def steps(self, first: int, last: int, share: Share, workers: int) -> Iterator[list[MicroBatch]]:
@@ -192,10 +193,10 @@ class Rows:
     lengths_B: I64
 
 
-def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, with_nsp: bool) -> Rows:
-    """Frame each slot's spans as [CLS] A [SEP] B [SEP], or [CLS] A B [SEP] in one segment without NSP."""
+def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, is_pair: bool) -> Rows:
+    """Frame each slot's spans as [CLS] A [SEP] B [SEP], or [CLS] A B [SEP] in one segment."""
     a_tokens, b_tokens = spans.a_end - spans.a_start, spans.b_end - spans.b_start
-    if with_nsp:
+    if is_pair:
         lengths, a_sep = a_tokens + b_tokens + 3, a_tokens + 1
         b_column = a_sep + 1
     else:
@@ -213,7 +214,7 @@ def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, with_nsp: b
     ids[:, 0] = special.cls
     maskable = real & ~is_sep & (ids != special.unk)  # [UNK] names no word that could be learned
     maskable[:, 0] = False
-    segments = (in_b & real).astype(np.int64) if with_nsp else np.zeros_like(ids)
+    segments = (in_b & real).astype(np.int64) if is_pair else np.zeros_like(ids)
     return Rows(ids, segments, maskable, lengths)
 
 
@@ -233,20 +234,10 @@ def _end_worker(error: BaseException, _: object) -> None:
     os._exit(1)
 
 
-def _check_store(store: TokenStore, with_nsp: bool) -> None:
+def _check_store(store: TokenStore, pairs: PairRule) -> None:
     if store.num_tokens == 0:
         raise UserError(
             "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
         )
-    if with_nsp and store.num_sources < 2:
-        raise UserError(
-            "sentence pairs (objective: mlm+nsp) need at least two documents, and one is left to draw from: "
-            "set corpus.document (what ends a document: blank-line or file), add files, or set "
-            "data.objective: mlm"
-        )
-    if with_nsp and store.num_pairs == 0:
-        raise UserError(
-            "sentence pairs (objective: mlm+nsp) need documents of two sentences or more, and every document "
-            "of the corpus is one sentence: check corpus.format, corpus.document and corpus.language, or set "
-            "data.objective: mlm"
-        )
+    if problem := pairs.problem(store):
+        raise UserError(f"sentence pairs (objective: mlm+{pairs.term}) {problem}")

@@ -43,7 +43,7 @@ def measure_stream(
         count["batches"] += 1
         for batch in batches:
             _count_batch(batch, tokenizer, count, by_tenth)
-        if stream.with_nsp:
+        if stream.pairs.is_pair:
             count.update(_count_pairs(stream, step))
         for row in sorted(row for batch in batches for row in _row_digests(batch)):
             digest.update(row)

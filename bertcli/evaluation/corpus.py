@@ -1,4 +1,4 @@
-"""A pretrained model and any text -> its MLM and NSP losses and accuracies."""
+"""A pretrained model and any text -> the losses and accuracies of its objectives."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import Share
 from bertcli.distributed import ranks
 from bertcli.errors import UserError
@@ -22,7 +23,8 @@ from bertcli.evaluation.run_reading import as_in_the_run
 from bertcli.hardware import resolve_precision
 from bertcli.hf.folder import load_model_folder
 from bertcli.store.build import prepare_store
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.tasks.reference import perplexity
 
 
 def measure_corpus(
@@ -33,7 +35,7 @@ def measure_corpus(
     batches: int | None,
     device: torch.device,
 ) -> dict[str, Any]:
-    """MLM loss, perplexity and accuracy; NSP loss and accuracy where the model has the head.
+    """Loss and accuracy of each term that the model has a head for; the perplexity of its words.
 
     Args:
         folder: a model folder (`hf.locate.resolve_model`).
@@ -51,7 +53,6 @@ def measure_corpus(
         )
     if not loaded.report.has_mlm_head():
         raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
-    with_nsp = loaded.model.nsp_head is not None
     corpus, max_length = as_in_the_run(folder, corpus, max_length, _say)
     positions = loaded.model.architecture.max_positions
     if max_length > positions:
@@ -68,30 +69,30 @@ def measure_corpus(
         )
         # Ranks may share no disk: each builds its own store, in its own process.
         processes = None if ranks.num_ranks() == 1 else 0
-        text = prepare_store(config, _say, processes=processes).train
-        data = DataConfig(objective="mlm+nsp" if with_nsp else "mlm", max_length=max_length)
-        stream = HeldoutBatches(text, loaded.tokenizer, data, batch_size)
-        if with_nsp and not stream.with_nsp:
+        store = prepare_store(config, _say, processes=processes)
+        objective = "mlm" if loaded.model.nsp_head is None else "mlm+nsp"
+        data = DataConfig(objective=objective, max_length=max_length)
+        stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size)
+        if stream.pairs is not PAIR_RULES[objective]:
             _say("the text gives no sentence pairs: MLM alone")
+        task = MaskedLanguage(stream.pairs)
+        references = task.references(loaded.model.architecture, store.manifest.unigram_entropy, fresh=False)
         rows_a_rank = math.ceil(batch_size / ranks.num_ranks())
         scores = evaluate(
             loaded.model.to(device),
-            PretrainingTask(),
+            task,
             stream.steps(Share(rows_a_rank, ranks.rank(), ranks.num_ranks()), batches),
             device,
             resolve_precision("auto", device),
         )
-    measured: dict[str, Any] = {
-        "mlm_loss": scores.losses["mlm"],
-        "perplexity": math.exp(min(scores.losses["mlm"], 700)),
-        "mlm_accuracy": scores.accuracies["mlm"],
-    }
-    if stream.with_nsp:  # every batch is half IsNext: one answer to all of them is right half of the time
-        measured |= {
-            "nsp_loss": scores.losses["nsp"],
-            "nsp_accuracy": scores.accuracies["nsp"],
-            "nsp_majority": 0.5,
-        }
+    measured: dict[str, Any] = {}
+    for each in references:
+        measured[f"{each.term}_loss"] = scores.losses[each.term]
+        if each.predicts_words:
+            measured["perplexity"] = perplexity(scores.losses[each.term])
+        measured[f"{each.term}_accuracy"] = scores.accuracies[each.term]
+        if each.chance_accuracy is not None:
+            measured[f"{each.term}_majority"] = each.chance_accuracy
     return measured | {"tokens": scores.tokens}
 
 

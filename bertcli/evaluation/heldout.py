@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from bertcli.config.schema import DataConfig
+from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.store.token_store import TokenStore
@@ -24,13 +25,13 @@ class HeldoutBatches:
     """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
-        """Without NSP where the config has none, or where the text gives no sentence pairs."""
-        self.with_nsp = config.objective == "mlm+nsp" and store.num_sources > 1 and store.num_pairs > 0
-        objective = "mlm+nsp" if self.with_nsp else "mlm"
+        """Rows of one text where the config asks for them, or where the text gives no sentence pairs."""
+        objective = "mlm" if PAIR_RULES[config.objective].problem(store) else config.objective
         rule = DataConfig(
             objective=objective, max_length=config.max_length, mask_rate=MASK_RATE, short_steps=0
         )
         self._stream = BatchStream(store, tokenizer, rule, HELDOUT_SEED, batch_size)
+        self.pairs = self._stream.pairs
         self.num_batches = math.ceil(store.num_tokens / (batch_size * self._stream.max_tokens))
 
     def steps(self, share: Share, at_most: int | None = None) -> Iterator[list[MicroBatch]]:

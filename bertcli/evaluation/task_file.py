@@ -11,18 +11,20 @@ import torch
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.evaluation.evaluate import Scores
-from bertcli.evaluation.task import judge
+from bertcli.evaluation.task import evaluate_task
 from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
 from bertcli.examples.files import read_examples
 from bertcli.examples.labels import check_labels
 from bertcli.hf.task_folder import LoadedTask
+from bertcli.inference.examples import Runner
 from bertcli.inference.outputs import cut_line
+from bertcli.tasks.data import Split
 from bertcli.tasks.registry import build_task
 from bertcli.tasks.supervised import LabeledTask, Prediction
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluatedFile:
     """The answers to a labeled file's examples, in its order, and their scores."""
 
     task: LabeledTask
@@ -42,7 +44,7 @@ class Judged:
                 }
 
 
-def judge_file(
+def evaluate_file(
     loaded: LoadedTask,
     settings: TaskSettings,
     data: Path,
@@ -50,7 +52,7 @@ def judge_file(
     device: torch.device,
     batch_size: int,
     report: Callable[[str], None],
-) -> Judged:
+) -> EvaluatedFile:
     """Answer every row of `data`, in fp32, and score the answers.
 
     Args:
@@ -67,10 +69,16 @@ def judge_file(
     cut = len({item.example for item in items if item.dropped})
     if cut:
         report(cut_line(cut, len(examples)))
-    model = loaded.model.to(device)
-    pad_id = loaded.tokenizer.pad_id
-    scores, predictions = judge(model, task, examples, items, pad_id, device, "fp32", batch_size)
-    return Judged(task, examples, predictions, scores)
+    runner = Runner(
+        model=loaded.model.to(device),
+        task=task,
+        pad_id=loaded.tokenizer.pad_id,
+        device=device,
+        precision="fp32",
+        batch_size=batch_size,
+    )
+    scores, predictions = evaluate_task(runner, Split(examples, items))
+    return EvaluatedFile(task, examples, predictions, scores)
 
 
 def right_answer(example: Example) -> Any:

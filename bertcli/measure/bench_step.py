@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from bertcli.config.schema import ModelConfig, PretrainConfig, TrainingConfig
+from bertcli.data.pair_rules import NEXT_SENTENCE, PairRule
 from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
 from bertcli.measure.clock import device_name
@@ -23,7 +25,7 @@ from bertcli.model.pretraining import BertForPreTraining
 from bertcli.runs.recipe import decided_config
 from bertcli.runs.resolve import own_share, resolve_config, resolve_loop
 from bertcli.store.build import prepare_store
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.terminal import say
 
 
@@ -45,7 +47,15 @@ def bench_synthetic(
     training = resolve_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
     stream = synthetic_steps(vocab_size, training.batch_size, length, own_share(training))
     predicted = max(1, round(MASK_RATE * length)) / length
-    return _bench(model, sizes, training, stream, length, predicted, steps, nsp=True)
+    return _Bench(
+        preset=model.preset,
+        sizes=sizes,
+        training=training,
+        batches=stream,
+        length=length,
+        predicted=predicted,
+        pairs=NEXT_SENTENCE,
+    ).measure(steps)
 
 
 def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
@@ -63,44 +73,59 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
     last = first + WARMUP_STEPS + steps
     batches = stream.steps(first, last, own_share(config.training), config.data.workers)
     predicted = config.data.mask_rate * stream.max_tokens / length
-    return _bench(config.model, sizes, config.training, batches, length, predicted, steps, stream.with_nsp)
+    return _Bench(
+        preset=config.model.preset,
+        sizes=sizes,
+        training=config.training,
+        batches=batches,
+        length=length,
+        predicted=predicted,
+        pairs=stream.pairs,
+    ).measure(steps)
 
 
-def _bench(
-    model: ModelConfig,
-    sizes: Architecture,
-    training: TrainingConfig,
-    batches: Iterator[Sequence[MicroBatch]],
-    length: int,
-    predicted: float,
-    steps: int,
-    nsp: bool,
-) -> dict[str, Any]:
-    assert training.precision != "auto"
-    device = torch.device(training.device)
-    bert = BertForPreTraining(sizes, nsp=nsp)
-    bert.bert.encoder.activation_checkpointing = training.activation_checkpointing
-    reports = take_steps(bert.to(device), PretrainingTask(training.compile is True), batches, training)
-    times = time_steps(reports, device, steps)
-    flops = training_flops(sizes, times.tokens_per_step / training.batch_size, predicted)
-    peak, ceiling = peak_memory(device), matmul_rate(device, training.precision)
-    return {
-        "what": "step",
-        "preset": model.preset,
-        "vocab_size": sizes.vocab_size,
-        "batch_size": training.batch_size,
-        "micro_batch_size": training.micro_batch_size,
-        "length": length,
-        "dropout": sizes.dropout,
-        "device": device_name(device),
-        "threads": torch.get_num_threads(),
-        "precision": training.precision,
-        "compile": training.compile,
-        "ms_per_step": 1e3 * times.median,
-        "ms_quartiles": [1e3 * seconds for seconds in times.quartiles],
-        "tokens_per_s": times.tokens_per_second,
-        "tflops": flops * times.tokens_per_second / 1e12,
-        "matmul_tflops": ceiling / 1e12,
-        "matmul_share": flops * times.tokens_per_second / ceiling,
-        "peak_memory_mb": peak / 1e6,
-    }
+@dataclass(frozen=True)
+class _Bench:
+    """A model, its batches and how it is trained; `length` and `predicted` as in `model.flops`."""
+
+    preset: str | None
+    sizes: Architecture
+    training: TrainingConfig
+    batches: Iterator[Sequence[MicroBatch]]
+    length: int
+    predicted: float
+    pairs: PairRule
+
+    def measure(self, steps: int) -> dict[str, Any]:
+        """Take so many steps."""
+        sizes, training = self.sizes, self.training
+        assert training.precision != "auto"
+        device = torch.device(training.device)
+        model = BertForPreTraining(sizes, nsp=self.pairs.is_pair)
+        model.bert.encoder.activation_checkpointing = training.activation_checkpointing
+        reports = take_steps(
+            model.to(device), MaskedLanguage(self.pairs, training.compile is True), self.batches, training
+        )
+        times = time_steps(reports, device, steps)
+        flops = training_flops(sizes, times.tokens_per_step / training.batch_size, self.predicted)
+        peak, ceiling = peak_memory(device), matmul_rate(device, training.precision)
+        return {
+            "what": "step",
+            "preset": self.preset,
+            "vocab_size": sizes.vocab_size,
+            "batch_size": training.batch_size,
+            "micro_batch_size": training.micro_batch_size,
+            "length": self.length,
+            "dropout": sizes.dropout,
+            "device": device_name(device),
+            "threads": torch.get_num_threads(),
+            "precision": training.precision,
+            "compile": training.compile,
+            "ms_per_step": 1e3 * times.median,
+            "ms_quartiles": [1e3 * seconds for seconds in times.quartiles],
+            "tokens_per_s": times.tokens_per_second,
+            "tflops": flops * times.tokens_per_second / 1e12,
+            "matmul_tflops": ceiling / 1e12,
+            "matmul_share": flops * times.tokens_per_second / ceiling,
+            "peak_memory_mb": peak / 1e6,
+        }

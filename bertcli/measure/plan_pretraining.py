@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
+from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.measure.plan import Plan
@@ -20,7 +21,7 @@ from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.token_store import OpenStore, ids_dtype
 from bertcli.store.vocabulary import load_given_tokenizer
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.terminal import say
 from bertcli.text.extent import text_bytes
 from bertcli.text.sources import find_sources
@@ -37,10 +38,10 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     """
     config = decided_config(config, say)
     store = prepare_store(config, say) if (store_folder(config) / MANIFEST).is_file() else None
-    data, nsp = config.data, config.data.objective == "mlm+nsp"
+    data, pairs = config.data, PAIR_RULES[config.data.objective]
     vocab_size = _vocab_size(config) if store is None else store.tokenizer.vocab_size
     sizes = pretraining_sizes(config, vocab_size)
-    parameters = pretraining_parameters(sizes, nsp)
+    parameters = pretraining_parameters(sizes, pairs.is_pair)
     text_tokens = _tokens_by_size(config) if store is None else store.manifest.train.tokens
     given = []
     if store is None:
@@ -52,7 +53,9 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
         share = Share(rows)
         if store is None:
-            return synthetic_steps(vocab_size, batch_size, data.max_length, share, nsp, data.mask_rate)
+            return synthetic_steps(
+                vocab_size, batch_size, data.max_length, share, pairs.is_pair, data.mask_rate
+            )
         stream = BatchStream(store.train, store.tokenizer, data, config.seed, batch_size)
         return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
 
@@ -68,15 +71,15 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         parameters=parameters,
         trained=sum(parameters.values()),
         length=data.max_length,
-        predicted=data.mask_rate * (data.max_length - (3 if nsp else 2)) / data.max_length,
+        predicted=data.mask_rate * (data.max_length - (3 if pairs.is_pair else 2)) / data.max_length,
         steps=steps,
         tokens=tokens,
         heldout_tokens=_heldout_tokens(config, store, text_tokens) * (steps // config.evaluation.every_steps),
         store_bytes=_store_bytes(vocab_size, text_tokens) if store is None else _size(store),
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
-        task=PretrainingTask(),
-        build=lambda: BertForPreTraining(sizes, nsp),
+        task=MaskedLanguage(pairs),
+        build=lambda: BertForPreTraining(sizes, pairs.is_pair),
         make_steps=make_steps,
         given=given,
     )

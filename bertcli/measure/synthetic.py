@@ -22,7 +22,7 @@ def synthetic_steps(
     batch_size: int,
     length: int,
     share: Share,
-    nsp: bool = True,
+    pairs: bool = True,
     mask_rate: float = MASK_RATE,
 ) -> Iterator[list[MicroBatch]]:
     """Endless steps of `batch_size` rows of `length` tokens, cut as `share` says."""
@@ -31,13 +31,13 @@ def synthetic_steps(
     for _ in range(_STEPS):
         sizes = [len(rows) for rows in torch.arange(batch_size).split(share.micro_batch_size)]
         steps.append(
-            share.of(sizes, lambda rows: _batch(vocab_size, rows, length, nsp, mask_rate, generator))
+            share.of(sizes, lambda rows: _batch(vocab_size, rows, length, pairs, mask_rate, generator))
         )
     return cycle(steps)
 
 
 def _batch(
-    vocab_size: int, rows: int, length: int, nsp: bool, mask_rate: float, generator: torch.Generator
+    vocab_size: int, rows: int, length: int, pairs: bool, mask_rate: float, generator: torch.Generator
 ) -> Batch:
     ids_BT = torch.randint(_FIRST_ID, vocab_size, (rows, length), generator=generator)
     masked = max(1, round(mask_rate * length))
@@ -51,5 +51,5 @@ def _batch(
         rows_M=rows_M,
         columns_M=columns_M,
         targets_M=torch.randint(_FIRST_ID, vocab_size, (len(rows_M),), generator=generator),
-        labels_B=torch.arange(rows) % 2 if nsp else None,
+        labels_B=torch.arange(rows) % 2 if pairs else None,
     )

@@ -1,169 +1,126 @@
-"""A fine-tuning run from top to bottom: config in, task model out."""
+"""A fine-tuning run: a model folder and labeled files in, task model out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor
 
-from bertcli.distributed import wrapping, ranks
+from bertcli.cards.task_card import task_card
+from bertcli.checkpoints.checkpoint import RunState, load_state, newest_checkpoint
+from bertcli.checkpoints.metrics_log import read_metrics
+from bertcli.checkpoints.numbered import free_path, newest_path
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.epochs import EpochOrder
 from bertcli.data.share import MicroBatch
+from bertcli.distributed import ranks, wrapping
+from bertcli.engine.optimizer import layer_rate_scale
 from bertcli.evaluation.best import BestEvaluation, metric_value, metric_values
-from bertcli.checkpoints.checkpoint import RunState, go_on_from, load_state, newest_checkpoint
-from bertcli.checkpoints.writer import CheckpointWriter
-from bertcli.engine.compiling import compile_layers
 from bertcli.evaluation.evaluate import Scores
-from bertcli.runs.finetuned import Finetuned
-from bertcli.runs.fit import FitSettings, fit
-from bertcli.evaluation.task import judge
-from bertcli.runs.task_identity import check_same_data, note_data
-from bertcli.tasks.data import LabeledData, load_labeled_data
-from bertcli.engine.loop import train
-from bertcli.checkpoints.metrics_log import MetricsLog, cut_back, has_evaluation, read_metrics
-from bertcli.runs.new_task_model import new_task_model
-from bertcli.checkpoints.numbered import newest_path
-from bertcli.engine.optimizer import build_optimizer, layer_rate_scale
-from bertcli.runs.preconditions import check_finetuning
-from bertcli.runs.progress import Progress
-from bertcli.terminal import say
-from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
-from bertcli.checkpoints.run_folder import RunFolder, check_resumable
-from bertcli.cards.task_card import task_card
-from bertcli.evaluation.task_verdict import task_verdict
-from bertcli.runs.task_weights import TaskWeights
+from bertcli.evaluation.task import evaluate_task
+from bertcli.evaluation.task_verdict import Verdict, task_verdict
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
+from bertcli.hf.task_folder import load_task_folder, save_task_folder
+from bertcli.inference.examples import Runner
+from bertcli.model.task_models import TaskModel
 from bertcli.owned.sealed import find_damage
+from bertcli.runs.lifecycle import Row, Run, live
+from bertcli.runs.new_task_model import new_task_model
+from bertcli.runs.preconditions import check_finetuning
+from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
+from bertcli.runs.task_identity import check_same_data, task_identity
+from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, Supervised
+from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
 SANITY_EXAMPLES = 8
-"""Judged before the first step, so that a mistake in metric or dev file shows at once."""
+"""Answered before the first step, so that a mistake in metric or dev file shows at once."""
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """A finished run.
+
+    Attributes:
+        scores, verdict: of that model on the dev data, and what they are worth; None: no dev data.
+        metric: what picked the model.
+    """
+
+    model: Path
+    scores: Scores | None
+    verdict: Verdict | None
+    metric: str
 
 
 def finetune(
     config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
 ) -> Finetuned:
-    """Run it with one seed (`engine.seeds` takes several).
-
-    `accepted` is called, on the first rank, once config, data and model are found to fit.
-
-    Raises:
-        UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
-        SystemExit: after a signal to stop, with a checkpoint saved.
-    """
+    """Run it with one seed, on every rank (`runs.seeds` takes several). Raises as `lifecycle.live`."""
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
-    ranks.on_first(lambda: check_finetuning(config))
-    folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    with ranks.first_holds(folder.claim(resume, overwrite, source)):
-        return _finetune(config, source, folder, resume, accepted)
+    return live(Finetuning(config, source), resume, overwrite, accepted)
 
 
-def _finetune(
-    config: FinetuneConfig,
-    source: Path,
-    folder: RunFolder[FinetuneConfig],
-    resume: bool,
-    accepted: Callable[[], None],
-) -> Finetuned:
-    saved = ranks.on_first(folder.saved_config) if resume else None
-    if saved is not None:
-        training = adopt_loop_decisions(config.training, saved.training)
-        config = config.model_copy(update={"training": training})
+class Finetuning(Run[FinetuneConfig, Finetuned]):
+    """A labeled task; the best model by a metric is kept where there is dev data."""
 
-    if warning := check_length(source, config.task.max_length, "task.max_length"):
-        say(f"warning: {warning}")
-    tokenizer = Tokenizer.load(source)
-    data = ranks.first_then_all(lambda: load_labeled_data(config, tokenizer, say))
-    model = new_task_model(config, source, data.task.labels)
-    tokens = config.training.epochs * sum(item.length for item in data.train.items)
-    training = resolve_loop(config.training, model.architecture, config.task.max_length, tokens)
-    config = config.model_copy(update={"training": ranks.from_first(training)})
+    verb = "finetune"
+    model: TaskModel
+    tokenizer: Tokenizer
+    data: LabeledData
+    order: EpochOrder
+    best: BestEvaluation
 
-    def check_same() -> None:
-        if saved is not None:
-            check_resumable(saved, config, say)
-            check_same_data(folder.data, config, data.task.labels)
+    def check(self) -> None:
+        check_finetuning(self.config)
 
-    ranks.on_first(check_same)
-    weights = TaskWeights(model, tokenizer, config.task.settings, data.task.labels)
-    run = _Run(config, folder, data, weights)
-    run.check_metric()
+    def adopt(self, saved: FinetuneConfig) -> None:
+        training = adopt_loop_decisions(self.config.training, saved.training)
+        self.config = self.config.model_copy(update={"training": training})
 
-    def accept() -> None:
-        folder.accept(config)
-        note_data(folder.data, config, data.task.labels)
-        accepted()
-
-    ranks.on_first(accept)
-    return run.to_the_end(resume, saved)
-
-
-class _Run:
-    """All that the parts of one run need."""
-
-    def __init__(
-        self,
-        config: FinetuneConfig,
-        folder: RunFolder[FinetuneConfig],
-        data: LabeledData,
-        weights: TaskWeights,
-    ):
-        training = config.training
-        self.order = EpochOrder(len(data.train.items), training.batch_size, config.training_seed)
-        self.steps = max(1, round(training.epochs * self.order.steps_per_epoch))
+    def prepare(self) -> None:
+        assert self.source is not None
+        config, max_length = self.config, self.config.task.max_length
+        if warning := check_length(self.source, max_length, "task.max_length"):
+            say(f"warning: {warning}")
+        self.tokenizer = Tokenizer.load(self.source)
+        self.data = ranks.first_then_all(lambda: load_labeled_data(config, self.tokenizer, say))
+        self.model = new_task_model(config, self.source, self.data.task.labels)
+        tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
+        training = ranks.on_first(
+            lambda: resolve_loop(config.training, self.model.architecture, max_length, tokens)
+        )
+        self.config = config.model_copy(update={"training": training})
+        self.order = EpochOrder(len(self.data.train.items), training.batch_size, config.training_seed)
+        self.steps_per_epoch = self.order.steps_per_epoch
+        self.steps = max(1, round(training.epochs * self.steps_per_epoch))
         warmup_steps = round(training.warmup_ratio * self.steps)
         self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps)
-        self.share = own_share(training)
-        self.metric = config.task.metric or data.task.metric
-        self.config, self.folder, self.data, self.weights = config, folder, data, weights
-        self.model = weights.model.to(self.loop.device)
+        self.share, self.task = own_share(training), Supervised(self.data.task)
+        self.model.to(self.loop.device)
 
-    def check_metric(self) -> None:
-        """Raises `UserError` where the dev data cannot be judged by the metric."""
-        if self.data.dev is not None and self.metric not in metric_values(self._judge(SANITY_EXAMPLES)):
-            metric_value(self._judge(), self.metric)  # some need examples of a kind that the first ones lack
+    @property
+    def metric(self) -> str:
+        """What picks the best model."""
+        return self.config.task.metric or self.data.task.metric
 
-    def to_the_end(self, resume: bool, saved: FinetuneConfig | None) -> Finetuned:
-        """From the first step, or the newest checkpoint's, to `model/`; `saved` is the config until now."""
-        training, folder, model = self.config.training, self.folder, self.model
-        checkpoint = ranks.on_first(self._last_good) if resume else None
-        if checkpoint is not None:
-            model.load_state_dict(self.weights.read(checkpoint / "model"))
-        if training.compile:
-            compile_layers(model)
-        trained = wrapping.spread(model, training.parallel)
-        optimizer = build_optimizer(
-            model,
-            training.betas,
-            training.weight_decay,
-            layer_rate_scale(training.layer_decay or 1.0, model.architecture.layers),
-        )
-        state = RunState()
-        if checkpoint is not None:
-            state = go_on_from(checkpoint, model, optimizer, say)
-        elif resume:
-            say(f"{folder.checkpoints} holds no checkpoint to go on from: starting from the first step")
-        every = max(each.logging.every_steps for each in (self.config, saved) if each is not None)
-        rows = ranks.on_first(lambda: cut_back(folder.metrics, state.step, every, say))
-        best = BestEvaluation(self.metric, training.early_stopping, rows)
-        is_judged = self.data.dev is None or has_evaluation(rows, state.step)
-        if state.step >= self.steps and is_judged:
-            say(f"{folder.root} is finished: {state.step} of {self.steps} steps")
-        elif best.is_settled:
-            say(f"{folder.root} is finished: stopped early at step {state.step} of {self.steps}")
-        else:
-            self._describe()
-            self._train(trained, optimizer, state, rows, best)
-        return self._finish(best)
+    def identity(self) -> dict[str, Any]:
+        return task_identity(self.config, self.data.task.labels)
 
-    def _last_good(self) -> Path | None:
+    def compare(self, before: dict[str, Any]) -> None:
+        check_same_data(before, self.identity(), self.folder.data)
+
+    def try_out(self) -> None:
+        """Raises `UserError` where the dev data cannot be evaluated by the metric."""
+        if self.data.dev is not None and self.metric not in metric_values(self._evaluate(SANITY_EXAMPLES)):
+            metric_value(self._evaluate(), self.metric)  # some need examples of a kind that the first ones lack
+
+    def last_good(self) -> Path | None:
         """The newest checkpoint, or the newest from before the best model where that was lost or damaged."""
         checkpoints, best = self.folder.checkpoints, newest_path(self.folder.checkpoints / "best")
         newest = newest_checkpoint(checkpoints, say)
@@ -181,102 +138,86 @@ class _Run:
         say(f"warning: {best} is damaged ({damage}); going back to before step {step}, which brings it again")
         return newest_checkpoint(checkpoints, say, before_step=step)
 
-    def _describe(self) -> None:
-        training = self.config.training
-        parameters = list(self.model.parameters())
+    def rate_scale(self, name: str) -> float:
+        decay = self.config.training.layer_decay or 1.0
+        return layer_rate_scale(decay, self.model.architecture.layers)(name)
+
+    def begin(self, rows: list[Row]) -> None:
+        self.best = BestEvaluation(self.metric, self.config.training.early_stopping, rows)
+
+    def is_settled(self) -> bool:
+        return self.best.is_settled
+
+    def describe(self) -> None:
+        training, parameters = self.config.training, list(self.model.parameters())
         total = sum(parameter.numel() for parameter in parameters)
         trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
         say(
             f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
-            f"{training.batch_size} rows, {self.order.steps_per_epoch:,} an epoch, {training.precision} on "
+            f"{training.batch_size} rows, {self.steps_per_epoch:,} an epoch, {training.precision} on "
             f"{training.device}"
         )
         if self.data.dev is None:
             say("no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept")
 
-    def _train(
-        self,
-        trained: nn.Module,
-        optimizer: torch.optim.AdamW,
-        state: RunState,
-        rows: list[dict[str, Any]],
-        best: BestEvaluation,
-    ) -> None:
-        """`trained` is what `wrapping.spread` made of the model; `rows` is what the log holds of the run."""
-        config, folder, epoch = self.config, self.folder, self.order.steps_per_epoch
-        settings = FitSettings(
-            steps=self.steps,
-            log_every=config.logging.every_steps,
-            evaluate_every=config.evaluation.every_steps or epoch,
-            save_every=config.checkpoint.every_steps or epoch,
-            max_bad_steps=config.training.max_bad_steps,
-            steps_per_epoch=epoch,
-        )
-        checkpoints = CheckpointWriter(
-            folder.checkpoints, self.model, optimizer, self.weights.save, config.checkpoint.keep_last
-        )
-        log = MetricsLog(folder.metrics, config.logging.tensorboard)
-        progress = Progress("finetune", state.step, self.steps, config.logging.every_steps)
-
-        def is_enough(scores: Scores, state: RunState) -> bool:
-            if best.consider(state.step, scores):
-                self.weights.keep_best(folder.checkpoints, wrapping.whole_weights(self.model))
-            if best.is_settled and state.step < self.steps:
-                progress.line(
-                    f"stopping early at step {state.step}: no better {self.metric} in "
-                    f"{config.training.early_stopping} evaluations (training.early_stopping)"
-                )
-            return best.is_settled
-
-        reports = train(
-            trained,
-            Supervised(self.data.task),
-            self._steps(state.step),
-            optimizer,
-            self.loop,
-            state.step,
-            state.loss_scale,
-        )
-        evaluate = self._judge if self.data.dev else None
-        try:
-            fit(reports, state, rows, settings, None, evaluate, checkpoints, log, progress, is_enough)
-        finally:
-            progress.close()
-            log.close()
-
-    def _steps(self, first_step: int) -> Iterator[list[MicroBatch]]:
+    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
         items = self.data.train.items
         for step in range(first_step, self.steps):
-            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.weights.tokenizer.pad_id)
+            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
             yield batch.micro_batches(self.share)
 
-    def _judge(self, at_most: int | None = None) -> Scores:
-        """The scores of the dev data, or of its first `at_most` examples."""
-        assert self.data.dev is not None
-        part, loop = self.data.dev.first(at_most), self.loop
-        scores, _ = judge(
-            self.model,
-            self.data.task,
-            part.examples,
-            part.items,
-            self.weights.tokenizer.pad_id,
-            loop.device,
-            loop.precision,
-            self.share.micro_batch_size,
-        )
-        return scores
+    def evaluator(self) -> Callable[[], Scores] | None:
+        return None if self.data.dev is None else self._evaluate
 
-    def _finish(self, best: BestEvaluation) -> Finetuned:
+    def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
+        """Keeps the best model as well."""
+        if self.best.consider(state.step, scores):
+            folder = ranks.on_first(lambda: free_path(self.folder.checkpoints / "best"))
+            self.publish(folder, wrapping.whole_weights(self.model))
+        if not self.best.is_settled or state.step == self.steps:
+            return None
+        evaluations = self.config.training.early_stopping
+        return f"no better {self.metric} in {evaluations} evaluations (training.early_stopping)"
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        return load_task_folder(folder).model.state_dict()
+
+    def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+        save_task_folder(
+            folder,
+            model=self.model,
+            tokenizer=self.tokenizer,
+            settings=self.config.task.settings,
+            labels=self.data.task.labels,
+            card=card,
+            weights=weights,
+        )
+
+    def finish(self, scores: Scores | None) -> Finetuned:
         """The best model, or without dev data the last one, as `model/` with its card."""
-        scores = verdict = None
+        verdict = None
         if self.data.dev is None:
             weights = wrapping.whole_weights(self.model)
         else:
-            weights = self.weights.read_best(self.folder.checkpoints)
+            best = ranks.on_first(lambda: newest_path(self.folder.checkpoints / "best"))
+            weights = self.read_weights(best)
             wrapping.load_weights(self.model, weights)
-            scores = best.scores or self._judge()
+            scores = self.best.scores or self._evaluate()
             verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
-            say(f"best by {self.metric}: step {best.step}")
-        card = task_card(self.config, self.model.architecture, self.data, scores, verdict)
-        self.weights.replace(self.folder.model, weights, card)
+            say(f"best by {self.metric}: step {self.best.step}")
+        card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
+        self.publish(self.folder.model, weights, card)
         return Finetuned(self.folder.model, scores, verdict, self.metric)
+
+    def _evaluate(self, at_most: int | None = None) -> Scores:
+        """The scores of the dev data, or of its first `at_most` examples."""
+        assert self.data.dev is not None
+        runner = Runner(
+            model=self.model,
+            task=self.data.task,
+            pad_id=self.tokenizer.pad_id,
+            device=self.loop.device,
+            precision=self.loop.precision,
+            batch_size=self.share.micro_batch_size,
+        )
+        return evaluate_task(runner, self.data.dev.first(at_most))[0]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from bertcli.distributed import ranks
 from bertcli.checkpoints.checkpoint import RunState
-from bertcli.checkpoints.writer import CheckpointWriter
-from bertcli.evaluation.evaluate import Scores
-from bertcli.runs.health import References
 from bertcli.checkpoints.metrics_log import MetricsLog, has_evaluation
-from bertcli.runs.progress import Progress, describe_scores
+from bertcli.checkpoints.writer import CheckpointWriter
+from bertcli.distributed import ranks
 from bertcli.engine.step_report import StepReport
-from bertcli.runs.stop_signal import Interrupted, Stop, stop_signal
 from bertcli.errors import UserError
+from bertcli.evaluation.evaluate import Scores
+from bertcli.runs.health import Health
+from bertcli.runs.metric_rows import heldout_row, term_key, train_row
+from bertcli.runs.progress import Progress, describe_scores
+from bertcli.runs.stop_signal import Interrupted, Stop, stop_signal
+from bertcli.runs.training_clock import TrainingClock
 
 
 @dataclass(frozen=True)
@@ -32,90 +33,114 @@ class FitSettings:
     """Where epochs are counted: the rows of the log then say which."""
 
     def evaluates_after(self, step: int) -> bool:
+        """Whether an evaluation follows the step."""
         return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
 
 
-def fit(
-    reports: Iterator[StepReport],
-    state: RunState,
-    rows: Sequence[Mapping[str, Any]],
-    settings: FitSettings,
-    references: References | None,
-    evaluate: Callable[[], Scores] | None,
-    checkpoints: CheckpointWriter,
-    log: MetricsLog,
-    progress: Progress,
-    is_enough: Callable[[Scores, RunState], bool] = lambda scores, state: False,
-) -> tuple[RunState, Scores | None]:
-    """Take the reports of a run to its end, or until `is_enough` says so of an evaluation.
+@dataclass(frozen=True)
+class Fit:
+    """What a run's steps are watched with.
 
-    Returns the final counters and the last evaluation. A signal to stop (`stop_signal`) is heeded after
-    the step under way, by all ranks if one receives it: a checkpoint is saved and `SystemExit` raised with
-    the usual code. An evaluation is put off then, and broken off where there is one rank; when the run goes
-    on, it comes first.
-
-    Args:
-        rows: what the log holds of the run up to `state`.
-
-    Raises:
-        UserError: too many non-finite steps in a row; a checkpoint could not be written.
+    Attributes:
+        evaluate: gives the held-out scores; None: nothing is held out.
+        health: what the losses are compared with; None: nothing.
+        reason_to_stop: why an evaluation ends the run early; None: it does not.
     """
-    scores = None
-    with stop_signal() as stop:
 
-        def evaluate_here(state: RunState) -> bool:
-            """Whether that is enough; `scores` is None where it was put off."""
-            nonlocal scores
-            assert evaluate is not None
-            scores = _unless_stopped(evaluate, stop)
-            if scores is None:
-                return False
-            log.write(_heldout_row(scores, state, settings))
-            note = references.heldout_note(state.step) if references else ""
-            progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
-            if references and (warning := references.plateau_warning(scores, state.step, settings.steps)):
-                progress.line(warning)
-            return is_enough(scores, state)
+    settings: FitSettings
+    checkpoints: CheckpointWriter
+    log: MetricsLog
+    progress: Progress
+    evaluate: Callable[[], Scores] | None = None
+    health: Health | None = None
+    reason_to_stop: Callable[[Scores, RunState], str | None] = lambda scores, state: None
 
-        if evaluate and settings.evaluates_after(state.step) and not has_evaluation(rows, state.step):
-            if evaluate_here(state):
-                return state, scores
-            if scores is None:
-                _end(ranks.largest(stop.signal), state, progress)
-        started = time.perf_counter() - state.seconds
-        tokens_logged, logged_at = state.tokens, time.perf_counter()
-        for report in reports:
-            checkpoints.check()
-            now = time.perf_counter()
-            is_last = report.step == settings.steps
-            state = _count(state, report, now - started)
-            speed = (state.tokens - tokens_logged) / (now - logged_at)
-            progress.show(report, speed)
-            if report.step == 1 and references and (warning := references.first_step_warning(report)):
-                progress.line(warning)
-            if report.step % settings.log_every == 0 or report.step == 1 or is_last:
-                log.write(_train_row(report, state, settings, speed))
-                tokens_logged, logged_at = state.tokens, now
-            if report.skipped:
-                _warn_of_bad_step(report, state, progress)
-                if state.bad_steps_in_row >= settings.max_bad_steps:
-                    checkpoints.finish()
-                    raise _diverged(report, state)
-            if evaluate and settings.evaluates_after(report.step):
-                is_last = evaluate_here(state) or is_last
-            signal = ranks.largest(stop.signal)
-            if report.step % settings.save_every == 0 or is_last or signal:
-                checkpoints.save(state)
-            if is_last or signal:
-                checkpoints.finish()
-            # Evaluating and saving are not training: neither the rate nor the seconds count them.
-            pause = time.perf_counter() - now
-            started, logged_at = started + pause, logged_at + pause
-            if signal:
-                _end(signal, state, progress)
-            if is_last:
-                break
-    return state, scores
+    def run(
+        self, reports: Iterator[StepReport], state: RunState, rows: Sequence[Mapping[str, Any]]
+    ) -> tuple[RunState, Scores | None]:
+        """Take the reports to the end, or until `reason_to_stop` gives one.
+
+        Returns the final counters and the last evaluation. A signal to stop (`stop_signal`) is heeded after the step under way, by
+        all ranks if one receives it: a checkpoint is saved and `SystemExit` raised with the usual code. An
+        evaluation is put off then, and broken off where there is one rank; a resume begins with it.
+
+        Args:
+            rows: what the log holds of the run up to `state`.
+
+        Raises:
+            UserError: too many non-finite steps in a row; a checkpoint could not be written.
+        """
+        settings, scores = self.settings, None
+        with stop_signal() as stop:
+            if self._evaluates_after(state.step) and not has_evaluation(rows, state.step):
+                scores = self._evaluate(state, stop)
+                if scores is None:
+                    self._end(ranks.largest(stop.signal), state)
+                if self._stops_early(scores, state):
+                    return state, scores
+            clock = TrainingClock(state)
+            for report in reports:
+                self.checkpoints.check()
+                state = _count(state, report, clock.read())
+                is_last = report.step == settings.steps
+                self._tell(report, state, clock, is_last)
+                if self._evaluates_after(report.step):
+                    scores = self._evaluate(state, stop)
+                    is_last = self._stops_early(scores, state) or is_last
+                signal = ranks.largest(stop.signal)
+                if report.step % settings.save_every == 0 or is_last or signal:
+                    self.checkpoints.save(state)
+                if is_last or signal:
+                    self.checkpoints.finish()
+                clock.leave_out()
+                if signal:
+                    self._end(signal, state)
+                if is_last:
+                    break
+        return state, scores
+
+    def _evaluates_after(self, step: int) -> bool:
+        return self.evaluate is not None and self.settings.evaluates_after(step)
+
+    def _tell(self, report: StepReport, state: RunState, clock: TrainingClock, is_last: bool) -> None:
+        """Show, log and check a step. Raises `UserError` where the run diverged."""
+        speed = clock.tokens_per_second(state.tokens)
+        self.progress.show(report, speed)
+        if report.step == 1 and self.health:
+            for line in self.health.first_step_warnings(report):
+                self.progress.line(line)
+        if report.step % self.settings.log_every == 0 or report.step == 1 or is_last:
+            self.log.write(train_row(report, state, self.settings.steps_per_epoch, speed))
+            clock.mark_logged(state.tokens)
+        if report.skipped:
+            self.progress.line(_bad_step(report, state))
+            if state.bad_steps_in_row >= self.settings.max_bad_steps:
+                self.checkpoints.finish()
+                raise _diverged(report, state)
+
+    def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
+        """Evaluate and log; None: a signal put it off."""
+        assert self.evaluate is not None
+        scores = _unless_stopped(self.evaluate, stop)
+        if scores is None:
+            return None
+        self.log.write(heldout_row(scores, state, self.settings.steps_per_epoch))
+        note = self.health.heldout_note(state.step) if self.health else ""
+        self.progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
+        for line in self.health.plateau_warnings(scores, state.step) if self.health else []:
+            self.progress.line(line)
+        return scores
+
+    def _stops_early(self, scores: Scores | None, state: RunState) -> bool:
+        reason = self.reason_to_stop(scores, state) if scores else None
+        if reason is not None:
+            self.progress.line(f"stopping early at step {state.step}: {reason}")
+        return reason is not None
+
+    def _end(self, signal: int, state: RunState) -> NoReturn:
+        self.progress.close()
+        self.progress.line(f"stopped after step {state.step}; --resume goes on from there")
+        raise SystemExit(128 + signal)
 
 
 def _unless_stopped(evaluate: Callable[[], Scores], stop: Stop) -> Scores | None:
@@ -130,12 +155,6 @@ def _unless_stopped(evaluate: Callable[[], Scores], stop: Stop) -> Scores | None
         return None
 
 
-def _end(signal: int, state: RunState, progress: Progress) -> NoReturn:
-    progress.close()
-    progress.line(f"stopped after step {state.step}; --resume goes on from there")
-    raise SystemExit(128 + signal)
-
-
 def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
     return replace(
         state,
@@ -148,14 +167,12 @@ def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
     )
 
 
-def _warn_of_bad_step(report: StepReport, state: RunState, progress: Progress) -> None:
-    bad = [f"{_key(name, 'loss')} {loss}" for name, loss in report.losses.items()] + [
-        f"gradient norm {report.grad_norm}"
-    ]
+def _bad_step(report: StepReport, state: RunState) -> str:
+    bad = [f"{term_key(name, 'loss')} {loss}" for name, loss in report.losses.items()]
     scale = f"; the loss scale is now {report.loss_scale.factor:g}" if report.loss_scale else ""
-    progress.line(
-        f"warning: step {report.step} was skipped, its weights untouched: {', '.join(bad)} "
-        f"({state.bad_steps_in_row} in a row, {state.skipped_steps} in all){scale}"
+    return (
+        f"warning: step {report.step} was skipped, its weights untouched: {', '.join(bad)}, gradient norm "
+        f"{report.grad_norm} ({state.bad_steps_in_row} in a row, {state.skipped_steps} in all){scale}"
     )
 
 
@@ -163,50 +180,6 @@ def _diverged(report: StepReport, state: RunState) -> UserError:
     return UserError(
         f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
         f"(training.max_bad_steps), the last one step {report.step}; the weights are those from before. "
-        "The last checkpoint is good: go on from it in a new run (model.init_from) with a lower "
+        "The last checkpoint is good: start a new run from it (model.init_from) with a lower "
         "training.learning_rate, a longer warm-up or training.precision: fp32"
     )
-
-
-def _train_row(report: StepReport, state: RunState, settings: FitSettings, speed: float) -> dict[str, Any]:
-    return {
-        **_place(state, settings),
-        "split": "train",
-        "loss": report.loss,
-        **_terms(report.losses, report.accuracies),
-        "learning_rate": report.learning_rate,
-        "grad_norm": report.grad_norm,
-        "tokens": state.tokens,
-        "tokens_per_second": round(speed, 1),
-        "seconds": state.seconds,
-        "skipped_steps": state.skipped_steps,
-        **({"loss_scale": report.loss_scale.factor} if report.loss_scale else {}),
-    }
-
-
-def _heldout_row(scores: Scores, state: RunState, settings: FitSettings) -> dict[str, Any]:
-    return {
-        **_place(state, settings),
-        "split": "heldout",
-        "loss": scores.loss,
-        **_terms(scores.losses, scores.accuracies),
-        **scores.numbers,
-        "tokens": state.tokens,
-        "seconds": state.seconds,
-    }
-
-
-def _place(state: RunState, settings: FitSettings) -> dict[str, Any]:
-    if settings.steps_per_epoch is None:
-        return {"step": state.step}
-    return {"step": state.step, "epoch": round(state.step / settings.steps_per_epoch, 4)}
-
-
-def _terms(losses: dict[str, float], accuracies: dict[str, float]) -> dict[str, float]:
-    named = {_key(name, "loss"): loss for name, loss in losses.items()}
-    return named | {_key(name, "accuracy"): accuracy for name, accuracy in accuracies.items()}
-
-
-def _key(term: str, what: str) -> str:
-    """`mlm_loss`; plain `loss` for a task's only, unnamed term."""
-    return f"{term}_{what}" if term else what

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
 from bertcli.model.architecture import Architecture
 from bertcli.runs.recipe import ROWS_TO_LOOK_AROUND, peak_rate
+from bertcli.tasks.reference import Reference
 
 MARGIN = 0.15
 """Nats about the unigram entropy in which nothing but frequencies was learned."""
 
 
 def verdict(
-    scores: Scores | None, unigram_entropy: float, config: PretrainConfig, sizes: Architecture
+    scores: Scores | None, references: Sequence[Reference], config: PretrainConfig, sizes: Architecture
 ) -> str:
     """One paragraph for the log and the model card.
 
     Args:
         scores: of the final model on held-out text; None where nothing was held out.
-        unigram_entropy: of the training tokens, in nats: the loss of a model that knows their shares alone.
+        references: of the task's terms; the one that predicts words is weighed.
         config: with every key decided.
         sizes: of the model.
     """
     if scores is None:
         return "verdict: none, for nothing was held out (corpus.heldout_fraction)"
-    loss = scores.losses["mlm"]
+    words = next(each for each in references if each.predicts_words)
+    loss, unigram_entropy = scores.losses[words.term], words.chance_loss
     gain = unigram_entropy - loss
     if gain > MARGIN:
         return (
-            f"verdict: held-out mlm {loss:.3f} is {gain:.2f} nats better than word frequencies alone "
+            f"verdict: held-out {words.term} {loss:.3f} is {gain:.2f} nats better than word frequencies alone "
             f"({unigram_entropy:.3f}): each masked token is {math.exp(gain):.1f} times as likely to be found"
         )
     what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
@@ -41,7 +43,7 @@ def verdict(
         "; ".join(_advice(config, sizes)) or "take more text, more training.steps or a smaller model.preset"
     )
     return (
-        f"verdict: held-out mlm {loss:.3f} is {what} word frequencies alone ({unigram_entropy:.3f}): the "
+        f"verdict: held-out {words.term} {loss:.3f} is {what} word frequencies alone ({unigram_entropy:.3f}): the "
         f"model learned nothing from context. To change: {advice}"
     )
 

@@ -14,8 +14,7 @@ from bertcli.distributed import ranks
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.evaluation.best import goodness, metric_value, metric_values
 from bertcli.evaluation.evaluate import Scores
-from bertcli.runs.finetuned import Finetuned
-from bertcli.runs.finetuning import finetune
+from bertcli.runs.finetuning import Finetuned, finetune
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.terminal import say
 from bertcli.checkpoints.run_folder import RunFolder, check_resumable

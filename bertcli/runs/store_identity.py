@@ -5,26 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bertcli.runs.data_identity import read_run_data, write_run_data
 from bertcli.errors import UserError
 from bertcli.store.token_store import OpenStore
 
 
-def note_store(path: Path, store: OpenStore) -> None:
-    """Write down in `path` which text and vocabulary the run learns from. Raises `UserError`: a full disk."""
-    write_run_data(path, _identity(store))
+def store_identity(store: OpenStore) -> dict[str, Any]:
+    """By hashes: SHA-256 of each file's bytes, the tokenizer's own, and that of all arrays."""
+    manifest = store.manifest
+    files = {source.name: source.sha256 for source in manifest.sources}
+    return {"vocabulary": manifest.tokenizer_hash, "files": files, "arrays": manifest.hashes}
 
 
-def check_same_store(path: Path, store: OpenStore) -> None:
-    """On a resume: the store holds what it held when `note_store` wrote it down.
+def check_same_store(before: dict[str, Any], store: OpenStore, path: Path) -> None:
+    """On a resume: the store holds what it held when the run began and noted it in `path`.
 
     Raises:
         UserError: it was built from something else since: the stream would be another.
     """
-    before = read_run_data(path, {"files": dict, "vocabulary": str, "arrays": str})
-    if before is None:
-        return
-    now = _identity(store)
+    now = store_identity(store)
     names = sorted(before["files"] | now["files"])
     changed = [name for name in names if before["files"].get(name) != now["files"].get(name)]
     if before["vocabulary"] != now["vocabulary"]:
@@ -38,9 +36,3 @@ def check_same_store(path: Path, store: OpenStore) -> None:
             "--overwrite), or start a new run in another output_dir"
         )
 
-
-def _identity(store: OpenStore) -> dict[str, Any]:
-    """By hashes: SHA-256 of each file's bytes, the tokenizer's own, and that of all arrays."""
-    manifest = store.manifest
-    files = {source.name: source.sha256 for source in manifest.sources}
-    return {"vocabulary": manifest.tokenizer_hash, "files": files, "arrays": manifest.hashes}

@@ -22,6 +22,7 @@ from torch import Tensor
 from bertcli.checkpoints.checkpoint import RunState
 from bertcli.checkpoints.writer import CheckpointWriter
 from bertcli.config.schema import ModelConfig
+from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.optimizer import build_optimizer
@@ -31,7 +32,7 @@ from bertcli.hf.weights import write_safetensors
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.build import architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 
 VOCAB_SIZE = 30_522
 
@@ -52,7 +53,7 @@ def main() -> None:
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     settings = LoopSettings(0, device, resolve_precision("auto", device), 1.0, lambda step: 1e-4)
     steps = synthetic_steps(VOCAB_SIZE, options.batch_size, options.length, Share(options.batch_size))
-    reports = train(model, PretrainingTask(), steps, optimizer, settings, 0)
+    reports = train(model, MaskedLanguage(NEXT_SENTENCE), steps, optimizer, settings, 0)
     writer = CheckpointWriter(options.folder, model, optimizer, save_weights, keep_last=1)
 
     list(islice(reports, 3))

@@ -27,6 +27,7 @@ from transformers import BertForPreTraining as TheirBert
 
 from bertcli.config.presets import PRESETS
 from bertcli.config.schema import ModelConfig, TrainingConfig
+from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.measure.clock import device_name, now
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.step import take_steps
@@ -36,7 +37,7 @@ from bertcli.model.build import architecture
 from bertcli.model.flops import training_flops
 from bertcli.model.pretraining import BertForPreTraining
 from bertcli.runs.resolve import own_share, resolve_loop
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 
 WARMUP_STEPS = 3
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "mkldnn::_linear_pointwise"}
@@ -116,7 +117,9 @@ def ours(sizes: Architecture, training: TrainingConfig, length: int) -> Callable
     torch.manual_seed(0)
     model = BertForPreTraining(sizes).to(training.device)
     steps = synthetic_steps(sizes.vocab_size, training.batch_size, length, own_share(training))
-    reports: Iterator[object] = take_steps(model, PretrainingTask(training.compile is True), steps, training)
+    reports: Iterator[object] = take_steps(
+        model, MaskedLanguage(NEXT_SENTENCE, training.compile is True), steps, training
+    )
     return lambda: next(reports)
 
 

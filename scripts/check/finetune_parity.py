@@ -23,7 +23,8 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.schedule import learning_rate
-from bertcli.evaluation.task import judge
+from bertcli.evaluation.task import evaluate_task
+from bertcli.inference.examples import Runner
 from bertcli.model.task_models import BertForTokens
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.tasks.data import LabeledData, load_labeled_data
@@ -96,8 +97,8 @@ def train(sides: dict[str, nn.Module], data: LabeledData, pad_id: int, options: 
             means = {name: sum(own[-STRETCH:]) / len(own[-STRETCH:]) for name, own in losses.items()}
             print(f"step {step + 1}: {'  '.join(f'{name} {mean:.4f}' for name, mean in means.items())}")
     for name, model in sides.items():
-        dev, device = data.dev, torch.device("cpu")
-        scores, _ = judge(model, data.task, dev.examples, dev.items, pad_id, device, "fp32", BATCH)
+        runner = Runner(model, data.task, pad_id, torch.device("cpu"), "fp32", BATCH)
+        scores, _ = evaluate_task(runner, data.dev)
         print(f"{name}: dev loss {scores.losses['']:.4f}, F1 {100 * scores.metrics['f1']:.2f}")
 
 

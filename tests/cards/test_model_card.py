@@ -9,8 +9,12 @@ import yaml
 
 from bertcli.cards.model_card import model_card
 from bertcli.config.schema import PretrainConfig
+from bertcli.evaluation.evaluate import Scores
 from bertcli.store.manifest import SideCounts
+from bertcli.tasks.reference import Reference
 from tests.hf.folders import random_model, tiny_tokenizer
+
+REFERENCES = [Reference("mlm", first_loss=None, chance_loss=6.0, line="", predicts_words=True)]
 
 
 def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None:
@@ -29,7 +33,7 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
     )
     sides = SimpleNamespace(train=SideCounts(), heldout=SideCounts(), unigram_entropy=1.0)
     store: Any = SimpleNamespace(manifest=sides, tokenizer=tiny_tokenizer())
-    card = model_card(config, store, random_model(), None, "verdict: none")
+    card = model_card(config, store, random_model(), REFERENCES, scores=None, verdict="verdict: none")
     assert yaml.safe_load(card.split("---\n")[1]) == {
         "language": "no",
         "library_name": "transformers",
@@ -39,3 +43,22 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
     assert "| files | a\\|b \\<i\\>.txt, texts/\\*.txt |\n" in card
     assert "| started from | org/name |" in card
     assert "/home" not in card
+
+
+def test_a_run_without_pairs_has_no_word_of_them() -> None:
+    config = PretrainConfig.model_validate(
+        {
+            "output_dir": "run",
+            "corpus": {"files": ["a.txt"]},
+            "model": {"dropout": 0.1},
+            "tokenizer": {"vocab_size": 400},
+            "data": {"short_steps": 0, "mask_rate": 0.15, "objective": "mlm"},
+            "training": {"batch_size": 8, "learning_rate": 1e-3, "warmup_steps": 1, "steps": 1},
+        }
+    )
+    sides = SimpleNamespace(train=SideCounts(), heldout=SideCounts(), unigram_entropy=1.0)
+    store: Any = SimpleNamespace(manifest=sides, tokenizer=tiny_tokenizer())
+    scores = Scores({"mlm": 2.0}, {"mlm": 0.5}, 10)
+    card = model_card(config, store, random_model(), REFERENCES, scores=scores, verdict="verdict: none")
+    assert "| mlm | 2.000 | 50.0% | 7.4 |  |" in card
+    assert "nsp" not in card.lower()

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from bertcli.checkpoints.checkpoint import RunState, find_damage, go_on_from, load_state
+from bertcli.checkpoints.checkpoint import RunState, find_damage, load_moments_and_counters, load_state
 from bertcli.checkpoints.writer import CheckpointWriter
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.errors import UserError
@@ -58,7 +58,7 @@ def test_a_checkpoint_holds_the_run_as_it_was_when_saved(tmp_path: Path) -> None
     saved = load_file(path / "model" / "weights")
     assert all(torch.equal(saved[name], value) for name, value in weights.items())
     assert not torch.equal(saved["nsp_head.dense.weight"], run.model.state_dict()["nsp_head.dense.weight"])
-    assert go_on_from(path, run.model, run.optimizer, lambda line: None) == load_state(path)
+    assert load_moments_and_counters(path, run.model, run.optimizer, lambda line: None) == load_state(path)
     assert all(torch.equal(state["exp_avg"], moments[name]) for name, state in named_state(run))
     assert all(state["step"] == 1 for _, state in named_state(run))
 

@@ -185,7 +185,7 @@ def test_a_damaged_checkpoint_is_named_and_left_and_its_step_is_saved_beside_it(
     assert snapshot(folder / "step-00000002") == before
     assert sorted(path.name for path in folder.iterdir()) == ["step-00000002", "step-00000002.1"]
     code, said = pretrain("run", "--resume", steps=3)
-    assert "going on from run/checkpoints/step-00000002.1, step 2" in said
+    assert "resuming from run/checkpoints/step-00000002.1, step 2" in said
 
 
 def test_overwriting_takes_what_bertcli_wrote_and_names_the_rest(here: Path) -> None:

@@ -98,7 +98,7 @@ def test_domain_adaptation_goes_on_from_the_model(run: Path, corpus: Path, tmp_p
     del config["model"]["layers"], config["model"]["hidden"], config["model"]["heads"], config["tokenizer"]
     result = run_cli("pretrain", write_config(tmp_path / "c.yaml", config))
     assert result.returncode == 0, result.stderr
-    assert "going on from the weights of" in result.stderr
+    assert "starting from the weights of" in result.stderr
     first = read_rows(tmp_path / "adapted" / "metrics.jsonl", "train")[0]
     assert first["mlm_loss"] < 5.6  # what was learned is still there
     assert "warning: a word is cut" not in result.stderr

@@ -89,7 +89,7 @@ def test_two_ranks_give_the_bits_of_one_though_one_is_killed(text: Path, alone: 
     out, err = finish(process)
     assert out.split() == [str(tmp_path / "run" / "model")]
     assert "2 ranks (ddp)" in err
-    assert "going on from" in err
+    assert "resuming from" in err
     assert same_bits(tmp_path / "run", alone)
 
 
@@ -108,7 +108,7 @@ def test_stopped_on_two_it_goes_on_in_parts_and_ends_alone(text: Path, alone: Pa
         shutil.rmtree(checkpoint)
     done = run_cli("pretrain", config(text, tmp_path), "--resume")
     assert done.returncode == 0, done.stderr
-    assert f"going on from {run / 'checkpoints' / 'step-00000015'}" in done.stderr
+    assert f"resuming from {run / 'checkpoints' / 'step-00000015'}" in done.stderr
     for (step, *_, loss, _), (other, *_, expected, _) in zip(
         losses(run / "metrics.jsonl"), losses(alone / "metrics.jsonl"), strict=True
     ):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.compiling import compile_layers
@@ -18,7 +19,7 @@ from bertcli.engine.step_report import StepReport
 from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 from tests.small_runs import losses, run_cli, small_config, start_and_signal, write_config
 
 pytestmark = [
@@ -39,7 +40,7 @@ def run(
         compile_layers(model)
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     steps = [stream.micro_batches(step, Share(16)) for step in range(5)]
-    return list(train(model, PretrainingTask(compiled), steps, optimizer, settings, 0))
+    return list(train(model, MaskedLanguage(NEXT_SENTENCE, compiled), steps, optimizer, settings, 0))
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import torch
 
+from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
 from bertcli.engine.compiling import compile_layers
@@ -17,7 +18,7 @@ from bertcli.engine.step_report import StepReport
 from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 
 CPU = torch.device("cpu")
 
@@ -47,7 +48,9 @@ def run(
 ) -> tuple[list[StepReport], BertForPreTraining]:
     model = new_model(dropout)
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
-    loop = train(model, PretrainingTask(), cut(stream, steps, micro_batch_size), optimizer, settings(), 0)
+    loop = train(
+        model, MaskedLanguage(NEXT_SENTENCE), cut(stream, steps, micro_batch_size), optimizer, settings(), 0
+    )
     return list(loop), model
 
 
@@ -75,11 +78,11 @@ def test_dropout_differs_between_micro_batches_and_steps(stream: BatchStream) ->
     assert with_dropout[0].loss != pytest.approx(other_cut[0].loss, rel=1e-5)
 
 
-class SometimesNan(PretrainingTask):
+class SometimesNan(MaskedLanguage):
     """Spoils the loss, or only its gradient, of chosen calls."""
 
     def __init__(self, bad_calls: set[int], in_gradient: bool):
-        super().__init__()
+        super().__init__(NEXT_SENTENCE)
         self.bad_calls, self.in_gradient, self.calls = bad_calls, in_gradient, -1
 
     def terms(self, model, batch):
@@ -118,7 +121,7 @@ def test_compiled_it_gives_the_same_losses(stream: BatchStream, monkeypatch: pyt
     monkeypatch.setattr(torch, "compile", in_one_piece)
     compile_layers(model)
     steps = cut(stream, 3, micro_batch_size=16)
-    task = PretrainingTask(compiled=True)
+    task = MaskedLanguage(NEXT_SENTENCE, compiled=True)
     reports = list(train(model, task, steps, optimizer, settings(), 0))
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
     for ours, theirs in zip(reports, exact, strict=True):
@@ -130,7 +133,9 @@ def test_fp16_with_its_loss_scale_trains_as_fp32_does(stream: BatchStream) -> No
     exact, _ = run(stream, 64, steps=10)
     model = new_model()
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
-    reports = list(train(model, PretrainingTask(), cut(stream, 10), optimizer, settings("fp16"), 0))
+    reports = list(
+        train(model, MaskedLanguage(NEXT_SENTENCE), cut(stream, 10), optimizer, settings("fp16"), 0)
+    )
     for ours, theirs in zip(reports, exact, strict=True):
         assert not ours.skipped
         assert ours.loss == pytest.approx(theirs.loss, rel=1e-3)
@@ -145,7 +150,7 @@ def test_a_loss_scale_that_overflows_fp16_is_halved_until_it_does_not(stream: Ba
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     too_high = LossScale(2.0**24)
     steps = cut(stream, 20)
-    reports = train(model, PretrainingTask(), steps, optimizer, settings("fp16"), 0, too_high)
+    reports = train(model, MaskedLanguage(NEXT_SENTENCE), steps, optimizer, settings("fp16"), 0, too_high)
     report, skips = next(reports), 0
     while report.skipped:
         assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
@@ -161,7 +166,7 @@ def test_the_gradient_is_clipped_and_its_norm_reported_unclipped(stream: BatchSt
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     loop = LoopSettings(1, CPU, "fp32", max_grad_norm=0.5, rate=lambda step: 1.0)
-    report = next(train(model, PretrainingTask(), cut(stream, 1), optimizer, loop, 0))
+    report = next(train(model, MaskedLanguage(NEXT_SENTENCE), cut(stream, 1), optimizer, loop, 0))
     pairs = zip(before, model.parameters(), strict=True)
     moved = torch.stack([(a - b.detach()).norm() for a, b in pairs]).norm()
     assert report.grad_norm > 0.5

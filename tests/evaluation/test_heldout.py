@@ -45,7 +45,7 @@ def test_at_most_so_many_batches(store: OpenStore) -> None:
 
 def test_text_without_pairs_measures_mlm_alone(store: OpenStore) -> None:
     posts = HeldoutBatches(make_store([[20], [20], [20]], 400), store.tokenizer, data_config(), 2)
-    assert not posts.with_nsp
+    assert not posts.pairs.is_pair
     ((_, batch, _),) = next(posts.steps(Share(2)))
     assert batch.labels_B is None
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bertcli.config.schema import LoopConfig
+from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.engine.step_report import StepReport
 from bertcli.measure.matmul import matmul_rate
@@ -15,7 +16,7 @@ from bertcli.measure.step import StepTimes, take_steps, time_in_turn, time_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 
 CPU = torch.device("cpu")
 SMALL = Architecture(100, 32, 2, 2, 64, 32)
@@ -82,7 +83,9 @@ def test_synthetic_steps_are_full_rows_with_masks_and_both_labels() -> None:
 def test_steps_are_those_of_the_training_loop() -> None:
     model = BertForPreTraining(SMALL)
     before = model.mlm_head.dense.weight.clone()
-    report = next(take_steps(model, PretrainingTask(), synthetic_steps(100, 8, 16, Share(4)), TRAINING))
+    report = next(
+        take_steps(model, MaskedLanguage(NEXT_SENTENCE), synthetic_steps(100, 8, 16, Share(4)), TRAINING)
+    )
     assert report.step == 1
     assert report.tokens == 8 * 16
     assert report.learning_rate == TRAINING.learning_rate
@@ -106,7 +109,7 @@ def test_a_probe_takes_whole_steps_or_where_they_are_long_smaller_ones(
         return synthetic_steps(100, batch_size, 16, Share(rows))
 
     model = BertForPreTraining(SMALL)
-    seen = probe(model, PretrainingTask(), make_steps, TRAINING, row_flops, seconds=0.2)
+    seen = probe(model, MaskedLanguage(NEXT_SENTENCE), make_steps, TRAINING, row_flops, seconds=0.2)
     assert asked == sizes
     assert seen.tokens == 8 * 16
     assert seen.step_seconds > 0
@@ -118,6 +121,6 @@ def test_a_probe_takes_whole_steps_or_where_they_are_long_smaller_ones(
 def test_on_a_gpu() -> None:
     training = TRAINING.model_copy(update={"device": "cuda", "precision": "bf16"})
     model = BertForPreTraining(SMALL).to("cuda")
-    steps = take_steps(model, PretrainingTask(), synthetic_steps(100, 8, 16, Share(4)), training)
+    steps = take_steps(model, MaskedLanguage(NEXT_SENTENCE), synthetic_steps(100, 8, 16, Share(4)), training)
     assert time_steps(steps, torch.device("cuda"), steps=3).median > 0
     assert matmul_rate(torch.device("cuda"), "bf16", seconds=0.1) > 1e12

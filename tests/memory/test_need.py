@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 
 from bertcli.config.schema import LoopConfig
+from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.measure.step import take_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.need import FP32, HEAP_WASTE, StepSizes, rows_that_fit, step_memory
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 from tests.memory.live_bytes import LiveBytes
 
 ARCHITECTURE = Architecture(2000, 128, layers=4, heads=2, feed_forward=512, max_positions=128)
@@ -63,7 +64,7 @@ def test_a_step_holds_what_is_calculated(change: dict) -> None:
         precision="bf16" if sizes.half else "fp32",
         compile=False,
     )
-    reports = take_steps(model, PretrainingTask(), batches, training)
+    reports = take_steps(model, MaskedLanguage(NEXT_SENTENCE), batches, training)
     next(reports)  # which makes the moments
     with LiveBytes(model.parameters()) as live:
         next(reports)

@@ -16,7 +16,7 @@ from bertcli.runs import finetuning
 from bertcli.evaluation.best import BestEvaluation
 from bertcli.checkpoints.checkpoint import RunState
 from bertcli.checkpoints.writer import CheckpointWriter
-from bertcli.runs.finetuning import _Run
+from bertcli.runs.finetuning import Finetuning
 from bertcli.checkpoints.metrics_log import MetricsLog
 from bertcli.errors import UserError
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
@@ -137,7 +137,7 @@ def test_killed_anywhere_it_ends_as_the_undisturbed_one(
                     thread.join(60)  # a kill would end the checkpoint under way with the run
     capsys.readouterr()
     done = run(own, resume=True)
-    assert "going on from" in capsys.readouterr().err
+    assert "resuming from" in capsys.readouterr().err
     assert_same(Path(own["output_dir"]), undisturbed)
     assert done.scores is not None
     assert done.scores.loss == read_rows(undisturbed / "metrics.jsonl", "heldout")[1]["loss"]
@@ -160,17 +160,17 @@ def test_a_real_kill_and_a_signal_that_saves_first(
 def test_an_evaluation_broken_off_by_a_signal_comes_first_when_the_run_goes_on(
     own: dict[str, Any], undisturbed: Path
 ) -> None:
-    metrics, whole = Path(own["output_dir"]) / "metrics.jsonl", finetuning.judge
+    metrics, whole = Path(own["output_dir"]) / "metrics.jsonl", finetuning.evaluate_task
     for step in (4, BEST, 12, END):
 
-        def judge_or_hear(*arguments: Any, at: int = step) -> Any:
+        def evaluate_or_hear(*arguments: Any, at: int = step) -> Any:
             if read_rows(metrics)[-1]["step"] == at:
                 signal.raise_signal(signal.SIGTERM)
             return whole(*arguments)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_Run, "check_metric", lambda self: None)  # judges as well
-            patch.setattr(finetuning, "judge", judge_or_hear)
+            patch.setattr(Finetuning, "try_out", lambda self: None)  # evaluates as well
+            patch.setattr(finetuning, "evaluate_task", evaluate_or_hear)
             with pytest.raises(SystemExit) as end:
                 run(own, resume=True)
         assert end.value.code == 128 + signal.SIGTERM

@@ -14,16 +14,23 @@ from torch import nn
 from bertcli.checkpoints.checkpoint import RunState
 from bertcli.checkpoints.writer import CheckpointWriter
 from bertcli.evaluation.evaluate import Scores
-from bertcli.runs.fit import FitSettings, fit
-from bertcli.runs.health import References
+from bertcli.runs.fit import Fit, FitSettings
+from bertcli.runs.health import Health
 from bertcli.engine.loss_scale import LossScale
 from bertcli.checkpoints.metrics_log import MetricsLog, read_metrics
 from bertcli.runs.progress import Progress
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
+from bertcli.tasks.reference import Reference
 from tests.small_runs import read_rows
 
-REFERENCES = References(first_mlm_loss=6.0, unigram_entropy=5.0, with_nsp=True)
+HEALTH = Health(
+    references=[
+        Reference("mlm", first_loss=6.0, chance_loss=5.0, line="unigram entropy of the corpus: 5.000", predicts_words=True),
+        Reference("nsp", first_loss=0.693, chance_loss=0.693, line="nsp by chance: loss 0.693", chance_accuracy=0.5),
+    ],
+    steps=10,
+)
 
 
 def report(step: int, mlm: float = 6.0, skipped: bool = False) -> StepReport:
@@ -55,7 +62,8 @@ def run(
     progress = Progress("train", 0, 10, 5)
     state = state or RunState()
     try:
-        end, _ = fit(iter(reports), state, rows, settings, REFERENCES, evaluate, checkpoints, log, progress)
+        fit = Fit(settings, checkpoints, log, progress, evaluate, HEALTH)
+        end, _ = fit.run(iter(reports), state, rows)
     finally:
         progress.close()
         log.close()
@@ -162,10 +170,3 @@ def test_a_plateau_at_the_unigram_entropy_is_warned_of(
     scores = replace(SCORES, losses={"mlm": heldout, "nsp": 0.6})
     run(tmp_path, [report(step) for step in range(1, 5)], lambda: scores)
     assert ("only word frequencies were learned" in capsys.readouterr().err) == warns
-
-
-def test_reference_lines_give_the_numbers() -> None:
-    lines = "\n".join(REFERENCES.lines())
-    assert "expected first loss: mlm 6.000 + nsp 0.693" in lines
-    assert "unigram entropy of the corpus: 5.000" in lines
-    assert "nsp by chance: loss 0.693, accuracy 50%; label 0 is IsNext" in lines

@@ -11,7 +11,7 @@ import pytest
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
-from bertcli.runs.health import References
+from bertcli.tasks.reference import Reference
 from bertcli.runs.pretraining import pretrain
 from bertcli.runs.pretraining_verdict import verdict
 from bertcli.model.architecture import Architecture
@@ -21,7 +21,10 @@ SIZES = Architecture(2048, 128, layers=2, heads=2, feed_forward=512, max_positio
 RECIPE = {"batch_size": 32, "learning_rate": 1.5e-3, "warmup_steps": 160, "steps": 2000}
 
 
-def judge(mlm: float | None, **sections: Any) -> str:
+REFERENCES = [Reference("mlm", first_loss=7.6, chance_loss=7.015, line="", predicts_words=True)]
+
+
+def weigh(mlm: float | None, **sections: Any) -> str:
     value = {
         "output_dir": "run",
         "corpus": {"files": ["classics"]},
@@ -29,12 +32,12 @@ def judge(mlm: float | None, **sections: Any) -> str:
         "training": RECIPE | sections.pop("training", {}),
     }
     scores = None if mlm is None else Scores({"mlm": mlm}, {"mlm": 0.3}, 1000)
-    return verdict(scores, 7.015, check_config(PretrainConfig, value, "test"), SIZES)
+    return verdict(scores, REFERENCES, check_config(PretrainConfig, value, "test"), SIZES)
 
 
 def test_a_good_run_says_by_how_much() -> None:
-    assert "3.522 is 3.49 nats better than word frequencies alone (7.015)" in judge(3.522)
-    assert "32.9 times as likely" in judge(3.522)
+    assert "3.522 is 3.49 nats better than word frequencies alone (7.015)" in weigh(3.522)
+    assert "32.9 times as likely" in weigh(3.522)
 
 
 @pytest.mark.parametrize(
@@ -47,18 +50,18 @@ def test_a_good_run_says_by_how_much() -> None:
     ],
 )
 def test_a_run_that_learned_nothing_says_so(mlm: float, words: str) -> None:
-    assert words in judge(mlm)
-    assert "learned nothing from context. To change: take more text" in judge(mlm)
+    assert words in weigh(mlm)
+    assert "learned nothing from context. To change: take more text" in weigh(mlm)
 
 
 def test_it_names_what_to_change() -> None:
-    assert "training.learning_rate is 5, auto takes 0.0015" in judge(585.0, training={"learning_rate": 5})
-    assert "training.steps: 320 rows were read" in judge(7.0, training={"steps": 10})
-    assert "data.short_steps is 0" in judge(7.0, data={"short_steps": 0})
+    assert "training.learning_rate is 5, auto takes 0.0015" in weigh(585.0, training={"learning_rate": 5})
+    assert "training.steps: 320 rows were read" in weigh(7.0, training={"steps": 10})
+    assert "data.short_steps is 0" in weigh(7.0, data={"short_steps": 0})
 
 
 def test_nothing_held_out_is_no_verdict() -> None:
-    assert "verdict: none" in judge(None)
+    assert "verdict: none" in weigh(None)
 
 
 def test_the_log_and_the_card_say_it(
@@ -70,13 +73,3 @@ def test_the_log_and_the_card_say_it(
     assert "the model learned nothing from context" in said[0]
     assert "training.learning_rate is 5, auto takes" in said[0]
     assert "the model learned nothing from context" in (model / "README.md").read_text()
-
-
-def test_losses_on_positions_not_yet_trained_are_explained() -> None:
-    references = References(6.0, 5.0, with_nsp=True, short_steps=400, short_length=32)
-    assert references.heldout_note(400) == " (positions past 32 are trained after step 400)"
-    assert references.heldout_note(401) == ""
-    assert References(6.0, 5.0, with_nsp=True).heldout_note(1) == ""
-    stuck = Scores({"mlm": 5.0}, {"mlm": 0.1}, 10)
-    assert references.plateau_warning(stuck, 400, 1000) is None
-    assert references.plateau_warning(stuck, 401, 1000) is not None

@@ -62,7 +62,7 @@ def test_killed_runs_end_as_the_undisturbed_one(corpus: Path, undisturbed: Path,
         assert start_and_signal("pretrain", config, run, step, signal.SIGKILL) == -signal.SIGKILL
     result = run_cli("pretrain", config, "--resume")
     assert result.returncode == 0, result.stderr
-    assert "going on from" in result.stderr
+    assert "resuming from" in result.stderr
     assert_same(run, undisturbed)
 
 
@@ -112,10 +112,10 @@ def test_an_evaluation_broken_off_by_a_signal_comes_first_when_the_run_goes_on(
     config = load_config(PretrainConfig, path)
     for step in (6, 12):
 
-        def evaluate_or_hear(*arguments: Any, at: int = step) -> Any:
+        def evaluate_or_hear(at: int = step, **arguments: Any) -> Any:
             if read_rows(metrics)[-1]["step"] == at:
                 signal.raise_signal(signal.SIGTERM)
-            return whole(*arguments)
+            return whole(**arguments)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pretraining, "evaluate", evaluate_or_hear)

@@ -111,7 +111,7 @@ def test_killed_in_the_second_run_it_ends_as_undisturbed(
     finetune_seeds(own, resume=True, overwrite=False)
     said = capsys.readouterr().err
     assert f"{tmp_path / 'run' / 'seed-1'} is finished" in said
-    assert f"going on from {tmp_path / 'run' / 'seed-2' / 'checkpoints' / 'step-00000002'}, step 2" in said
+    assert f"resuming from {tmp_path / 'run' / 'seed-2' / 'checkpoints' / 'step-00000002'}, step 2" in said
     assert (tmp_path / "run" / "seeds.json").read_bytes() == (done / "seeds.json").read_bytes()
     for seed in (1, 2):
         rows = [rows_but_times(root / f"seed-{seed}" / "metrics.jsonl") for root in (tmp_path / "run", done)]

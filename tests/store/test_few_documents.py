@@ -143,7 +143,7 @@ def test_one_long_document_and_short_ones_train_pairs_and_evaluate_without(
     assert store.heldout.num_sentences == pytest.approx(75, abs=10)
     assert BatchStream(store.train, store.tokenizer, data_config(), 0, 8)[0].labels_B is not None
     heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(), 8)
-    assert not heldout.with_nsp
+    assert not heldout.pairs.is_pair
     assert len(list(heldout.steps(Share(8)))) == heldout.num_batches > 0
 
 

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from bertcli.errors import UserError
-from bertcli.owned.mark import Note, write_note
-from bertcli.runs.task_identity import check_same_data, note_data
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.text.tokenizer import Normalization, Tokenizer
-from tests.finetunes import LETTERS, checked, spam_config, write_model, write_spam
+from tests.finetunes import LETTERS, checked, spam_config, write_spam
 
 LABELS = ("ham", "spam")
 
@@ -84,33 +82,3 @@ def test_labels_to_be_judged_by_must_have_been_learned(files: Path) -> None:
         file.write("eggs\twith everything\n")
     with pytest.raises(UserError, match=r"(?s)do not occur in the training file \(ham, spam\).*'eggs'"):
         load(files)
-
-
-def test_a_resume_wants_the_same_labels_and_files(files: Path) -> None:
-    config, note = checked(spam_config(files)), files / "data.json"
-    write_note(files, Note("run", {}))  # a run folder
-    check_same_data(note, config, LABELS)  # nothing was written down yet
-    note_data(note, config, LABELS)
-    check_same_data(note, config, LABELS)
-    with pytest.raises(UserError, match="the labels are ham, spam, eggs now, and were ham, spam when the"):
-        check_same_data(note, config, (*LABELS, "eggs"))
-    with pytest.raises(UserError, match="the labels are none now"):
-        check_same_data(note, config, ())
-    write_spam(files / "dev.tsv", rows=21, skip=60)
-    with pytest.raises(UserError, match=rf"cannot resume: {files}/dev.tsv changed since the run began"):
-        check_same_data(note, config, LABELS)
-    write_spam(files / "dev.tsv", rows=20, skip=60)
-    check_same_data(note, config, LABELS)
-
-
-def test_a_resume_wants_the_same_model_folder(files: Path) -> None:
-    model = write_model(files / "bert")
-    config, note = checked(spam_config(files)), files / "data.json"
-    write_note(files, Note("run", {}))  # a run folder
-    note_data(note, config, LABELS)
-    check_same_data(note, config, LABELS)
-    with open(model / "model.safetensors", "rb+") as file:
-        file.seek(-1, 2)
-        file.write(b"?")
-    with pytest.raises(UserError, match=rf"cannot resume: {model}/model.safetensors changed since the run"):
-        check_same_data(note, config, LABELS)

@@ -1,0 +1,53 @@
+"""How the two parts of a row belong together: as one running text, or as A and B with a label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bertcli.data.pairs import Spans, draw_pairs, draw_spans
+from bertcli.store.token_store import TokenStore
+
+
+@dataclass(frozen=True)
+class PairRule:
+    """A rule, as data.
+
+    Attributes:
+        term: what its loss is called; empty for rows of one text.
+        labels: what each label says, by number; none for rows of one text.
+        draw: slots -> spans, with the arguments of `draw_pairs`.
+    """
+
+    term: str
+    labels: tuple[str, ...]
+    draw: Callable[..., Spans]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether a row has two segments and a label."""
+        return bool(self.labels)
+
+    def problem(self, store: TokenStore) -> str | None:
+        """Why the store gives no such rows, and what to do; None: it gives them."""
+        if not self.is_pair:
+            return None
+        if store.num_sources < 2:
+            return (
+                "need at least two documents, and one is left to draw from: set corpus.document (what ends a "
+                "document: blank-line or file), add files, or set data.objective: mlm"
+            )
+        if store.num_pairs == 0:
+            return (
+                "need documents of two sentences or more, and every document of the corpus is one sentence: "
+                "check corpus.format, corpus.document and corpus.language, or set data.objective: mlm"
+            )
+        return None
+
+
+ONE_TEXT = PairRule("", (), draw_spans)
+NEXT_SENTENCE = PairRule("nsp", ("IsNext", "NotNext"), draw_pairs)
+"""Next sentence prediction (Devlin et al. 2019, section 3.1, task 2)."""
+
+PAIR_RULES = {"mlm": ONE_TEXT, "mlm+nsp": NEXT_SENTENCE}
+"""`data.objective` -> its rule."""
