@@ -37,7 +37,7 @@ LAYERS: dict[str, set[str]] = {
     "checkpoints": {"errors", "files", "owned", "config", "distributed", "engine", "terminal"},
     "evaluation": {
         *("errors", "config", "text", "store", "examples", "metrics", "data", "model", "distributed"),
-        *("samples", "hardware", "tasks", "hf", "inference", "engine", "checkpoints", "terminal"),
+        *("owned", "samples", "hardware", "tasks", "hf", "inference", "engine", "checkpoints", "terminal"),
     },
     "cards": {"config", "text", "store", "evaluation", "model", "tasks"},
     "runs": {

@@ -12,7 +12,6 @@ Where a damaged checkpoint, or somebody's folder, has that name, it stays, and t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,14 +20,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from bertcli.checkpoints.numbered import by_number, free_path
+from bertcli.checkpoints.numbered import free_path
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import load_optimizer_tensors
 from bertcli.files import disk_errors
 from bertcli.owned.folders import remove_own, write_folder
+from bertcli.owned.run_layout import RunLayout, checkpoint_model
 from bertcli.owned.sealed import find_damage, is_renamed, is_whole
-
-_NAME = re.compile(r"step-\d{8,}(\.\d+)?")
 
 SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
 """Writes a model folder with these weights."""
@@ -59,13 +57,13 @@ class Snapshot:
 
 
 def save_checkpoint(
-    folder: Path,
+    layout: RunLayout,
     snapshot: Snapshot,
     save_model: SaveModel,
     keep_last: int,
     report: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Write `folder/step-N`, then remove all but this one and the newest others, `keep_last` in all.
+    """Write `step-N`, then remove all but this one and the newest others, `keep_last` in all.
 
     Only checkpoints that are whole are counted and removed.
 
@@ -74,32 +72,25 @@ def save_checkpoint(
     """
 
     def fill(partial: Path) -> None:
-        save_model(partial / "model", snapshot.weights)
+        save_model(checkpoint_model(partial), snapshot.weights)
         save_file(snapshot.moments, partial / "optimizer.safetensors")
         (partial / "state.json").write_text(json.dumps(asdict(snapshot.state), indent=1) + "\n")
 
-    path = free_path(folder / f"step-{snapshot.state.step:08d}")
+    path = free_path(layout.step(snapshot.state.step))
     with disk_errors(f"{path}: the checkpoint could not be written"):
         write_folder(path, fill)
-        others = [old for old in list_checkpoints(folder) if old != path and is_whole(old)]
+        others = [old for old in layout.steps() if old != path and is_whole(old)]
         for old in others[keep_last - 1 :]:
             if left := remove_own(old):
                 report(f"{old}: removed but for {', '.join(map(str, left))}, not written by bertcli")
     return path
 
 
-def list_checkpoints(folder: Path) -> list[Path]:
-    """Complete or damaged checkpoints, newest first."""
-    found = folder.iterdir() if folder.is_dir() else []
-    named = [path for path in found if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
-    return sorted(named, key=by_number, reverse=True)
-
-
 def newest_checkpoint(
-    folder: Path, report: Callable[[str], None], before_step: int | None = None
+    layout: RunLayout, report: Callable[[str], None], before_step: int | None = None
 ) -> Path | None:
     """The newest undamaged checkpoint; damaged ones are named to `report` and passed over."""
-    for checkpoint in list_checkpoints(folder):
+    for checkpoint in layout.steps():
         damage = find_damage(checkpoint)
         if damage is not None:
             report(f"warning: {checkpoint} is damaged ({damage}); going back to the one before")

@@ -13,6 +13,7 @@ from bertcli.distributed import ranks
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, write_text
 from bertcli.owned.mark import Note, read_note, write_note
+from bertcli.owned.run_layout import RunLayout
 
 _ROW = b'{"step": '
 """How each row begins."""
@@ -21,13 +22,13 @@ _ROW = b'{"step": '
 class MetricsLog:
     """Appends rows to a file, and to TensorBoard where asked; the first rank's rows alone."""
 
-    def __init__(self, path: Path, tensorboard: bool):
-        self._path = path if ranks.is_first() else Path(os.devnull)
+    def __init__(self, layout: RunLayout, tensorboard: bool):
+        self._path = layout.metrics if ranks.is_first() else Path(os.devnull)
         # Unbuffered: a row that a full disk refused is not tried again when the file is closed.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
         self._file = open(descriptor, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
         with_board = tensorboard and ranks.is_first()
-        self._board = _open_board(path.parent / "tensorboard") if with_board else None
+        self._board = _open_board(layout.tensorboard) if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
         with disk_errors(f"{self._path}: the metrics could not be written"):

@@ -6,6 +6,7 @@ import itertools
 import os
 from pathlib import Path
 
+from bertcli.owned.run_layout import by_number
 from bertcli.owned.sealed import is_whole
 
 
@@ -25,10 +26,3 @@ def newest_path(folder: Path) -> Path:
     """Where `free_path` put the newest; `folder` itself where there is none."""
     found = [path for path in folder.parent.glob(f"{folder.name}.*") if path.suffix[1:].isdecimal()]
     return max([path for path in found if is_whole(path)], key=by_number, default=folder)
-
-
-def by_number(path: Path) -> tuple[str, int]:
-    """For sorting: by step, then by number."""
-    name, _, number = path.name.partition(".")
-    step = name.removeprefix("step-")
-    return f"{step:0>30}", int(number or 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,20 +10,19 @@ from bertcli.checkpoints.metrics_log import begins_as_metrics, is_metrics
 from bertcli.errors import UserError
 from bertcli.files import is_lock
 from bertcli.owned.folders import remove_own
-from bertcli.owned.mark import NOTE, RUN_FILES, RUN_FOLDERS, is_own_file, read_note, sweep
+from bertcli.owned.mark import NOTE, is_own_file, read_note, sweep
+from bertcli.owned.run_layout import FILES, FOLDERS, RunLayout, is_best, is_step
 from bertcli.owned.sealed import MANIFEST, contents, listed_files
 
 MODEL_FILES = (
     *("config.json", "model.safetensors", "README.md", MANIFEST),
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt"),
 )
-CHECKPOINT = re.compile(r"(step-\d{8,}|best)(\.\d+)?")
-_SEED = re.compile(r"seed-\d+")
 
 
 def check_links(root: Path) -> None:
     """Raises `UserError` where a folder of a run is a link that leads to no folder."""
-    for name in (*RUN_FOLDERS, "store"):
+    for name in (*FOLDERS, "store"):
         path = root / name
         if path.is_symlink() and not path.is_dir():
             raise UserError(
@@ -39,15 +37,15 @@ def find_foreign(root: Path, is_taken: bool, overwrite: bool) -> list[str]:
     `is_taken`: a run is here, which is to be overwritten or resumed.
     """
     if not is_taken:
-        files = [name for name in (NOTE, *RUN_FILES) if os.path.lexists(root / name)]
-        return files + [f"{name}/" for name in RUN_FOLDERS if _holds_something(root / name)]
-    there = [name for name in RUN_FILES + RUN_FOLDERS if os.path.lexists(root / name)]
+        files = [name for name in (NOTE, *FILES) if os.path.lexists(root / name)]
+        return files + [f"{name}/" for name in FOLDERS if _holds_something(root / name)]
+    there = [name for name in FILES + FOLDERS if os.path.lexists(root / name)]
     if overwrite:
-        files = [name for name in there if name in RUN_FILES and not _is_own(root / name)]
+        files = [name for name in there if name in FILES and not _is_own(root / name)]
     else:  # what else a resume reads or writes, it checks there
         files = [name for name in there if name == "metrics.jsonl" and not begins_as_metrics(root / name)]
-    folders = [f"{name}/" for name in there if name in RUN_FOLDERS and not (root / name).is_dir()]
-    return [*files, *folders, *_in_the_way(root / "model")]
+    folders = [f"{name}/" for name in there if name in FOLDERS and not (root / name).is_dir()]
+    return [*files, *folders, *_in_the_way(RunLayout(root).model)]
 
 
 def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
@@ -58,19 +56,20 @@ def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
     """
     if read_note(root, "run") is None:
         return []
-    sweep([root, root / "checkpoints", root / "model"])
-    model, checkpoints = root / "model", root / "checkpoints"
+    layout = RunLayout(root)
+    model, checkpoints = layout.model, layout.checkpoints
+    sweep([root, checkpoints, model])
     left = remove_own(model, keep=model.is_symlink())
     for path in sorted(checkpoints.iterdir()) if checkpoints.is_dir() else []:
-        left += remove_own(path) if _is_checkpoint(path) else [path]
-    left += _remove_events(root / "tensorboard")
-    for folder in (model, checkpoints, root / "tensorboard"):
+        left += remove_own(path) if is_step(path) or is_best(path) else [path]
+    left += _remove_events(layout.tensorboard)
+    for folder in (model, checkpoints, layout.tensorboard):
         with suppress(OSError):
             folder.rmdir()
     for path in seed_folders(root):
         if path != own_part:
             left += _remove_seed(path)
-    for name in RUN_FILES:
+    for name in FILES:
         if _is_own(root / name):
             (root / name).unlink()
     return left
@@ -78,15 +77,14 @@ def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
 
 def seed_folders(root: Path) -> list[Path]:
     """The runs of seeds in a run folder."""
-    found = root.glob("seed-*") if root.is_dir() else []
-    return sorted(path for path in found if _SEED.fullmatch(path.name) and read_note(path, "run") is not None)
+    return [path for path in RunLayout(root).seed_folders() if read_note(path, "run") is not None]
 
 
 def _remove_seed(root: Path) -> list[Path]:
     left = remove_run(root)
     (root / NOTE).unlink()
-    if is_lock(root / ".lock"):
-        (root / ".lock").unlink()
+    if is_lock(lock := RunLayout(root).lock):
+        lock.unlink()
     with suppress(OSError):
         root.rmdir()
     return left
@@ -105,10 +103,6 @@ def _remove_events(folder: Path) -> list[Path]:
 
 def _is_own(path: Path) -> bool:
     return is_own_file(path) and (path.name != "metrics.jsonl" or is_metrics(path))
-
-
-def _is_checkpoint(path: Path) -> bool:
-    return bool(CHECKPOINT.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
 
 
 def _holds_something(folder: Path) -> bool:

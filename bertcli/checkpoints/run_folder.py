@@ -1,17 +1,6 @@
 """The run folder (`output_dir`): whose it is, what may be resumed, and what is never overwritten.
 
-.lock            whose it is now
-.bertcli.json    what in this folder is bertcli's (`bertcli.owned.mark`); a folder without it holds no run
-config.yaml      the resolved config, complete
-data.json        the hashes of the files that it learns from, and the labels or the vocabulary's hash
-metrics.jsonl    one line per logged step or evaluation
-store/           the token store (`bertcli.store`)
-checkpoints/     `bertcli.checkpoints.checkpoint`
-model/           the final model
-tensorboard/     where `logging.tensorboard` asks for it
-seed-N/, seeds.json   where `seeds` asks for several runs (`bertcli.runs.seeds`)
-
-store, checkpoints, model and tensorboard may be links to folders on another disk.
+`bertcli.owned.run_layout` says what stands in it.
 """
 
 from __future__ import annotations
@@ -28,6 +17,7 @@ from bertcli.config.load import config_text, differences, load_config
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, lock_file
 from bertcli.owned.mark import Note, read_note, sweep, write_note, write_own
+from bertcli.owned.run_layout import RunLayout
 from bertcli.terminal import say
 
 _MAY_CHANGE = ("output_dir", "logging.", "evaluation.", "checkpoint.", "data.workers", "training.parallel")
@@ -37,18 +27,12 @@ _MAY_GROW = ("training.steps", "training.epochs")
 Config = TypeVar("Config", bound=BaseModel)
 
 
-class RunFolder(Generic[Config]):
+class RunFolder(RunLayout, Generic[Config]):
     """Paths of a run, and the rules for using them again; `schema` is that of its config."""
 
     def __init__(self, root: Path, schema: type[Config]):
-        self.root, self._schema, self._overwrite = root, schema, False
-        self.lock = root / ".lock"
-        self.config = root / "config.yaml"
-        self.data = root / "data.json"
-        self.metrics = root / "metrics.jsonl"
-        self.checkpoints = root / "checkpoints"
-        self.model = root / "model"
-        self.seeds = root / "seeds.json"
+        super().__init__(root)
+        self._schema, self._overwrite = schema, False
 
     @property
     def is_taken(self) -> bool:

@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from bertcli.checkpoints.checkpoint import RunState, SaveModel, Snapshot, save_checkpoint
 from bertcli.distributed import ranks, wrapping
 from bertcli.engine.optimizer import optimizer_tensors
+from bertcli.owned.run_layout import RunLayout
 from bertcli.terminal import say
 
 
@@ -25,13 +25,13 @@ class CheckpointWriter:
 
     def __init__(
         self,
-        folder: Path,
+        layout: RunLayout,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         save_model: SaveModel,
         keep_last: int,
     ):
-        self._folder, self._model, self._optimizer = folder, model, optimizer
+        self._layout, self._model, self._optimizer = layout, model, optimizer
         self._save_model, self._keep_last = save_model, keep_last
         self._places: dict[tuple[str, str], Tensor] = {}
         self._thread: threading.Thread | None = None
@@ -85,6 +85,6 @@ class CheckpointWriter:
         if sys.platform == "linux":  # where a thread has a priority of its own: steps come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
-            save_checkpoint(self._folder, snapshot, self._save_model, self._keep_last, say)
+            save_checkpoint(self._layout, snapshot, self._save_model, self._keep_last, say)
         except BaseException as error:
             self._failure = error

@@ -11,6 +11,7 @@ from bertcli.config.schema import CorpusConfig, DataConfig, PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.lengths import trained_length
+from bertcli.owned.run_layout import RunLayout, run_of_model
 from bertcli.samples import SAMPLES
 
 _LAYOUT = ("format", "text_key", "encoding", "document", "join_lines")
@@ -57,10 +58,10 @@ def as_in_the_run(
 
 def _run_config(folder: Path, report: Callable[[str], None]) -> tuple[Path, PretrainConfig] | None:
     """The config of the pretraining run that `folder` belongs to, with its path; None: it belongs to none."""
-    if folder.name != "model":
+    run = run_of_model(folder)
+    if run is None:
         return None
-    holder = folder.parent  # the run, or one of its checkpoints
-    path = (holder.parent.parent if holder.parent.name == "checkpoints" else holder) / "config.yaml"
+    path = RunLayout(run).config
     if not path.is_file():
         return None
     try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.hub import download, is_hub_id
 from bertcli.hf.init_from import adopt_folder
+from bertcli.owned.run_layout import RunLayout, checkpoint_model
 
 WEIGHT_FILES = (
     "model.safetensors",
@@ -18,7 +18,6 @@ WEIGHT_FILES = (
 )
 """In the order of preference; an index names the files of a model that was split up."""
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
-_CHECKPOINT = re.compile(r"step-(\d+)(?:\.(\d+))?")
 
 
 def resolve_model(path: Path | str) -> Path:
@@ -38,12 +37,13 @@ def resolve_model(path: Path | str) -> Path:
         )
     if not path.is_dir():
         raise UserError(f"{path}: is a file. MODEL is the folder that holds config.json and the weights.")
-    candidates = [path, path / "model", *_checkpoints_newest_first(path)]
+    run = RunLayout(path)
+    candidates = [path, run.model, *map(checkpoint_model, run.steps())]
     for candidate in candidates:
         if (candidate / "config.json").is_file():
             check_folder(candidate)
             return candidate
-    if (path / "config.yaml").is_file():
+    if run.config.is_file():
         raise UserError(
             f"{path}: a run that has not saved a model yet (no model/, no checkpoints/step-*/model). "
             f"Let it reach its first checkpoint, or go on with it: --resume"
@@ -89,12 +89,3 @@ def check_folder(folder: Path) -> Path:
             f"that bertcli pretrain or transformers' save_pretrained wrote, the tokenizer saved in it too."
         )
     return weights
-
-
-def _checkpoints_newest_first(run: Path) -> list[Path]:
-    checkpoints = run / "checkpoints"
-    if not checkpoints.is_dir():
-        return []
-    names = [match for folder in checkpoints.iterdir() if (match := _CHECKPOINT.fullmatch(folder.name))]
-    names.sort(key=lambda match: (int(match[1]), int(match[2] or 0)), reverse=True)
-    return [checkpoints / match[0] / "model" for match in names]

@@ -25,9 +25,6 @@ from bertcli.files import file_hash, sync, write_text
 
 NOTE = ".bertcli.json"
 MARK = ".bertcli-unfinished.json"
-RUN_FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json")
-RUN_FOLDERS = ("model", "checkpoints", "tensorboard")
-"""What a run has in its folder, beside its token store and the runs of its seeds."""
 Kind = Literal["run", "store", "tensorboard"]
 _BEGUN = re.compile(r"\..+\.(partial|removed)-[0-9a-f]{8}")
 """What `begin_folder` makes for `bertcli.owned.folders`."""

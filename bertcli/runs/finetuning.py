@@ -122,8 +122,8 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
 
     def last_good(self) -> Path | None:
         """The newest checkpoint, or the newest from before the best model where that was lost or damaged."""
-        checkpoints, best = self.folder.checkpoints, newest_path(self.folder.checkpoints / "best")
-        newest = newest_checkpoint(checkpoints, say)
+        best = newest_path(self.folder.best)
+        newest = newest_checkpoint(self.folder, say)
         if newest is None or self.data.dev is None:
             return newest
         rows = [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
@@ -136,7 +136,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             return newest
         step = BestEvaluation(self.metric, None, rows).step
         say(f"warning: {best} is damaged ({damage}); going back to before step {step}, which brings it again")
-        return newest_checkpoint(checkpoints, say, before_step=step)
+        return newest_checkpoint(self.folder, say, before_step=step)
 
     def rate_scale(self, name: str) -> float:
         decay = self.config.training.layer_decay or 1.0
@@ -172,7 +172,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
         """Keeps the best model as well."""
         if self.best.consider(state.step, scores):
-            folder = ranks.on_first(lambda: free_path(self.folder.checkpoints / "best"))
+            folder = ranks.on_first(lambda: free_path(self.folder.best))
             self.publish(folder, wrapping.whole_weights(self.model))
         if not self.best.is_settled or state.step == self.steps:
             return None
@@ -199,7 +199,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         if self.data.dev is None:
             weights = wrapping.whole_weights(self.model)
         else:
-            best = ranks.on_first(lambda: newest_path(self.folder.checkpoints / "best"))
+            best = ranks.on_first(lambda: newest_path(self.folder.best))
             weights = self.read_weights(best)
             wrapping.load_weights(self.model, weights)
             scores = self.best.scores or self._evaluate()

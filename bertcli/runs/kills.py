@@ -12,10 +12,10 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
-from bertcli.checkpoints.checkpoint import list_checkpoints
 from bertcli.checkpoints.metrics_log import read_metrics
 from bertcli.errors import UserError
 from bertcli.files import file_hash
+from bertcli.owned.run_layout import RunLayout, step_name
 
 POLL_SECONDS = 0.002
 TIMES = ("seconds", "tokens_per_second")
@@ -138,7 +138,8 @@ class _Watch:
     """Counts what a process writes that is started after it."""
 
     def __init__(self, folder: Path):
-        self._lock, self._metrics = folder / ".lock", folder / "metrics.jsonl"
+        run = RunLayout(folder)
+        self._lock, self._metrics = run.lock, run.metrics
         self._before = [_stamp(self._lock), _stamp(self._metrics)]
 
     def rows(self) -> int:
@@ -188,15 +189,16 @@ def _unlike(one: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of metrics.jsonl, without the times."""
-    rows = read_metrics(folder / "metrics.jsonl")
+    rows = read_metrics(RunLayout(folder).metrics)
     return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
 
 
 def _weights(folder: Path) -> dict[str, str]:
     """Hashes of the final model and of the last checkpoint, the optimizer's moments included."""
-    kept = {"model": folder / "model"}
-    for checkpoint in list_checkpoints(folder / "checkpoints")[:1]:  # the same step under another number
-        kept[f"checkpoints/{checkpoint.name.partition('.')[0]}"] = checkpoint
+    run = RunLayout(folder)
+    kept = {"model": run.model}
+    for checkpoint in run.steps()[:1]:  # the same step may have another number
+        kept[f"checkpoints/{step_name(checkpoint)}"] = checkpoint
     return {
         f"{name}/{file.relative_to(each)}": file_hash(file)
         for name, each in kept.items()

@@ -44,7 +44,7 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
 def _check_free(config: FinetuneConfig, folder: RunFolder[FinetuneConfig], overwrite: bool) -> None:
     """What the last seed would find in its way is told before the first begins."""
     for seed in config.seeds or []:
-        RunFolder(folder.root / f"seed-{seed}", FinetuneConfig).check_free(overwrite)
+        RunFolder(folder.seed(seed), FinetuneConfig).check_free(overwrite)
 
 
 def _finetune_each(
@@ -59,7 +59,7 @@ def _finetune_each(
     runs = {}
     for number, seed in enumerate(seeds, start=1):
         say(f"seed {seed} ({number} of {len(seeds)})")
-        own = RunFolder(folder.root / f"seed-{seed}", FinetuneConfig)
+        own = RunFolder(folder.seed(seed), FinetuneConfig)
         config_of_seed = config.model_copy(update={"seeds": [seed], "output_dir": str(own.root)})
 
         def accept(own_part: Path = own.root) -> None:

@@ -24,6 +24,7 @@ from bertcli.tasks.data import load_labeled_data
 from bertcli.terminal import say
 from bertcli.files import disk_errors
 from bertcli.hf.locate import resolve_model
+from bertcli.owned.run_layout import RunLayout
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import store_folder
 from bertcli.text.tokenizer import Tokenizer
@@ -70,7 +71,7 @@ def verify_resume(
         times = first.undisturbed()
         say(f"took {times[-1]:.1f} s; now with {kills} kills")
 
-        settled = load_config(type(config), folder / "undisturbed" / "config.yaml")
+        settled = load_config(type(config), RunLayout(folder / "undisturbed").config)
         struck: list[Kill] = []
         found: list[str] = []
         while len(struck) < kills and not found:
@@ -155,7 +156,7 @@ def _watched(config: PretrainConfig | FinetuneConfig, root: Path, steps: int) ->
     verb, folder = "pretrain", root
     if isinstance(config, FinetuneConfig):
         verb = "finetune"
-        folder = root / f"seed-{config.seeds[0]}" if config.seeds else root
+        folder = RunLayout(root).seed(config.seeds[0]) if config.seeds else root
     every = config.evaluation.every_steps
     assert every is not None
     return WatchedRun(folder, None, steps, every, partial(_start, verb, path, log), log)

@@ -9,7 +9,7 @@ from typing import Any
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.files import file_hash
-from bertcli.owned.mark import RUN_FILES, RUN_FOLDERS
+from bertcli.owned.run_layout import FILES, FOLDERS, RunLayout
 from bertcli.store.chunks import stat_source
 from bertcli.store.manifest import Manifest, SourceRecord
 from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer
@@ -22,13 +22,13 @@ WHAT_NOW = (
 
 def store_folder(config: PretrainConfig) -> Path:
     """Where the config's store stands: `corpus.store`, or `store` in `output_dir`."""
-    return Path(config.corpus.store or Path(config.output_dir) / "store").expanduser()
+    return Path(config.corpus.store or RunLayout(Path(config.output_dir)).store).expanduser()
 
 
 def output_paths(config: PretrainConfig) -> set[Path]:
     """Real paths of what a run of `config` writes: its folder, what stands there, and its store."""
     root, store = Path(config.output_dir).expanduser(), store_folder(config)
-    paths = [root, *(root / name for name in (*RUN_FILES, *RUN_FOLDERS)), store]
+    paths = [root, *(root / name for name in (*FILES, *FOLDERS)), store]
     return {path.resolve() for path in paths} | {store.resolve().with_name(f"{store.resolve().name}.partial")}
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bertcli.errors import UserError
 from bertcli.files import looked_in
-from bertcli.owned.mark import RUN_FILES, RUN_FOLDERS, read_note
+from bertcli.owned.mark import read_note
+from bertcli.owned.run_layout import FILES, FOLDERS
 from bertcli.samples import SAMPLES
 
 
@@ -117,11 +118,11 @@ def _is_output(path: Path, outputs: Collection[Path]) -> bool:
     """Whether bertcli wrote or writes it: a run or a store, or a part of one."""
     if path.is_dir():
         return read_note(path) is not None or path.resolve() in outputs or _is_part_of_run(path)
-    return path.name in RUN_FILES and (path.resolve() in outputs or _is_part_of_run(path))
+    return path.name in FILES and (path.resolve() in outputs or _is_part_of_run(path))
 
 
 def _is_part_of_run(path: Path) -> bool:
-    return path.name in (*RUN_FILES, *RUN_FOLDERS) and read_note(path.parent, "run") is not None
+    return path.name in (*FILES, *FOLDERS) and read_note(path.parent, "run") is not None
 
 
 def _is_in_output(path: Path, pattern: Path, outputs: Collection[Path]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tokenizers import normalizers
 
 from bertcli.errors import UserError
+from bertcli.owned.run_layout import RunLayout
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
         raise UserError(
             f"{path}: no such tokenizer; expected a vocab.txt, a tokenizer.json or a folder with one"
         )
-    for folder in (path, path / "model"):  # a run folder holds its model there
+    for folder in (path, RunLayout(path).model):
         for name in ("tokenizer.json", "vocab.txt"):
             if (folder / name).is_file():
                 return folder / name, _folder_normalization(folder, given)

@@ -32,6 +32,7 @@ from bertcli.hf.weights import write_safetensors
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.build import architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.owned.run_layout import RunLayout
 from bertcli.tasks.masked_language import MaskedLanguage
 
 VOCAB_SIZE = 30_522
@@ -54,7 +55,7 @@ def main() -> None:
     settings = LoopSettings(0, device, resolve_precision("auto", device), 1.0, lambda step: 1e-4)
     steps = synthetic_steps(VOCAB_SIZE, options.batch_size, options.length, Share(options.batch_size))
     reports = train(model, MaskedLanguage(NEXT_SENTENCE), steps, optimizer, settings, 0)
-    writer = CheckpointWriter(options.folder, model, optimizer, save_weights, keep_last=1)
+    writer = CheckpointWriter(RunLayout(options.folder), model, optimizer, save_weights, keep_last=1)
 
     list(islice(reports, 3))
     writer.save(RunState(step=0))  # takes the memory that all later copies use

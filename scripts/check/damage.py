@@ -23,10 +23,11 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from bertcli.checkpoints.checkpoint import list_checkpoints, newest_checkpoint
+from bertcli.checkpoints.checkpoint import newest_checkpoint
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.owned.run_layout import RunLayout
 from bertcli.owned.sealed import MANIFEST
 from bertcli.runs.finetuning import finetune
 from bertcli.runs.kills import differences
@@ -51,10 +52,10 @@ def main() -> None:
             run = runs[number % 2]
             shutil.rmtree(run.folder)
             shutil.copytree(run.undamaged, run.folder)
-            newest, before, *_ = list_checkpoints(run.folder / "checkpoints")
+            newest, before, *_ = RunLayout(run.folder).steps()
             what, done = damage(newest, drawn)
             said: list[str] = []
-            noticed = newest_checkpoint(run.folder / "checkpoints", said.append) == before
+            noticed = newest_checkpoint(RunLayout(run.folder), said.append) == before
             noticed = noticed and len(said) == 1 and f"{newest} is damaged" in said[0]
             if number < options.resumes:
                 run.go(resume=True)

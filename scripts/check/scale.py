@@ -43,6 +43,7 @@ from bertcli.files import file_hash
 from bertcli.hf.folder import save_model_folder
 from bertcli.model.build import architecture as build_architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.owned.run_layout import RunLayout
 from bertcli.store.hashed_file import BLOCK_BYTES, block_hash, num_blocks
 from bertcli.store.manifest import Manifest, SideCounts, write_manifest
 from bertcli.store.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, open_store
@@ -266,7 +267,9 @@ def checkpoint_figures(folder: Path, tokenizer: Tokenizer, preset: Literal["base
         save_model_folder(path, model, tokenizer, weights=weights)
 
     begun = time.perf_counter()
-    path = save_checkpoint(folder, Snapshot(RunState(1), weights, moments), save_model, keep_last=1)
+    path = save_checkpoint(
+        RunLayout(folder), Snapshot(RunState(1), weights, moments), save_model, keep_last=1
+    )
     seconds = time.perf_counter() - begun
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     shutil.rmtree(path)

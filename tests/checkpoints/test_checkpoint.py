@@ -13,13 +13,13 @@ from bertcli.checkpoints.checkpoint import (
     RunState,
     Snapshot,
     find_damage,
-    list_checkpoints,
     load_state,
     newest_checkpoint,
     save_checkpoint,
 )
 from bertcli.errors import UserError
 from bertcli.owned.mark import begin_folder, sweep
+from bertcli.owned.run_layout import RunLayout
 
 
 def save(folder: Path, step: int, keep_last: int = 3) -> Path:
@@ -28,15 +28,15 @@ def save(folder: Path, step: int, keep_last: int = 3) -> Path:
         (path / "weights").write_bytes(bytes(100) + step.to_bytes(4, "little"))
 
     snapshot = Snapshot(RunState(step=step, tokens=10 * step), {}, {"word/exp_avg": torch.zeros(3)})
-    return save_checkpoint(folder, snapshot, save_model, keep_last)
+    return save_checkpoint(RunLayout(folder), snapshot, save_model, keep_last)
 
 
 def test_the_newest_few_are_kept(tmp_path: Path) -> None:
     for step in (5, 10, 100, 15):
         save(tmp_path, step, keep_last=2)
-    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-00000100", "step-00000015"]
-    assert {path.name for path in tmp_path.iterdir()} == {"step-00000100", "step-00000015"}
-    newest = newest_checkpoint(tmp_path, report=pytest.fail)
+    assert [path.name for path in RunLayout(tmp_path).steps()] == ["step-00000100", "step-00000015"]
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"step-00000100", "step-00000015"}
+    newest = newest_checkpoint(RunLayout(tmp_path), report=pytest.fail)
     assert newest is not None
     assert load_state(newest) == RunState(step=100, tokens=1000)
 
@@ -57,7 +57,7 @@ def test_any_damage_is_recognized_named_and_passed_over(tmp_path: Path, name: st
 
     assert find_damage(good) is None
     said: list[str] = []
-    assert newest_checkpoint(tmp_path, said.append) == good
+    assert newest_checkpoint(RunLayout(tmp_path), said.append) == good
     assert len(said) == 1
     assert str(bad) in said[0]
     assert f"is damaged ({name}" in said[0] or f"the content of {name}" in said[0] or name == "manifest.json"
@@ -74,20 +74,20 @@ def test_a_full_disk_leaves_earlier_checkpoints_whole(
     monkeypatch.setattr(module, "save_file", full)
     with pytest.raises(UserError, match=r"no space left on device; what was saved before is whole"):
         save(tmp_path, 10)
-    assert [path.name for path in tmp_path.iterdir()] == [good.name]
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [good.name]
     assert find_damage(good) is None
 
 
 def test_a_link_that_leads_nowhere_is_a_message(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").symlink_to("gone")
     with pytest.raises(UserError, match="the checkpoint could not be written: file exists"):
-        save(tmp_path / "checkpoints", 5)
+        save(tmp_path, 5)
 
 
 def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path: Path) -> None:
-    left = begin_folder(tmp_path, "step-00000009.partial")
-    assert newest_checkpoint(tmp_path, report=pytest.fail) is None
+    left = begin_folder(tmp_path / "checkpoints", "step-00000009.partial")
+    assert newest_checkpoint(RunLayout(tmp_path), report=pytest.fail) is None
     save(tmp_path, 9)
-    assert {path.name for path in tmp_path.iterdir()} == {left.name, "step-00000009"}
-    sweep([tmp_path])
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000009"]
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {left.name, "step-00000009"}
+    sweep([tmp_path / "checkpoints"])
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000009"]

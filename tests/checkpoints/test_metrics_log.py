@@ -7,6 +7,7 @@ import pytest
 
 from bertcli.checkpoints.metrics_log import MetricsLog, cut_back, read_metrics
 from bertcli.errors import UserError
+from bertcli.owned.run_layout import RunLayout
 
 
 def row(step: int, split: str = "train") -> dict:
@@ -14,7 +15,7 @@ def row(step: int, split: str = "train") -> dict:
 
 
 def test_rows_come_back_as_written(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=False)
+    log = MetricsLog(RunLayout(tmp_path), tensorboard=False)
     log.write(row(3))
     log.write({"step": 4, "split": "train", "loss": float("nan")})
     log.close()
@@ -75,7 +76,7 @@ def test_tensorboard_gets_every_number(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=True)
+    log = MetricsLog(RunLayout(tmp_path), tensorboard=True)
     log.write(row(4))
     log.close()
     events = EventAccumulator(str(tmp_path / "tensorboard"))

@@ -17,8 +17,9 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import BertForPreTraining
+from bertcli.owned.run_layout import RunLayout
 
-STEP_1 = "step-00000001"
+STEP_1 = "checkpoints/step-00000001"
 
 
 class Run:
@@ -28,7 +29,9 @@ class Run:
         self.model = BertForPreTraining(Architecture(50, 16, 1, 2, 32, 16))
         self.optimizer = build_optimizer(self.model, (0.9, 0.999), 0.01)
         self.may_write = threading.Event()
-        self.writer = CheckpointWriter(folder, self.model, self.optimizer, self.save_model, keep_last=3)
+        self.writer = CheckpointWriter(
+            RunLayout(folder), self.model, self.optimizer, self.save_model, keep_last=3
+        )
         self.step()
 
     def step(self) -> None:
@@ -74,7 +77,7 @@ def test_a_checkpoint_waits_for_the_one_before(tmp_path: Path) -> None:
     run.writer.save(RunState(step=2))
     assert find_damage(tmp_path / STEP_1) is None
     run.writer.finish()
-    assert find_damage(tmp_path / "step-00000002") is None
+    assert find_damage(tmp_path / "checkpoints" / "step-00000002") is None
 
 
 def test_what_goes_wrong_in_the_background_is_heard_once(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from bertcli.checkpoints.checkpoint import newest_checkpoint
 from bertcli.checkpoints.metrics_log import cut_back, read_metrics
 from bertcli.data.stream import BatchStream
 from bertcli.evaluation.best import BestEvaluation
+from bertcli.owned.run_layout import RunLayout
 from bertcli.owned.sealed import seal
 from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
 from bertcli.store.token_store import open_store
@@ -90,7 +91,7 @@ def test_a_checkpoint(name: str, content: bytes) -> None:
         good, bad = write_checkpoint(folder / "checkpoints", 5), write_checkpoint(folder / "checkpoints", 10)
         (bad / name).write_bytes(content)
         said: list[str] = []
-        found = endure("checkpoint", folder, lambda: newest_checkpoint(folder / "checkpoints", said.append))
+        found = endure("checkpoint", folder, lambda: newest_checkpoint(RunLayout(folder), said.append))
         assert found == good
         assert len(said) == 1
 

@@ -17,12 +17,13 @@ import pytest
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.runs import pretraining
-from bertcli.checkpoints.checkpoint import list_checkpoints, load_state
+from bertcli.checkpoints.checkpoint import load_state
 from bertcli.runs.kills import differences
 from bertcli.checkpoints.metrics_log import MetricsLog
 from bertcli.runs.pretraining import pretrain
 from bertcli.checkpoints.run_folder import RunFolder
 from bertcli.errors import UserError
+from bertcli.owned.run_layout import RunLayout
 from bertcli.owned.mark import begin_folder
 from bertcli.store.build import prepare_store
 from tests.faults import at_row, terminate
@@ -52,7 +53,7 @@ def undisturbed(text: Path) -> Path:
 
 
 def saved_step(folder: Path) -> int:
-    return load_state(list_checkpoints(folder / "checkpoints")[0]).step
+    return load_state(RunLayout(folder).steps()[0]).step
 
 
 def test_a_second_run_in_the_same_folder_is_refused(text: Path, tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_file_size_limit_keeps_what_was_saved(text: Path, undisturbed: Path, t
 
 
 def test_a_row_that_the_disk_refuses_is_one_message(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=False)
+    log = MetricsLog(RunLayout(tmp_path), tensorboard=False)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
     try:

@@ -21,6 +21,7 @@ from bertcli.checkpoints.metrics_log import MetricsLog, read_metrics
 from bertcli.runs.progress import Progress
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
+from bertcli.owned.run_layout import RunLayout
 from bertcli.tasks.reference import Reference
 from tests.small_runs import read_rows
 
@@ -49,7 +50,7 @@ def run(
 ):
     saved = [] if saved is None else saved
     rows = read_metrics(tmp_path / "metrics.jsonl")
-    log = MetricsLog(tmp_path / "metrics.jsonl", tensorboard=False)
+    log = MetricsLog(RunLayout(tmp_path), tensorboard=False)
 
     class Checkpoints(CheckpointWriter):
         def save(self, state: RunState) -> None:
@@ -57,7 +58,7 @@ def run(
 
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters())
-    checkpoints = Checkpoints(tmp_path, model, optimizer, lambda path, weights: None, 1)
+    checkpoints = Checkpoints(RunLayout(tmp_path), model, optimizer, lambda path, weights: None, 1)
     settings = FitSettings(steps=10, log_every=5, evaluate_every=4, save_every=5, max_bad_steps=3)
     progress = Progress("train", 0, 10, 5)
     state = state or RunState()

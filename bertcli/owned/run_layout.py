@@ -1,0 +1,92 @@
+"""What stands where in a run folder (`output_dir`): the one place that knows its names.
+
+.lock            whose it is now
+.bertcli.json    what in this folder is bertcli's (`bertcli.owned.mark`); a folder without it holds no run
+config.yaml      the resolved config, complete
+data.json        the hashes of the files that it learns from, and the labels or the vocabulary's hash
+metrics.jsonl    one line per logged step or evaluation
+store/           the token store (`bertcli.store`), unless `corpus.store` names another place
+checkpoints/     step-00000500 and its like (`bertcli.checkpoints.checkpoint`); best: the best model so far
+model/           the final model
+tensorboard/     where `logging.tensorboard` asks for it
+seed-N/, seeds.json   where `seeds` asks for several runs (`bertcli.runs.seeds`)
+
+store, checkpoints, model and tensorboard may be links to folders on another disk.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json")
+FOLDERS = ("model", "checkpoints", "tensorboard")
+"""What a run has in its folder, beside its token store and the runs of its seeds."""
+_STEP = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
+_BEST = re.compile(r"best(\.\d+)?")
+_SEED = re.compile(r"seed-\d+")
+
+
+class RunLayout:
+    """The paths of the run in `root`."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.config, self.data, self.metrics, self.seeds = (root / name for name in FILES)
+        self.model, self.checkpoints, self.tensorboard = (root / name for name in FOLDERS)
+        self.lock, self.store = root / ".lock", root / "store"
+        self.best = self.checkpoints / "best"
+
+    def step(self, step: int) -> Path:
+        """The checkpoint after `step`, unless something else has that name (`checkpoints.numbered`)."""
+        return self.checkpoints / f"step-{step:08d}"
+
+    def seed(self, seed: int) -> Path:
+        """The run folder of one of several seeds."""
+        return self.root / f"seed-{seed}"
+
+    def steps(self) -> list[Path]:
+        """The folders that are named as checkpoints are, whole or damaged, the newest first."""
+        return sorted(filter(is_step, _content(self.checkpoints)), key=by_number, reverse=True)
+
+    def seed_folders(self) -> list[Path]:
+        """The folders that are named as those of seeds are."""
+        return sorted(path for path in _content(self.root) if _SEED.fullmatch(path.name))
+
+
+def checkpoint_model(checkpoint: Path) -> Path:
+    """The model folder in a checkpoint."""
+    return checkpoint / "model"
+
+
+def run_of_model(folder: Path) -> Path | None:
+    """The run folder that a model folder belongs to by its name: it is the run's, or a checkpoint's."""
+    if folder.name != "model":
+        return None
+    holder = folder.parent
+    return holder.parent.parent if holder.parent.name == "checkpoints" else holder
+
+
+def is_step(path: Path) -> bool:
+    """Whether a path is a folder, no link, that is named as a checkpoint is."""
+    return bool(_STEP.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
+
+
+def is_best(path: Path) -> bool:
+    """Whether a path is a folder, no link, that is named as the best model is."""
+    return bool(_BEST.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
+
+
+def step_name(path: Path) -> str:
+    """The name of a checkpoint without the number after its step."""
+    return path.name.partition(".")[0]
+
+
+def by_number(path: Path) -> tuple[str, int]:
+    """For sorting: by step, then by number (step-00000500.1 comes after step-00000500)."""
+    name, _, number = path.name.partition(".")
+    return f"{name.removeprefix('step-'):0>30}", int(number or 0)
+
+
+def _content(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
