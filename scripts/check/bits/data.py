@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def write_data(samples: Path, folder: Path, train: int = 240, dev: int = 60) -> 
     """
     folder.mkdir(parents=True, exist_ok=True)
     messages = [line.split("\t") for line in _lines(samples / "sms-spam" / "sms-spam.tsv.gz")[1:]]
-    posts = "\n".join(_lines(samples / "wnut17" / "train.conll.gz")).split("\n\n")
+    posts = re.split(r"\n\s*\n", "\n".join(_lines(samples / "wnut17" / "train.conll.gz")))
     story = [line for line in _lines(samples / "classics" / "classics.txt.gz") if len(line.split()) > 12]
     for side, numbers in (("train", range(train)), ("dev", range(train, train + dev))):
         rows = [_message_rows(messages, number) for number in numbers]
