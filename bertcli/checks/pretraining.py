@@ -33,7 +33,7 @@ from bertcli.text.tokenizer import Tokenizer
 
 TOKENIZED_BYTES = 4_000_000
 """About so much text is tokenized, for a share of the time that reading it all takes."""
-IDENTIFIED_BYTES = 150_000
+IDENTIFIED_BYTES = 250_000
 """The language of about so much is identified."""
 SMALLEST_SAFE_VOCABULARY = 2200
 """A smaller one may not hold a text's characters and their ## pieces; whether it does, training tells."""
