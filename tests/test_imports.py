@@ -110,8 +110,13 @@ def test_text_and_config_know_nothing_of_torch() -> None:
     assert wrong == []
 
 
-def test_only_tests_know_transformers() -> None:
-    users = [path for path in PACKAGE.rglob("*.py") if "transformers" in imported_modules(path)]
+def test_only_tests_know_transformers_and_scikit_learn() -> None:
+    packages = {"transformers", "sentence_transformers", "sklearn", "scipy"}
+    users = [
+        path
+        for path in PACKAGE.rglob("*.py")
+        if packages & {name.split(".")[0] for name in imported_modules(path)}
+    ]
     assert users == []
 
 
