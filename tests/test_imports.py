@@ -118,8 +118,3 @@ def test_only_tests_know_transformers_and_scikit_learn() -> None:
         if packages & {name.split(".")[0] for name in imported_modules(path)}
     ]
     assert users == []
-
-
-def test_no_file_is_longer_than_300_lines() -> None:
-    long = [path for path in PACKAGE.rglob("*.py") if len(path.read_text().splitlines()) > 300]
-    assert long == []
