@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -46,13 +46,23 @@ def is_autograd(name: str) -> bool:
     return name.endswith(".forward") and name.startswith("_")
 
 
-def unnamed_calls(tree: ast.Module, most: int = 3) -> Iterator[tuple[int, str]]:
-    """(line, what is called) of calls of this package's own with more than `most` arguments without names."""
-    own = own_names(tree)
+def variadic(trees: Iterable[ast.Module]) -> set[str]:
+    """The names of functions that take any number of arguments, which cannot be named."""
+    return {node.name for tree in trees for _, node in functions(tree) if node.args.vararg}
+
+
+def unnamed_calls(tree: ast.Module, most: int, exempt: set[str]) -> Iterator[tuple[int, str]]:
+    """(line, what is called) of calls of this package's own with more than `most` arguments without names.
+
+    The names in `exempt` are left out, as is `apply` of a `torch.autograd.Function`.
+    """
+    own = own_names(tree) - exempt
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and len(node.args) > most:
             called = ast.unparse(node.func)
             parts = called.split(".")
+            if parts[-1] == "apply" or parts[-1] in exempt:
+                continue
             if parts[0] in own or (parts[0] in ("self", "cls") and len(parts) == 2 and parts[1] in own):
                 yield node.lineno, called
 

@@ -19,12 +19,13 @@ from tests.shape import (
     parameters,
     public_names,
     unnamed_calls,
+    variadic,
 )
 
 PACKAGE = Path(bertcli.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 FILE_LINES, BODY_LINES, PARAMETERS, UNNAMED, DOCUMENTED = 300, 60, 7, 3, 0.95
-UNNAMED_TODAY, UNDOCUMENTED_TODAY = 285, 0.877
+UNNAMED_TODAY, DOCUMENTED_TODAY = 279, 0.877
 """Temporary, like `TODAY`: no worse than this until it is 0, and `DOCUMENTED`."""
 TODAY = {
     "cards/model_card.py: model_card",
@@ -76,10 +77,11 @@ def test_functions_take_few_parameters() -> None:
 
 
 def test_arguments_beyond_the_third_are_named() -> None:
+    exempt = variadic(TREES.values())
     calls = [
         f"{where(path)}:{line}: {called}"
         for path, tree in TREES.items()
-        for line, called in unnamed_calls(tree, UNNAMED)
+        for line, called in unnamed_calls(tree, UNNAMED, exempt)
     ]
     assert len(calls) <= UNNAMED_TODAY, calls
 
@@ -89,7 +91,7 @@ def test_public_names_have_docstrings() -> None:
         f"{where(path)}: {name}": has for path, tree in TREES.items() for name, has in public_names(tree)
     }
     without = [name for name, has in public.items() if not has]
-    assert 1 - len(without) / len(public) >= min(DOCUMENTED, UNDOCUMENTED_TODAY), without
+    assert 1 - len(without) / len(public) >= min(DOCUMENTED, DOCUMENTED_TODAY), without
 
 
 def test_words_are_spelled_as_in_america() -> None:
@@ -120,6 +122,7 @@ def test_the_lines_of_a_body_are_counted_without_its_docstring() -> None:
         ("from bertcli.a import f\nf(1, 2, 3, 4)", ["f"]),
         ("from bertcli import a\na.f(1, 2, 3, 4)", ["a.f"]),
         ("from bertcli.a import f\nf(1, 2, 3, b=4)", []),
+        ("from bertcli.a import keyed\nkeyed(1, 2, 3, 4)", []),
         ("from os.path import join\njoin(1, 2, 3, 4)", []),
         (
             "class A:\n    def f(self): self.f(1, 2, 3, 4); self.other(1, 2, 3, 4); max(1, 2, 3, 4)",
@@ -128,7 +131,7 @@ def test_the_lines_of_a_body_are_counted_without_its_docstring() -> None:
     ],
 )
 def test_calls_of_own_functions_are_told_from_others(code: str, found: list[str]) -> None:
-    assert [called for _, called in unnamed_calls(ast.parse(code))] == found
+    assert [called for _, called in unnamed_calls(ast.parse(code), 3, {"keyed"})] == found
 
 
 def test_methods_and_classes_are_public_names_and_nested_functions_are_not() -> None:
