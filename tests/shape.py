@@ -79,7 +79,7 @@ def own_names(tree: ast.Module) -> set[str]:
 
 
 def public_names(tree: ast.Module) -> Iterator[tuple[str, bool]]:
-    """(name, whether it has a docstring) of a module, named "", and its public classes, methods, functions."""
+    """(name, whether documented) of a module, named "", and of its public classes, methods and functions."""
     yield "", ast.get_docstring(tree) is not None
     for node in tree.body:
         yield from _public(node, "")
