@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -15,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
+
+from filelock import lock_descriptor
 
 from bertcli.errors import DISK_FULL, UserError
 
@@ -65,7 +66,8 @@ def _let_go() -> None:
         file.close()
 
 
-os.register_at_fork(after_in_child=_let_go)
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def is_lock(path: Path) -> bool:
@@ -79,7 +81,8 @@ def is_lock(path: Path) -> bool:
 def _open_lock(path: Path, instead: str) -> TextIO:
     if os.path.lexists(path) and not is_lock(path):
         raise UserError(f"{path}: is not a lock of bertcli's, and is left as it is; {instead}")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags, 0o666)
     return open(descriptor, "a+", encoding="utf-8")
 
 
@@ -95,13 +98,14 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """
     with _open_lock(path, instead) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise UserError(f"{refusal} {file.read() or 'another process'}; {instead}") from None
+            is_free = lock_descriptor(file.fileno(), blocking=False)
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
                 raise
+            is_free = True
+        if not is_free:
+            file.seek(0)
+            raise UserError(f"{refusal} {file.read() or 'another process'}; {instead}")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')}")
         file.flush()

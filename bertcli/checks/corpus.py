@@ -13,8 +13,9 @@ import numpy as np
 
 from bertcli.checks.batches import Batch, read_batches
 from bertcli.checks.few_documents import FewDocuments
-from bertcli.checks.findings import Finding, Places
-from bertcli.checks.lines import Examination, Examined, Examiner, Seen
+from bertcli.checks.findings import Finding, Places, excerpt
+from bertcli.checks.language import other_language
+from bertcli.checks.lines import Examination, Examined, Examiner, Seen, hash_limit, sample
 from bertcli.checks.repeats import RepeatCounter
 from bertcli.checks.text_faults import Fault
 from bertcli.config.schema import CorpusConfig
@@ -40,7 +41,8 @@ class CorpusCounts:
             is counted there, and every sentence is taken to give one.
         lines: paragraphs, or in Google's format sentences.
         faults: of each kind, the lines that have it.
-        judged, others: lines whose language was judged, and those likely in another: language -> lines.
+        identified, others: lines whose language was identified, and those likely in another:
+            language -> lines.
         uses: int64 [3, V]; how often each token was seen in either side (the third row is scratch).
         moments: `TokenizedLines.moments` of all sampled lines.
         findings: what could not be read.
@@ -51,7 +53,7 @@ class CorpusCounts:
     documents: RepeatCounter = field(default_factory=RepeatCounter)
     repeated_lines: RepeatCounter = field(default_factory=RepeatCounter)
     faults: dict[Fault, Places] = field(default_factory=dict)
-    judged: int = 0
+    identified: int = 0
     others: dict[str, Places] = field(default_factory=dict)
     uses: np.ndarray = field(default_factory=lambda: np.zeros((len(SIDES) + 1, 0), np.int64))
     moments: np.ndarray = field(default_factory=lambda: np.zeros(5))
@@ -73,7 +75,7 @@ def count_corpus(
         processes: how many examine the text beside this one, which reads it; 0: none.
     """
     counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
-    tally = _Tally(counts, sources, corpus, what.tokenized_share >= 1.0)
+    tally = _Tally(counts, sources, corpus, what)
     with closing(tally), ProgressDisplay("reading", sources, report) as display:
         batches = read_batches(sources, corpus, display.advance, counts.findings)
         for batch, examined in _examine(batches, what, processes):
@@ -109,10 +111,11 @@ class _Tally:
     """Adds batch after batch to the counts; a document may go on over many."""
 
     def __init__(
-        self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, tokenizes_all: bool
+        self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, what: Examination
     ):
-        self._counts, self._tokenizes_all = counts, tokenizes_all
+        self._counts, self._tokenizes_all = counts, what.tokenized_share >= 1.0
         self._sources, self._corpus = sources, corpus
+        self._identified_below = hash_limit(what.identified_share)
         self._threshold = int(corpus.heldout_fraction * 2**64)
         self._open = (0, 0)
         self._few = FewDocuments()
@@ -187,15 +190,18 @@ class _Tally:
     def _add_lines(self, batch: Batch, examined: Examined) -> None:
         counts = self._counts
         counts.lines += len(batch.lines)
-        counts.judged += len(examined.judged)
 
         def note(places: Places, seen: Seen) -> None:
             places.add(seen.count, [f"{self._place(batch, number)}: {shown}" for number, shown in seen.first])
 
         for fault, seen in examined.faults.items():
             note(counts.faults.setdefault(fault, Places()), seen)
-        for language, seen in examined.others.items():
-            note(counts.others.setdefault(language, Places()), seen)
+        # Here and not where lines are examined: the classifier takes long to load, once in each process.
+        for number in sample(examined.hashes, self._identified_below):
+            language = other_language(line := batch.lines[number], self._corpus.language)
+            counts.identified += language is not None
+            if language:
+                note(counts.others.setdefault(language, Places()), Seen(1, [(number, excerpt(line))]))
         hashes = struct.unpack(f">{len(batch.lines)}Q", b"".join(examined.hashes))
         starts = [*batch.starts, len(batch.lines)]
         for (first, last), piece in zip(itertools.pairwise(starts), batch.pieces, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertcli.checks.corpus import CorpusCounts, place_name
 from bertcli.checks.findings import PLACES, Finding, Places
-from bertcli.checks.language import FEWEST_WORDS
+from bertcli.checks.language import FEWEST_LETTERS
 from bertcli.checks.repeats import Estimate, RepeatCounter
 from bertcli.checks.shown import LineLook
 from bertcli.checks.text_faults import FAULT_TEXTS
@@ -23,7 +23,7 @@ from bertcli.text.sources import Source
 REPEATED_LINES = 0.01
 """Share of the text: below, headings and refrains repeat, and do no harm."""
 OTHER_LANGUAGE = 0.02
-"""Share of the judged lines: below, quotations and mistakes of the method."""
+"""Share of the lines looked at: below, quotations and mistakes of the method."""
 ONE_SENTENCE = 0.1
 """Share of the documents."""
 READS = 100
@@ -165,19 +165,19 @@ def _repeats(
 
 def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     number = sum(places.count for places in counts.others.values())
-    share = number / max(1, counts.judged)
+    share = number / max(1, counts.identified)
     if share <= OTHER_LANGUAGE:
         return
     commonest = sorted(counts.others.items(), key=lambda item: -item[1].count)
-    named = ", ".join(f"{name} {places.count / counts.judged:.1%}" for name, places in commonest[:PLACES])
+    named = ", ".join(f"{name} {places.count / counts.identified:.1%}" for name, places in commonest[:PLACES])
     every = Places()
     for _, places in commonest:
         every.add(0, places.first)
     yield Finding(
         False,
-        f"{_percent(share)} of {counts.judged:,} lines are likely not {config.corpus.language}: {named}",
-        "set corpus.language to what the text is in, or leave the other text out; judged by function words "
-        f"and script in lines of {FEWEST_WORDS} words and more, languages near one another may be mistaken",
+        f"{_percent(share)} of {counts.identified:,} lines are likely not {config.corpus.language}: {named}",
+        "set corpus.language to what the text is in, or leave the other text out; identified by py3langid "
+        f"in lines of {FEWEST_LETTERS} letters and more, languages near one another may be mistaken",
         tuple(every.first),
         share,
     )

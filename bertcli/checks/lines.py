@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bertcli.checks.findings import PLACES, excerpt
-from bertcli.checks.language import is_judged, other_language
 from bertcli.checks.text_faults import LONG_LINE, Fault, find_faults
 from bertcli.text.sentences import split_sentences
 
@@ -42,8 +41,6 @@ class Examined:
         sizes: UTF-8 bytes of each line.
         faults: of each kind, the lines that have it.
         tokenized: None where there is no tokenizer.
-        judged: the numbers of the lines whose language was judged.
-        others: language or script -> the lines that likely are in it.
     """
 
     sentences: array[int] = field(default_factory=lambda: array("q"))
@@ -51,8 +48,6 @@ class Examined:
     hashes: list[bytes] = field(default_factory=list)
     sizes: array[int] = field(default_factory=lambda: array("q"))
     faults: dict[Fault, Seen] = field(default_factory=dict)
-    judged: array[int] = field(default_factory=lambda: array("q"))
-    others: dict[str, Seen] = field(default_factory=dict)
     tokenized: TokenizedLines | None = None
 
 
@@ -63,13 +58,14 @@ class Examination:
     Attributes:
         language: of the corpus.
         split: lines are paragraphs, to be split into sentences; False: a line is a sentence.
-        judged_share, tokenized_share: of the lines, by their hash.
+        identified_share, tokenized_share: of the lines, by their hash: what `count_corpus` identifies the
+            language of, and what is tokenized.
         tokenizer: the folder of one; None: nothing is tokenized.
     """
 
     language: str
     split: bool
-    judged_share: float
+    identified_share: float
     tokenized_share: float = 0.0
     tokenizer: str | None = None
 
@@ -79,8 +75,7 @@ class Examiner:
 
     def __init__(self, what: Examination):
         self._what = what
-        self._judged_below = _hash_limit(what.judged_share if is_judged(what.language) else 0.0)
-        self._tokenized_below = _hash_limit(what.tokenized_share)
+        self._tokenized_below = hash_limit(what.tokenized_share)
         self._tokenize = None
         if what.tokenizer is not None:  # else neither it nor numpy is imported
             from bertcli.checks.tokens import LineTokenizer
@@ -102,8 +97,6 @@ class Examiner:
             if not is_plain or b"\xc3" in data or b"\xef" in data:
                 for fault, at in find_faults(line):
                     examined.faults.setdefault(fault, Seen()).add(number, excerpt(line, at))
-        for number in _sample(hashes, self._judged_below):
-            self._judge_language(examined, number, lines[number])
         if self._what.split:
             sentences = [split_sentences(line, self._what.language) for line in lines]
         else:
@@ -113,26 +106,19 @@ class Examiner:
             examined.sentences.append(len(of_piece))
             examined.words.append(_count_words(of_piece, one_blank_each))
         if self._tokenize is not None:
-            sampled = _sample(hashes, self._tokenized_below)
+            sampled = sample(hashes, self._tokenized_below)
             pieces = array("q", (bisect_right(starts, number) - 1 for number in sampled))
             tokenized = self._tokenize([sentences[number] for number in sampled], pieces, len(starts))
             return replace(examined, tokenized=tokenized)
         return examined
 
-    def _judge_language(self, examined: Examined, number: int, line: str) -> None:
-        other = other_language(line, self._what.language)
-        if other is not None:
-            examined.judged.append(number)
-            if other:
-                examined.others.setdefault(other, Seen()).add(number, excerpt(line))
 
-
-def _hash_limit(share: float) -> bytes:
+def hash_limit(share: float) -> bytes:
     """Of all hashes, this share sorts before it."""
     return b"\xff" * 9 if share >= 1.0 else int(share * 2**64).to_bytes(8)
 
 
-def _sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
+def sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
     """The numbers of those that sort before the limit."""
     return [number for number, line_hash in enumerate(hashes) if line_hash < limit]
 

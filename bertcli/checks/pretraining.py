@@ -33,8 +33,8 @@ from bertcli.text.tokenizer import Tokenizer
 
 TOKENIZED_BYTES = 4_000_000
 """About so much text is tokenized, for a share of the time that reading it all takes."""
-JUDGED_BYTES = 500_000
-"""About so much has its language judged."""
+IDENTIFIED_BYTES = 250_000
+"""The language of about so much is identified."""
 SMALLEST_SAFE_VOCABULARY = 2200
 """A smaller one may not hold a text's characters and their ## pieces; whether it does, training tells."""
 
@@ -101,7 +101,7 @@ def check_pretraining(
         what = Examination(
             corpus.language,
             split=corpus.format != "sentences",
-            judged_share=sample_share(sources, JUDGED_BYTES),
+            identified_share=sample_share(sources, IDENTIFIED_BYTES),
             tokenized_share=1.0 if tokenize_all or is_small else sample_share(sources, TOKENIZED_BYTES),
             tokenizer=None if tokenizer is None else str(scratch),
         )
@@ -243,7 +243,7 @@ def _figures(
         "long_lines": _count(counts.faults.get("long")),
         "control_character_lines": _count(counts.faults.get("control")),
         "mojibake_lines": _count(counts.faults.get("mojibake")),
-        "judged_lines": counts.judged,
+        "identified_lines": counts.identified,
         "other_language_lines": {name: places.count for name, places in counts.others.items()},
         "tokens_from": None,
     }

@@ -1,6 +1,6 @@
 """What a pretraining config may say: one frozen class per section, one field per key, with its default.
 
-A field exists only if code reads it (`tests/config/test_schema.py` proves that). Checks that need one
+A field exists only if code reads it (`tests/config/test_reads.py` runs it and looks). Checks that need one
 section stand with that section; checks across sections stand in `PretrainConfig`.
 """
 

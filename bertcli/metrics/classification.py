@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from bertcli.metrics.shares import precision_recall_f1
 
 MATRIX_LABELS = 50
 """Up to so many labels the confusion matrix is given whole: that of 10,000 labels has 10^8 numbers."""
 CONFUSIONS = 100
 """So many confusions, the most frequent, are given where there are more labels."""
-
-# scikit-learn takes a second to import, and only those who score should wait for it: hence inside functions.
 
 
 def classification_scores(
@@ -30,7 +29,9 @@ def classification_scores(
     `f1` besides: that of the second, the positive one of GLUE's tasks (Wang et al. 2019, section 3).
     """
     numbers = range(len(labels))
-    per_class = dict(zip(labels, _precision_recall_f1(truth, predicted, numbers), strict=True))
+    true, given = Counter(truth), Counter(predicted)
+    pairs = Counter(zip(truth, predicted, strict=True))
+    per_class = {label: precision_recall_f1(pairs[i, i], given[i], true[i]) for i, label in enumerate(labels)}
     occurring = sorted({*truth, *predicted})
     scores: dict[str, Any] = {"accuracy": float(np.mean(np.equal(truth, predicted)))}
     if len(labels) == 2:
@@ -39,7 +40,6 @@ def classification_scores(
         scores[f"macro_{name}"] = float(np.mean([per_class[labels[i]][name] for i in occurring]))
     scores["matthews_correlation"] = _matthews_correlation(truth, predicted)
     scores["per_class"] = per_class
-    pairs = Counter(zip(truth, predicted, strict=True))
     if len(labels) <= MATRIX_LABELS:
         scores["confusion_matrix"] = [[pairs[right, given] for given in numbers] for right in numbers]
     else:
@@ -72,26 +72,11 @@ def multi_label_scores(
     alike, `macro_f1` is the mean over all of `labels`. Shares of nothing are 0.
     """
     truth_NC, predicted_NC = np.array(truth, dtype=np.bool_), np.array(predicted, dtype=np.bool_)
-    columns = [
-        _precision_recall_f1(truth_N, predicted_N, [True])[0]
-        for truth_N, predicted_N in zip(truth_NC.T, predicted_NC.T, strict=True)
-    ]
+    counts_C = [each.sum(0).tolist() for each in (truth_NC & predicted_NC, predicted_NC, truth_NC)]
+    columns = [precision_recall_f1(*counts) for counts in zip(*counts_C, strict=True)]
     return {
-        "micro_f1": _precision_recall_f1(truth_NC.ravel(), predicted_NC.ravel(), [True])[0]["f1"],
+        "micro_f1": precision_recall_f1(*map(sum, counts_C))["f1"],
         "macro_f1": float(np.mean([column["f1"] for column in columns])),
         "subset_accuracy": float(np.mean((truth_NC == predicted_NC).all(axis=1))),
         "per_class": dict(zip(labels, columns, strict=True)),
     }
-
-
-def _precision_recall_f1(
-    truth: ArrayLike, predicted: ArrayLike, classes: Sequence[int | bool]
-) -> list[dict[str, float | int]]:
-    """For each class its precision, recall, F1, and how often it stands in the truth (`count`)."""
-    from sklearn.metrics import precision_recall_fscore_support
-
-    table: Any = precision_recall_fscore_support(truth, predicted, labels=list(classes), zero_division=0)  # pyright: ignore[reportArgumentType]
-    return [
-        {"precision": float(precision), "recall": float(recall), "f1": float(f1), "count": int(count)}
-        for precision, recall, f1, count in zip(*table, strict=True)
-    ]

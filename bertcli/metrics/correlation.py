@@ -14,11 +14,10 @@ def correlation_scores(truth: Sequence[float], predicted: Sequence[float]) -> di
     Where one side is constant there is no correlation to speak of: it is 0 then, so that a model that
     always answers alike is a bad one and not a missing one.
     """
-    from scipy.stats import rankdata  # a second to import, which only those who score should wait for
-
     truth_N, predicted_N = np.asarray(truth, np.float64), np.asarray(predicted, np.float64)
-    pearson = _correlation(truth_N, predicted_N)
-    spearman = _correlation(rankdata(truth_N), rankdata(predicted_N))
+    varied = np.ptp(truth_N) > 0 and np.ptp(predicted_N) > 0
+    pearson = float(np.corrcoef(truth_N, predicted_N)[0, 1]) if varied else 0.0
+    spearman = float(np.corrcoef(_ranks(truth_N), _ranks(predicted_N))[0, 1]) if varied else 0.0
     return {
         "pearson": pearson,
         "spearman": spearman,
@@ -27,6 +26,7 @@ def correlation_scores(truth: Sequence[float], predicted: Sequence[float]) -> di
     }
 
 
-def _correlation(a_N: NDArray[np.float64], b_N: NDArray[np.float64]) -> float:
-    varied = np.ptp(a_N) > 0 and np.ptp(b_N) > 0
-    return float(np.corrcoef(a_N, b_N)[0, 1]) if varied else 0.0
+def _ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From 1 upwards; equal values share the mean of their ranks."""
+    _, places_N, counts_K = np.unique(values_N, return_inverse=True, return_counts=True)
+    return (counts_K.cumsum() - (counts_K - 1) / 2)[places_N]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bertcli.metrics.shares import precision_recall_f1
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -44,29 +46,20 @@ def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
     `accuracy` counts words; `per_type` holds the three by type, and `count`, the entities in the truth. A
     share of nothing is 0.
     """
-    wanted, found, right = Counter[str](), Counter[str](), Counter[str]()
+    true, found, right = Counter[str](), Counter[str](), Counter[str]()
     words = right_words = 0
     for true_tags, tags in zip(truth, predicted, strict=True):
         true_chunks, tag_chunks = set(chunks(true_tags)), set(chunks(tags))
-        wanted.update(chunk.type for chunk in true_chunks)
+        true.update(chunk.type for chunk in true_chunks)
         found.update(chunk.type for chunk in tag_chunks)
         right.update(chunk.type for chunk in true_chunks & tag_chunks)
         words += len(true_tags)
         right_words += sum(a == b for a, b in zip(true_tags, tags, strict=True))
-    overall = _shares(right.total(), found.total(), wanted.total())
+    overall = precision_recall_f1(right.total(), found.total(), true.total())
     return {
         **{name: overall[name] for name in ("precision", "recall", "f1")},
         "accuracy": right_words / max(1, words),
         "per_type": {
-            kind: _shares(right[kind], found[kind], wanted[kind]) for kind in sorted(wanted | found)
+            kind: precision_recall_f1(right[kind], found[kind], true[kind]) for kind in sorted(true | found)
         },
-    }
-
-
-def _shares(right: int, found: int, wanted: int) -> dict[str, float | int]:
-    return {
-        "precision": right / max(1, found),
-        "recall": right / max(1, wanted),
-        "f1": 2 * right / max(1, found + wanted),
-        "count": wanted,
     }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score, matthews_corrcoef
+from sklearn.metrics import f1_score, matthews_corrcoef, precision_recall_fscore_support
 
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.tables import scores_table
@@ -45,10 +47,18 @@ def test_a_single_class_everywhere():
     assert scores["matthews_correlation"] == 0
 
 
+def scikit_learns(truth: Any, predicted: Any, **which: Any) -> list[tuple[float, ...]]:
+    """Precision, recall, F1 and count of each class."""
+    table: Any = precision_recall_fscore_support(truth, predicted, zero_division=0, **which)
+    return [tuple(map(float, column)) for column in zip(*table, strict=True)]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20))
-def test_the_macro_average_is_scikit_learns(pairs: list[tuple[int, int]]):
+def test_the_scores_are_scikit_learns(pairs: list[tuple[int, int]]):
     truth, predicted = [t for t, _ in pairs], [p for _, p in pairs]
     scores = classification_scores(truth, predicted, list("abcd"))
+    found = [tuple(scores["per_class"][label].values()) for label in "abcd"]
+    assert found == scikit_learns(truth, predicted, labels=range(4))  # to the bit
     assert scores["macro_f1"] == pytest.approx(f1_score(truth, predicted, average="macro"))
     defined = len({*truth, *predicted}) > 1  # else scikit-learn gives 0 too, but warns
     expected = matthews_corrcoef(truth, predicted) if defined else 0.0
@@ -83,6 +93,14 @@ def test_many_labels_by_hand():
         {"precision": 2 / 3, "recall": 1, "f1": 4 / 5, "count": 2}
     )
     assert scores["per_class"]["c"]["count"] == 0
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=20))
+def test_the_scores_of_many_labels_are_scikit_learns(rows: list[list[bool]]):
+    truth, predicted = np.array(rows)[:, :3], np.array(rows)[:, 3:]
+    scores = multi_label_scores(truth.tolist(), predicted.tolist(), ["a", "b", "c"])
+    assert [tuple(each.values()) for each in scores["per_class"].values()] == scikit_learns(truth, predicted)
+    assert scores["micro_f1"] == f1_score(truth, predicted, average="micro", zero_division=0)
 
 
 def test_a_single_label_column():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
 
 from bertcli.metrics.correlation import correlation_scores
 
@@ -26,3 +30,11 @@ def test_where_a_side_is_constant_there_is_no_correlation(truth: list[float], pr
 
 def test_equal_numbers_share_their_rank():
     assert correlation_scores([1, 1, 2], [5, 5, 9])["spearman"] == pytest.approx(1)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.floats(-2, 2, width=16)), min_size=2, max_size=20))
+def test_ranks_are_scipys(pairs: list[tuple[int, float]]):
+    truth, predicted = map(list, zip(*pairs, strict=True))
+    assume(len(set(truth)) > 1 and len(set(predicted)) > 1)
+    expected = np.corrcoef(rankdata(truth), rankdata(predicted))[0, 1]
+    assert correlation_scores(truth, predicted)["spearman"] == expected  # to the bit

@@ -19,7 +19,15 @@ import pytest
 from bertcli.config.load import load_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.runs import pretraining
-from tests.small_runs import losses, read_rows, run_cli, small_config, start_and, start_and_signal, write_config
+from tests.small_runs import (
+    losses,
+    read_rows,
+    run_cli,
+    small_config,
+    start_and,
+    start_and_signal,
+    write_config,
+)
 
 SHORT_FIRST = {"max_length": 32, "short_steps": 5, "short_length": 16}
 """The rows grow at the step of the first checkpoint, where a resume must not miss it."""

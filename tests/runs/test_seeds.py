@@ -71,9 +71,7 @@ def test_all_runs_are_judged_by_the_same_rows(done: Path) -> None:
     cards = [(done / f"seed-{seed}" / "model" / "README.md").read_text() for seed in (1, 2)]
     assert all("24 rows of train.tsv, split off" in card for card in cards)
     configs = [(done / f"seed-{seed}" / "config.yaml").read_text() for seed in (1, 2)]
-    assert all(
-        "\nseed: 7\n" in text for text in configs
-    )  # which splits the file: tests/tasks/test_data
+    assert all("\nseed: 7\n" in text for text in configs)  # which splits the file: tests/tasks/test_data
 
 
 def test_a_run_of_one_seed_is_that_of_seed(done: Path, files: Path, tmp_path: Path) -> None:

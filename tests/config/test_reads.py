@@ -1,0 +1,102 @@
+"""Every key of a config is read by the code that runs: found by running it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from pydantic import model_validator
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig, Section, TrainingConfig
+from bertcli.runs.pretraining import pretrain
+from bertcli.tasks.data import load_labeled_data
+from bertcli.text.corpus import read_paragraphs
+from bertcli.text.tokenizer import Tokenizer
+from tests.config.reads import Key, all_keys, recorded_reads
+from tests.examples.reading import write, write_jsonl
+from tests.finetunes import checked, run, spam_config, spam_files
+from tests.small_runs import small_config, write_corpus
+
+CHOICES = {"type": "multiple-choice", "text": "q", "choices": ["a", "b"], "label": "right"}
+QUESTION = {"id": "1", "question": "Where?", "answers": [{"text": "mat", "answer_start": 21}]}
+PARAGRAPH = {"context": "The cat slept on the mat.", "qas": [QUESTION]}
+QUESTIONS = json.dumps({"version": "1.1", "data": [{"title": "cat", "paragraphs": [PARAGRAPH]}]})
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
+    """What runs of a few steps read, and the data of tasks that have keys of their own."""
+    folder = tmp_path_factory.mktemp("reads")
+    with recorded_reads() as reads:
+        run_pretraining(folder)
+        run(
+            spam_config(spam_files(folder), training={"epochs": 0.2}, task={"dev": None, "dev_fraction": 0.2})
+        )
+        load_task(folder, CHOICES, "choices.csv", "q,a,b,right\nOne or two?,one,two,0\nNo?,no,yes,0\n")
+        load_task(folder, {"type": "question-answering"}, "questions.json", QUESTIONS)
+    return reads | {("TaskConfig", key) for section, key in reads if section == "TaskSettings"}
+
+
+def run_pretraining(folder: Path) -> None:
+    """On JSON lines; of plain text, which has other keys, a document is read."""
+    text = write_corpus(folder / "corpus.txt")
+    sections = {"evaluation": {"every_steps": 2}, "checkpoint": {"every_steps": 2}, "training": {"steps": 2}}
+    config = small_config(text, folder / "pretrained", **sections)
+    assert next(iter(read_paragraphs(text, check_config(PretrainConfig, config, "test").corpus)))
+    rows = ({"text": document} for document in text.read_text(encoding="utf-8").split("\n\n"))
+    config["corpus"] |= {"files": [str(write_jsonl(folder / "corpus.jsonl", *rows))], "format": "jsonl"}
+    pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)
+
+
+def load_task(folder: Path, task: dict[str, Any], name: str, text: str) -> None:
+    """Read a labeled file of this text, as that task; the vocabulary is that of `spam_files`."""
+    config = spam_config(folder)
+    config["task"] = {**task, "train": str(write(folder / name, text)), "max_length": 32, "doc_stride": 8}
+    load_labeled_data(checked(config), Tokenizer.load(folder / "bert"), lambda line: None)
+
+
+def unread(root: type[Section], read: set[Key]) -> set[Key]:
+    return all_keys(root) - read
+
+
+@pytest.mark.parametrize("root", [PretrainConfig, FinetuneConfig])
+def test_each_key_is_read(root: type[Section], read: set[Key]) -> None:
+    assert unread(root, read) == set()
+
+
+def test_a_key_that_nobody_reads_is_found(read: set[Key]) -> None:
+    planted = type(
+        "TrainingConfig", (TrainingConfig,), {"__annotations__": {"momentum": float}, "momentum": 0.9}
+    )
+    root = type("PretrainConfig", (PretrainConfig,), {"__annotations__": {"training": planted}})
+    assert unread(root, read) == {("TrainingConfig", "momentum")}
+
+
+def test_checks_and_copies_are_no_reads() -> None:
+    names = ["momentum"]
+    with recorded_reads() as reads:
+        section = small_section()
+        copied = {name: getattr(section, name) for name in names}
+        assert reads == set()
+        assert section.momentum == copied["momentum"]
+    assert reads == {("Small", "momentum")}
+    with recorded_reads() as later:
+        pass
+    assert section.momentum
+    assert later == set()
+
+
+def small_section() -> Any:
+    class Small(Section):
+        momentum: float = 0.9
+
+        @model_validator(mode="after")
+        def _check(self) -> Self:
+            assert self.momentum
+            return self
+
+    return Small()
