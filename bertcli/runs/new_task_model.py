@@ -9,10 +9,10 @@ import torch
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.random import make_key
 from bertcli.engine.optimizer import freeze
-from bertcli.terminal import say
 from bertcli.errors import UserError
 from bertcli.hf.task_folder import load_for_finetuning
 from bertcli.model.task_models import TaskModel
+from bertcli.terminal import say
 
 
 def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]) -> TaskModel:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bertcli.checkpoints.metrics_log import check_tensorboard
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
-from bertcli.checkpoints.metrics_log import check_tensorboard
 from bertcli.examples.files import check_extras, find_labeled_file
 from bertcli.store.corpus_files import find_corpus
 from bertcli.store.manifest import MANIFEST

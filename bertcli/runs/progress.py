@@ -7,8 +7,8 @@ import time
 
 from tqdm import tqdm
 
-from bertcli.evaluation.evaluate import Scores
 from bertcli.engine.step_report import StepReport
+from bertcli.evaluation.evaluate import Scores
 from bertcli.terminal import raw_stream, visible
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
-import torch
-
-from bertcli.distributed import ranks
 from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
+from bertcli.distributed import ranks
 from bertcli.engine.compiling import is_worth_compiling
 from bertcli.engine.loop import LoopSettings
 from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
 from bertcli.hardware import (
-    Precision,
     auto_micro_batch_size,
     resolve_device,
     resolve_precision,

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.distributed import ranks
+from bertcli.checkpoints.run_folder import RunFolder, check_resumable
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.distributed import ranks
 from bertcli.evaluation.best import goodness, metric_value, metric_values
 from bertcli.evaluation.evaluate import Scores
-from bertcli.runs.finetuning import Finetuned, finetune
-from bertcli.runs.preconditions import check_finetuning
-from bertcli.terminal import say
-from bertcli.checkpoints.run_folder import RunFolder, check_resumable
 from bertcli.files import disk_errors
 from bertcli.hf.locate import resolve_model
 from bertcli.owned.folders import write_folder
 from bertcli.owned.mark import write_own
 from bertcli.owned.sealed import listed_files
+from bertcli.runs.finetuning import Finetuned, finetune
+from bertcli.runs.preconditions import check_finetuning
+from bertcli.terminal import say
 
 
 def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:

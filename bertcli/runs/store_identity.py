@@ -35,4 +35,3 @@ def check_same_store(before: dict[str, Any], store: OpenStore, path: Path) -> No
             f"{', '.join(changed)} ({path}). Put that back and build the store again (bertcli prepare CONFIG "
             "--overwrite), or start a new run in another output_dir"
         )
-

@@ -19,14 +19,14 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config, save_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.epochs import EpochOrder
-from bertcli.runs.kills import Kill, WatchedRun, differences, draw_moments, read_rows
-from bertcli.tasks.data import load_labeled_data
-from bertcli.terminal import say
 from bertcli.files import disk_errors
 from bertcli.hf.locate import resolve_model
 from bertcli.owned.run_layout import RunLayout
+from bertcli.runs.kills import Kill, WatchedRun, differences, draw_moments, read_rows
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import store_folder
+from bertcli.tasks.data import load_labeled_data
+from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
 EVALUATIONS, CHECKPOINTS = 6, 8

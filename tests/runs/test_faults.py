@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
+from bertcli.checkpoints.checkpoint import load_state
+from bertcli.checkpoints.metrics_log import MetricsLog
+from bertcli.checkpoints.run_folder import RunFolder
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.runs import pretraining
-from bertcli.checkpoints.checkpoint import load_state
-from bertcli.runs.kills import differences
-from bertcli.checkpoints.metrics_log import MetricsLog
-from bertcli.runs.pretraining import pretrain
-from bertcli.checkpoints.run_folder import RunFolder
 from bertcli.errors import UserError
-from bertcli.owned.run_layout import RunLayout
 from bertcli.owned.mark import begin_folder
+from bertcli.owned.run_layout import RunLayout
+from bertcli.runs import pretraining
+from bertcli.runs.kills import differences
+from bertcli.runs.pretraining import pretrain
 from bertcli.store.build import prepare_store
 from tests.faults import at_row, terminate
 from tests.small_runs import run_cli, small_config, write_config, write_corpus

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.runs.seeds import finetune_seeds
 from bertcli.errors import UserError
+from bertcli.runs.seeds import finetune_seeds
 from tests.faults import at_row, terminate
 from tests.finetunes import checked, run, spam_config, spam_files
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import bertcli.files
-from bertcli.runs import finetuning
-from bertcli.evaluation.best import BestEvaluation
 from bertcli.checkpoints.checkpoint import RunState
-from bertcli.checkpoints.writer import CheckpointWriter
-from bertcli.runs.finetuning import Finetuning
 from bertcli.checkpoints.metrics_log import MetricsLog
+from bertcli.checkpoints.writer import CheckpointWriter
 from bertcli.errors import UserError
+from bertcli.evaluation.best import BestEvaluation
+from bertcli.runs import finetuning
+from bertcli.runs.finetuning import Finetuning
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
 from tests.small_runs import read_rows, start_and_signal, write_config
 

@@ -18,8 +18,8 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
 from bertcli.model.task_models import build_task_model
-from bertcli.tasks.supervised import LabeledBatch, Supervised
 from bertcli.tasks.registry import build_task
+from bertcli.tasks.supervised import LabeledBatch, Supervised
 from tests.finetunes import rows_but_times, run, spam_config, spam_files
 from tests.hf.folders import LABELS, ODD, SETTINGS, tiny_tokenizer
 from tests.labeled_examples import draw_examples

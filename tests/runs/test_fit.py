@@ -12,23 +12,31 @@ import torch
 from torch import nn
 
 from bertcli.checkpoints.checkpoint import RunState
-from bertcli.checkpoints.writer import CheckpointWriter
-from bertcli.evaluation.evaluate import Scores
-from bertcli.runs.fit import Fit, FitSettings
-from bertcli.runs.health import Health
-from bertcli.engine.loss_scale import LossScale
 from bertcli.checkpoints.metrics_log import MetricsLog, read_metrics
-from bertcli.runs.progress import Progress
+from bertcli.checkpoints.writer import CheckpointWriter
+from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
+from bertcli.evaluation.evaluate import Scores
 from bertcli.owned.run_layout import RunLayout
+from bertcli.runs.fit import Fit, FitSettings
+from bertcli.runs.health import Health
+from bertcli.runs.progress import Progress
 from bertcli.tasks.reference import Reference
 from tests.small_runs import read_rows
 
 HEALTH = Health(
     references=[
-        Reference("mlm", first_loss=6.0, chance_loss=5.0, line="unigram entropy of the corpus: 5.000", predicts_words=True),
-        Reference("nsp", first_loss=0.693, chance_loss=0.693, line="nsp by chance: loss 0.693", chance_accuracy=0.5),
+        Reference(
+            "mlm",
+            first_loss=6.0,
+            chance_loss=5.0,
+            line="unigram entropy of the corpus: 5.000",
+            predicts_words=True,
+        ),
+        Reference(
+            "nsp", first_loss=0.693, chance_loss=0.693, line="nsp by chance: loss 0.693", chance_accuracy=0.5
+        ),
     ],
     steps=10,
 )

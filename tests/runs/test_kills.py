@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.runs.kills import Kill, Moment, WatchedRun, differences, draw_moments
 from bertcli.errors import UserError
+from bertcli.runs.kills import Kill, Moment, WatchedRun, differences, draw_moments
 
 RUN = """
 import json, sys, time

@@ -10,10 +10,10 @@ import pytest
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
 from bertcli.runs.finetuning import finetune
 from bertcli.runs.pretraining import pretrain
 from bertcli.runs.seeds import finetune_seeds
-from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import small_config, write_corpus

@@ -11,10 +11,10 @@ import pytest
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
-from bertcli.tasks.reference import Reference
+from bertcli.model.architecture import Architecture
 from bertcli.runs.pretraining import pretrain
 from bertcli.runs.pretraining_verdict import verdict
-from bertcli.model.architecture import Architecture
+from bertcli.tasks.reference import Reference
 from tests.small_runs import small_config
 
 SIZES = Architecture(2048, 128, layers=2, heads=2, feed_forward=512, max_positions=128)

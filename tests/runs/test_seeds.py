@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bertcli.checkpoints.metrics_log import MetricsLog
-from bertcli.runs.seeds import finetune_seeds
 from bertcli.errors import UserError
+from bertcli.runs.seeds import finetune_seeds
 from tests.finetunes import Killed, checked, rows_but_times, run, spam_config, spam_files
 from tests.small_runs import read_rows
 

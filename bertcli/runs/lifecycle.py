@@ -1,0 +1,254 @@
+"""The life of a run, whatever it trains: claim its folder, prepare, resume or begin, train, finish."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.checkpoints.checkpoint import RunState, load_moments_and_counters, newest_checkpoint
+from bertcli.checkpoints.metrics_log import MetricsLog, cut_back, has_evaluation
+from bertcli.checkpoints.run_folder import RunFolder, check_resumable
+from bertcli.checkpoints.writer import CheckpointWriter
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.data.share import MicroBatch, Share
+from bertcli.distributed import ranks, wrapping
+from bertcli.engine.compiling import compile_layers
+from bertcli.engine.loop import LoopSettings, train
+from bertcli.engine.optimizer import build_optimizer
+from bertcli.evaluation.evaluate import Scores
+from bertcli.files import disk_errors
+from bertcli.owned.folders import write_folder
+from bertcli.owned.run_layout import checkpoint_model
+from bertcli.runs.data_identity import read_run_data, write_run_data
+from bertcli.runs.fit import Fit, FitSettings
+from bertcli.runs.health import Health
+from bertcli.runs.progress import Progress
+from bertcli.tasks.base import Task
+from bertcli.terminal import say
+
+Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
+Result = TypeVar("Result")
+Row = dict[str, Any]
+"""Of metrics.jsonl."""
+
+
+class Run(ABC, Generic[Config, Result]):
+    """What one kind of run does at each stage; `live` takes it through them.
+
+    Attributes:
+        config: complete once `prepare` is done.
+        source: the model folder that the run begins from; None: random weights.
+        model, task, loop, share, steps: what is trained, and how; set by `prepare`.
+        steps_per_epoch: where epochs are counted.
+        health: what the losses are compared with; None: nothing.
+    """
+
+    verb: ClassVar[str]
+    """What the progress bar calls it."""
+    model: Any
+    task: Task
+    loop: LoopSettings
+    share: Share
+    steps: int
+    steps_per_epoch: int | None = None
+    health: Health | None = None
+
+    def __init__(self, config: Config, source: Path | None):
+        self.config, self.source = config, source
+        self.folder: RunFolder[Config] = RunFolder(Path(config.output_dir), type(config))
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise `UserError` where something is missing that the run does not make; nothing is written yet."""
+
+    @abstractmethod
+    def adopt(self, saved: Config) -> None:
+        """Take over what the run decided that is resumed, where the config says auto."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Read the data, build the model, decide every `auto`; called on every rank."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What the run learns from, as JSON; a resume compares it."""
+
+    @abstractmethod
+    def compare(self, before: dict[str, Any]) -> None:
+        """Raise `UserError` where `before`, the identity when the run began, is another than now."""
+
+    def try_out(self) -> None:
+        """Find a mistake before anything is written; called on every rank."""
+
+    def last_good(self) -> Path | None:
+        """The checkpoint to resume from; None: there is none."""
+        return newest_checkpoint(self.folder, say)
+
+    def rate_scale(self, name: str) -> float:
+        """The share of the learning rate that a parameter has."""
+        return 1.0
+
+    def begin(self, rows: list[Row]) -> None:
+        """Take note of the rows that the log holds of the run up to its first step."""
+
+    def is_settled(self) -> bool:
+        """Whether an earlier evaluation ended the run."""
+        return False
+
+    @abstractmethod
+    def describe(self) -> None:
+        """Say what will be trained, and how."""
+
+    @abstractmethod
+    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
+        """This rank's share of each step from `first_step` on."""
+
+    @abstractmethod
+    def evaluator(self) -> Callable[[], Scores] | None:
+        """What gives the held-out scores of the model as it is; None: nothing is held out."""
+
+    def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
+        """Why the evaluation after `state` ends the run early; None: it does not. Called on every rank."""
+        return None
+
+    @abstractmethod
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """The weights in a model folder, by their names in the model."""
+
+    @abstractmethod
+    def save_model(self, folder: Path, weights: Any, card: str | None = None) -> None:
+        """Write a model folder with these weights, file by file."""
+
+    @abstractmethod
+    def finish(self, scores: Scores | None) -> Result:
+        """Write the final model; `scores`: of the last evaluation, None where none was made."""
+
+    def publish(self, folder: Path, weights: dict[str, Tensor], card: str | None = None) -> None:
+        """Put a model folder in place at once, by the first rank alone; what was there before stays until then.
+
+        Raises:
+            UserError: the disk is full or may not be written.
+        """
+        with disk_errors(f"{folder}: the model could not be written"):
+            ranks.on_first(lambda: write_folder(folder, lambda path: self.save_model(path, weights, card)))
+
+
+def live(
+    run: Run[Config, Result], resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
+) -> Result:
+    """Take a run from its config to its end, on every rank.
+
+    `accepted` is called, on the first rank, once config, data and model are found to fit.
+
+    Raises:
+        UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
+        SystemExit: after a signal to stop, with a checkpoint saved.
+    """
+    ranks.on_first(run.check)
+    with ranks.first_holds(run.folder.claim(resume, overwrite, run.source)):
+        saved = ranks.on_first(run.folder.saved_config) if resume else None
+        if saved is not None:
+            run.adopt(saved)
+        run.prepare()
+        ranks.on_first(lambda: None if saved is None else _check_same(run, saved))
+        run.try_out()
+
+        def accept() -> None:
+            run.folder.accept(run.config)
+            write_run_data(run.folder.data, run.identity())
+            accepted()
+
+        ranks.on_first(accept)
+        return run.finish(_train(run, resume, saved))
+
+
+def _check_same(run: Run[Config, Any], saved: Config) -> None:
+    check_resumable(saved, run.config, say)
+    now = run.identity()
+    before = read_run_data(run.folder.data, {key: type(value) for key, value in now.items()})
+    if before is not None:
+        run.compare(before)
+
+
+def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores | None:
+    """From the first step, or the newest checkpoint's, to the last; the last evaluation, if any was made."""
+    trained, optimizer, state = _load(run, resume)
+    every = max(each.logging.every_steps for each in (run.config, saved) if each is not None)
+    rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, say))
+    run.begin(rows)
+    evaluate = run.evaluator()
+    if state.step >= run.steps and (evaluate is None or has_evaluation(rows, state.step)):
+        say(f"{run.folder.root} is finished: {state.step} of {run.steps} steps")
+        return None
+    if run.is_settled():
+        say(f"{run.folder.root} is finished: stopped early at step {state.step} of {run.steps}")
+        return None
+    run.describe()
+    config = run.config
+    progress = Progress(run.verb, state.step, run.steps, config.logging.every_steps)
+    log = MetricsLog(run.folder, config.logging.tensorboard)
+    fit = Fit(
+        settings=_fit_settings(run),
+        checkpoints=CheckpointWriter(
+            layout=run.folder,
+            model=run.model,
+            optimizer=optimizer,
+            save_model=run.save_model,
+            keep_last=config.checkpoint.keep_last,
+        ),
+        log=log,
+        progress=progress,
+        evaluate=evaluate,
+        health=run.health,
+        reason_to_stop=run.reason_to_stop,
+    )
+    reports = train(
+        model=trained,
+        task=run.task,
+        steps=run.micro_batches(state.step),
+        optimizer=optimizer,
+        settings=run.loop,
+        first_step=state.step,
+        loss_scale=state.loss_scale,
+    )
+    try:
+        return fit.run(reports, state, rows)[1]
+    finally:
+        progress.close()
+        log.close()
+
+
+def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
+    """The model as the loop trains it, its optimizer and the counters, from a checkpoint where there is one."""
+    training, checkpoint = run.config.training, None
+    if resume:
+        checkpoint = ranks.on_first(run.last_good)
+    if checkpoint is not None:
+        run.model.load_state_dict(run.read_weights(checkpoint_model(checkpoint)))
+    if training.compile:
+        compile_layers(run.model)
+    trained = wrapping.spread(run.model, training.parallel)
+    optimizer = build_optimizer(run.model, training.betas, training.weight_decay, run.rate_scale)
+    if checkpoint is not None:
+        return trained, optimizer, load_moments_and_counters(checkpoint, run.model, optimizer, say)
+    if resume:
+        say(f"{run.folder.checkpoints} holds no checkpoint to resume from: starting from the first step")
+    return trained, optimizer, RunState()
+
+
+def _fit_settings(run: Run[Config, Any]) -> FitSettings:
+    config, epoch = run.config, run.steps_per_epoch
+    return FitSettings(
+        steps=run.steps,
+        log_every=config.logging.every_steps,
+        evaluate_every=config.evaluation.every_steps or epoch or run.steps,
+        save_every=config.checkpoint.every_steps or epoch or run.steps,
+        max_bad_steps=config.training.max_bad_steps,
+        steps_per_epoch=epoch,
+    )
