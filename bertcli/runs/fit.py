@@ -60,9 +60,10 @@ class Fit:
     ) -> tuple[RunState, Scores | None]:
         """Take the reports to the end, or until `reason_to_stop` gives one.
 
-        Returns the final counters and the last evaluation. A signal to stop (`stop_signal`) is heeded after the step under way, by
-        all ranks if one receives it: a checkpoint is saved and `SystemExit` raised with the usual code. An
-        evaluation is put off then, and broken off where there is one rank; a resume begins with it.
+        Returns the final counters and the last evaluation. A signal to stop (`stop_signal`) is heeded after
+        the step under way, by all ranks if one receives it: a checkpoint is saved and `SystemExit` raised
+        with the usual code. An evaluation is put off then, and broken off where there is one rank; a resume
+        begins with it.
 
         Args:
             rows: what the log holds of the run up to `state`.

@@ -130,7 +130,7 @@ class Run(ABC, Generic[Config, Result]):
         """Write the final model; `scores`: of the last evaluation, None where none was made."""
 
     def publish(self, folder: Path, weights: dict[str, Tensor], card: str | None = None) -> None:
-        """Put a model folder in place at once, by the first rank alone; what was there before stays until then.
+        """Put a model folder in place at once, by the first rank alone; until then what was there stays.
 
         Raises:
             UserError: the disk is full or may not be written.
@@ -225,7 +225,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
 
 
 def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
-    """The model as the loop trains it, its optimizer and the counters, from a checkpoint where there is one."""
+    """The model as the loop trains it, its optimizer and the counters; from a checkpoint if there is one."""
     training, checkpoint = run.config.training, None
     if resume:
         checkpoint = ranks.on_first(run.last_good)

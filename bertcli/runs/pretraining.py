@@ -110,8 +110,8 @@ class Pretraining(Run[PretrainConfig, Path]):
         )
         say(
             f"run: {training.steps:,} steps of {training.batch_size} rows (at most "
-            f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} on "
-            f"{training.device}{compiled}{processes}"
+            f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
+            f"on {training.device}{compiled}{processes}"
         )
         for line in [*self.stream.reuse_lines(self.steps), *self.health.lines()]:
             say(line)

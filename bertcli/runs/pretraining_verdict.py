@@ -33,8 +33,8 @@ def verdict(
     gain = unigram_entropy - loss
     if gain > MARGIN:
         return (
-            f"verdict: held-out {words.term} {loss:.3f} is {gain:.2f} nats better than word frequencies alone "
-            f"({unigram_entropy:.3f}): each masked token is {math.exp(gain):.1f} times as likely to be found"
+            f"verdict: held-out {words.term} {loss:.3f} is {gain:.2f} nats better than word frequencies "
+            f"alone ({unigram_entropy:.3f}): each masked token is {math.exp(gain):.1f} times as likely to be found"
         )
     what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
     if not math.isfinite(loss):
@@ -43,8 +43,8 @@ def verdict(
         "; ".join(_advice(config, sizes)) or "take more text, more training.steps or a smaller model.preset"
     )
     return (
-        f"verdict: held-out {words.term} {loss:.3f} is {what} word frequencies alone ({unigram_entropy:.3f}): the "
-        f"model learned nothing from context. To change: {advice}"
+        f"verdict: held-out {words.term} {loss:.3f} is {what} word frequencies alone "
+        f"({unigram_entropy:.3f}): the model learned nothing from context. To change: {advice}"
     )
 
 
