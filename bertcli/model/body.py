@@ -1,4 +1,4 @@
-"""The body that every model of the family shares: ids in, hidden states out."""
+"""The body that every model shares: ids in, hidden states out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from bertcli.model.architecture import Architecture
 from bertcli.model.embeddings import Embeddings
 from bertcli.model.encoder import Encoder
+from bertcli.model.fast.switch import plain_path
 
 
 class Trace(NamedTuple):
@@ -22,11 +23,11 @@ class Trace(NamedTuple):
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
-    """int64 [B]: the flat positions of the rows' [CLS]."""
+    """int64 [B]: the flat positions of the rows' first tokens, whose hidden states stand for the rows."""
     return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
 
 
-class Bert(nn.Module):
+class Body(nn.Module):
     """Embeddings and encoder (Devlin et al. 2019, section 3), without pooler or heads."""
 
     def __init__(self, architecture: Architecture) -> None:
@@ -39,18 +40,19 @@ class Bert(nn.Module):
         ids_BT: Tensor,
         segments_BT: Tensor,
         mask_BT: Tensor | None = None,
-        wanted_K: Tensor | None = None,
+        selected_K: Tensor | None = None,
     ) -> Tensor:
         """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
         None: no padding) -> hidden_BTD. What stands at padding is without meaning.
 
-        With `wanted_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
+        With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
         """
-        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, wanted_K)
+        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
 
     def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
-        """As `forward`, keeping every layer's hidden states and attention probabilities."""
-        return Trace(*self.encoder.trace(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT))
+        """As `forward` on the plain path, keeping every layer's hidden states and attention probabilities."""
+        with plain_path():
+            return Trace(*self.encoder.trace(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT))
 
 
 def _narrow(hidden_BTD: Tensor) -> Tensor:
