@@ -12,7 +12,8 @@ from torch import nn
 from bertcli.errors import UserError
 from bertcli.hf.model_files import ModelFiles
 from bertcli.hf.names import hf_name, is_harmless
-from bertcli.model.init import initialize, sizes_alone
+from bertcli.model.build import sizes_alone
+from bertcli.model.init import initialize
 
 Model = TypeVar("Model", bound=nn.Module)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from torch import nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.init import sizes_alone
+from bertcli.model.build import sizes_alone
 from bertcli.model.pretraining import PretrainingModel
 
 _TASK_HEADS = ("classifier", "qa_outputs")

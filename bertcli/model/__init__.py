@@ -1,6 +1,6 @@
 """An encoder as BERT's (Devlin et al. 2019), tensors only. To be read in this order:
 
-`architecture`, `embeddings`, `attention`, `feed_forward`, `encoder`, `body`, `heads`, `pretraining`,
+`architecture`, `embeddings`, `attention`, `feed_forward`, `encoder`, `heads`, `pretraining`,
 `task_models`, `init`. That is the plain path. `fast/` computes the same in less time.
 
 Names of parameters, results and reshaped locals carry their axes:

@@ -27,11 +27,9 @@ class Embeddings(nn.Module):
 
         Raises `ValueError` where T exceeds the model's positions.
         """
-        num_tokens = ids_BT.shape[1]
-        if num_tokens > self.usable_positions:
-            raise ValueError(
-                f"rows of {num_tokens} tokens, but the model has {self.usable_positions} positions"
-            )
+        num_tokens, usable = ids_BT.shape[1], self.usable_positions
+        if num_tokens > usable:
+            raise ValueError(f"rows of {num_tokens} tokens, but the model has {usable} positions")
         positions_T = torch.arange(num_tokens, device=ids_BT.device) + self.position_offset
         # The order of this sum is the original's: another one differs in the last bit.
         hidden_BTD = self.word(ids_BT)

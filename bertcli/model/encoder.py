@@ -1,18 +1,21 @@
-"""The stack of layers: hidden states of tokens in, hidden states that know their context out."""
+"""The stack of layers, and the body that it makes with the embeddings: ids in, hidden states that know their
+context out."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
+from bertcli.model.embeddings import Embeddings
 from bertcli.model.fast import drop_add_norm as fast_norm
 from bertcli.model.fast import encoder as fast_encoder
-from bertcli.model.fast.switch import replaced_by
+from bertcli.model.fast.switch import plain_path, replaced_by
 from bertcli.model.feed_forward import FeedForward
 
 
@@ -78,20 +81,67 @@ class Encoder(nn.Module):
             return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True)
         return layer(*inputs)
 
-    def trace(
-        self, hidden_BTD: Tensor, mask_BT: Tensor | None
-    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Every hidden state, the input first (layers + 1 of [B, T, D]), and every layer's attention
-        probabilities (layers of [B, N, T, T])."""
-        mask_B11T = _for_attention(mask_BT, hidden_BTD)
-        hidden_states, probabilities = [hidden_BTD], []
-        for layer in self.layers:
-            assert isinstance(layer, EncoderLayer)
-            probabilities.append(layer.attention.probabilities(hidden_states[-1], mask_B11T))
-            hidden_states.append(layer(hidden_states[-1], mask_B11T))
-        return tuple(hidden_states), tuple(probabilities)
+
+class Trace(NamedTuple):
+    """What a forward pass went through, for looking inside the model."""
+
+    hidden_states: list[Tensor]
+    """layers + 1 of [B, T, D]: the embeddings, then each layer's output."""
+    attention_probabilities: list[Tensor]
+    """layers of [B, N, T, T]: how much each token (row) looks at each token (column)."""
 
 
-def _for_attention(mask_BT: Tensor | None, hidden_BTD: Tensor) -> Tensor | None:
-    """-> mask_B11T, on the device of the hidden states."""
-    return None if mask_BT is None else mask_BT.to(hidden_BTD.device)[:, None, None, :]
+class Body(nn.Module):
+    """Embeddings and encoder (Devlin et al. 2019, section 3), which every model here has."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(architecture)
+        self.encoder = Encoder(architecture)
+
+    def forward(
+        self,
+        ids_BT: Tensor,
+        segments_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        selected_K: Tensor | None = None,
+    ) -> Tensor:
+        """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
+        None: no padding) -> hidden_BTD. What stands at padding is without meaning.
+
+        With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
+        """
+        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
+
+    def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
+        """As `forward` on the plain path, keeping every layer's hidden states and attention probabilities."""
+        trace = Trace([_narrow(self.embeddings(ids_BT, segments_BT))], [])
+        mask_B11T = _for_attention(mask_BT, ids_BT)
+        with plain_path():
+            for layer in self.encoder.layers:
+                assert isinstance(layer, EncoderLayer)
+                hidden_BTD = trace.hidden_states[-1]
+                trace.attention_probabilities.append(layer.attention.probabilities(hidden_BTD, mask_B11T))
+                trace.hidden_states.append(layer(hidden_BTD, mask_B11T))
+        return trace
+
+
+def first_tokens(ids_BT: Tensor) -> Tensor:
+    """int64 [B]: the flat positions of the rows' first tokens, whose hidden states stand for the rows."""
+    return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
+
+
+def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
+    """-> mask_B11T, on the same device."""
+    return None if mask_BT is None else mask_BT.to(like.device)[:, None, None, :]
+
+
+def _narrow(hidden_BTD: Tensor) -> Tensor:
+    """In mixed precision what goes from layer to layer is in 16 bits as well, and nothing is cast to and fro.
+
+    The embeddings are not: a frequent word's gradient is a sum of hundreds.
+    """
+    device = hidden_BTD.device.type
+    return (
+        hidden_BTD.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else hidden_BTD
+    )

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.heads import MlmHead
@@ -48,24 +44,6 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
             nn.init.ones_(module.weight)
         if isinstance(module, nn.Linear | nn.LayerNorm | MlmHead):
             nn.init.zeros_(module.bias)
-
-
-@contextmanager
-def sizes_alone() -> Iterator[None]:
-    """A model that is built inside has parameters of its sizes on the meta device, but no values."""
-    with torch.device("meta"), _Uninitialized():
-        yield
-
-
-class _Uninitialized(TorchFunctionMode):
-    """New modules are not initialized: on the meta device torch would first import its compiler for it."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if getattr(func, "__module__", None) == "torch.nn.init":
-            return None
-        return func(*args, **(kwargs or {}))
 
 
 def truncated_std(std: float) -> float:

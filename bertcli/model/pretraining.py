@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.body import Body, first_tokens
+from bertcli.model.encoder import Body, first_tokens
 from bertcli.model.heads import MlmHead, PairHead, Pooler
 from bertcli.model.init import initialize
 
@@ -41,18 +41,11 @@ class PretrainingModel(nn.Module):
         mask_BT: Tensor | None = None,
         masked_M: Tensor | None = None,
     ) -> PretrainingOutput:
-        """Logits of the words at `masked_M`, and of each row's pair.
+        """Logits of the words at `masked_M`, and of each row's pair; other arguments are those of `Body`.
 
-        Args:
-            ids_BT: token ids, int64.
-            segments_BT: 0 in sentence A, 1 in sentence B, int64.
-            mask_BT: bool, True at real tokens, at least one a row; None: no padding.
-            masked_M: int64, flat positions b * T + t of real tokens. Only these go through the MLM head,
-                whose projection to the vocabulary outweighs the encoder in small models, and (with the first
-                tokens) through most of the last layer; None: all B * T.
-
-        Raises:
-            ValueError: rows longer than the model's positions.
+        Only `masked_M` (int64, flat positions b * T + t of real tokens; None: all B * T) go through the MLM
+        head, whose projection to the vocabulary outweighs the encoder in small models, and (with the first
+        tokens) through most of the last layer.
         """
         if masked_M is None:
             hidden_BTD = self.body(ids_BT, segments_BT, mask_BT)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from bertcli.config.finetune import TaskType
 from bertcli.model.architecture import Architecture
-from bertcli.model.body import Body, first_tokens
+from bertcli.model.encoder import Body, first_tokens
 from bertcli.model.fast.dropout import Dropout
 from bertcli.model.heads import PairHead, Pooler
 from bertcli.model.init import initialize

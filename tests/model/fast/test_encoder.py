@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
-from bertcli.model.body import Body
+from bertcli.model.encoder import Body
 from bertcli.model.fast import encoder
 from bertcli.model.fast.packing import round_up
 from bertcli.model.fast.switch import plain_path

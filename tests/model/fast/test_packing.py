@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.body import Body
+from bertcli.model.encoder import Body
 from bertcli.model.fast.packing import Packing, round_up
 
 
