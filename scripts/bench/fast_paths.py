@@ -3,9 +3,9 @@
     python scripts/bench/fast_paths.py [--presets mini small] [--rows 16] [--rounds 8]
 
 Pretraining steps as the loop takes them, dropout 0.1, on full rows of 128 tokens and on ragged ones. A round
-is a step with all paths and one without each of them, on the same batch, in turn in one process. Prints, for each
-path, the processor time of a step without it over that of a step with it: the median of the rounds, and their
-quartiles.
+is a step with all paths and one without each of them, on the same batch, in turn in one process. Prints, for
+each path, the processor time of a step without it over that of a step with it: the median of the rounds, and
+their quartiles.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from bertcli.config.presets import PRESETS
 from bertcli.config.schema import ModelConfig, TrainingConfig
 from bertcli.data.batch import Batch
+from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.engine.step_report import StepReport
 from bertcli.measure.step import take_steps, time_in_turn
@@ -28,7 +29,7 @@ from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
 from bertcli.model.build import architecture
 from bertcli.model.fast.switch import PATHS, plain_path
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.tasks.pretraining import PretrainingTask
+from bertcli.tasks.masked_language import MaskedLanguage
 
 VOCAB_SIZE, LENGTH = 8192, 128
 
@@ -50,7 +51,9 @@ def main() -> None:
                 device="cpu", learning_rate=1e-4, precision=options.precision, compile=False
             )
             print(f"{preset}, {options.rows} {name} rows, {options.precision}:")
-            compare(take_steps(model, PretrainingTask(), batches, training), options.rounds)
+            compare(
+                take_steps(model, MaskedLanguage(PAIR_RULES["mlm+nsp"]), batches, training), options.rounds
+            )
 
 
 def compare(reports: Iterator[StepReport], rounds: int) -> None:
