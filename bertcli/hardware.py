@@ -98,7 +98,7 @@ def auto_micro_batch_size(
         num_local_ranks: processes on this machine, among which a CPU's memory is shared.
         free: bytes; None: what the device has free now.
     """
-    parameters = sum(pretraining_parameters(architecture, nsp=True).values())
+    parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
     on_cpu = device.type == "cpu"
     sizes = StepSizes(1, length, predicted, precision != "fp32", checkpointing, on_cpu)
     available = USABLE * (free_memory(device) if free is None else free)

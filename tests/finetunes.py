@@ -13,7 +13,7 @@ from bertcli.config.load import check_config
 from bertcli.examples.files import find_labeled_file
 from bertcli.hf.folder import save_model_folder
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.finetuning import Finetuned, finetune
 from bertcli.text.streams import read_lines
 from bertcli.text.tokenizer import Normalization, Tokenizer
@@ -34,7 +34,7 @@ def write_model(folder: Path, dropout: float = 0.1) -> Path:
     sizes = Architecture(
         len(LETTERS), 32, layers=2, heads=4, feed_forward=64, max_positions=64, dropout=dropout
     )
-    model = BertForPreTraining(sizes)
+    model = PretrainingModel(sizes)
     save_model_folder(folder, model, Tokenizer.from_vocabulary(LETTERS, Normalization()))
     return folder
 

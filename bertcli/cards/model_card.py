@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bertcli.cards.markdown import front_matter, plain, public_name
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.store.token_store import OpenStore
 from bertcli.tasks.reference import Reference, perplexity
 
@@ -15,7 +15,7 @@ from bertcli.tasks.reference import Reference, perplexity
 def model_card(
     config: PretrainConfig,
     store: OpenStore,
-    model: BertForPreTraining,
+    model: PretrainingModel,
     references: Sequence[Reference],
     scores: Scores | None,
     verdict: str,
@@ -29,7 +29,7 @@ def model_card(
         if config.data.short_steps
         else ""
     )
-    usage = "BertForPreTraining" if model.nsp_head is not None else "BertForMaskedLM"
+    usage = "BertForPreTraining" if model.pair_head is not None else "BertForMaskedLM"
     head = front_matter(
         {
             "language": config.corpus.language,

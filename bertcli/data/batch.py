@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -72,23 +71,3 @@ class Batch:
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         return replace(self, **{name: function(tensor) for name, tensor in self.tensors().items()})
-
-
-class ResidentBatch(Batch):
-    """Memory on one device that batches of the same sizes are put into in turn.
-
-    `lengths_B` is there as well, and `mask_BT` is made there, always: nothing is read back.
-    """
-
-    @classmethod
-    def like(cls, batch: Batch, device: torch.device) -> Self:
-        return cls(**vars(batch._map(lambda tensor: torch.empty_like(tensor, device=device))))
-
-    def read(self, batch: Batch) -> None:
-        for memory, tensor in zip(self.tensors().values(), batch.tensors().values(), strict=True):
-            memory.copy_(tensor, non_blocking=True)
-
-    @property
-    def mask_BT(self) -> Tensor:
-        """bool, True at real tokens."""
-        return torch.arange(self.ids_BT.shape[1], device=self.ids_BT.device) < self.lengths_B[:, None]

@@ -28,7 +28,7 @@ def spread(model: nn.Module, parallel: Parallel) -> nn.Module:
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(next(model.parameters()).device.type, (ranks.num_ranks(),))
-    for layer in cast(Any, model).bert.encoder.layers:
+    for layer in cast(Any, model).body.encoder.layers:
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
     return model

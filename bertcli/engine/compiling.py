@@ -52,5 +52,5 @@ def compile_layers(model: nn.Module) -> None:
     What is around them is too little of a step to be worth the time. Before `wrapping.spread`, which hangs
     its exchange between the layers.
     """
-    for layer in cast(Any, model).bert.encoder.layers:
+    for layer in cast(Any, model).body.encoder.layers:
         layer.compile()

@@ -44,9 +44,9 @@ def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
     """
 
     def scale(name: str) -> float:
-        if name.startswith("bert.embeddings."):
+        if name.startswith("body.embeddings."):
             return decay ** (layers + 1)
-        if name.startswith("bert.encoder.layers."):
+        if name.startswith("body.encoder.layers."):
             return decay ** (layers - int(name.split(".")[3]))
         return 1.0
 
@@ -55,7 +55,7 @@ def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
 
 def freeze(model: nn.Module, layers: int) -> None:
     """Keep the embeddings and the lowest `layers` layers as they are; 0 freezes nothing."""
-    prefixes = ("bert.embeddings.", *(f"bert.encoder.layers.{i}." for i in range(layers)))
+    prefixes = ("body.embeddings.", *(f"body.encoder.layers.{i}." for i in range(layers)))
     for name, parameter in model.named_parameters():
         if layers and name.startswith(prefixes):
             parameter.requires_grad_(False)

@@ -70,7 +70,7 @@ def measure_corpus(
         # Ranks may share no disk: each builds its own store, in its own process.
         processes = None if ranks.num_ranks() == 1 else 0
         store = prepare_store(config, _say, processes=processes)
-        objective = "mlm" if loaded.model.nsp_head is None else "mlm+nsp"
+        objective = "mlm" if loaded.model.pair_head is None else "mlm+nsp"
         data = DataConfig(objective=objective, max_length=max_length)
         stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size)
         if stream.pairs is not PAIR_RULES[objective]:

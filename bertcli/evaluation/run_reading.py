@@ -47,7 +47,7 @@ def as_in_the_run(
         max_length = trained_length(folder)
         source = f", as {folder / 'config.json'} says that the model was trained"
         if max_length is None:
-            positions = read_architecture(folder / "config.json").max_positions
+            positions = read_architecture(folder / "config.json").usable_positions
             max_length = min(DataConfig().max_length, positions)
             source = "; the model does not say on which it was trained (--max-length)"
         notes.append(f"rows of {max_length} tokens{source}")

@@ -23,9 +23,8 @@ from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_fil
 from bertcli.hf.sentence_transformers import SENTENCE_FILES, read_pooling
 from bertcli.hf.task_config import task_type
 from bertcli.hf.task_folder import save_task_folder, task_model
-from bertcli.model.next_sentence import BertForNextSentence
-from bertcli.model.pooled import PooledBert
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.task_models import PooledModel
 from bertcli.owned.folders import write_folder
 from bertcli.text.tokenizer import Tokenizer
 
@@ -117,9 +116,9 @@ def _build_whole(files: ModelFiles) -> _Whole:
             lambda folder: save_task_folder(folder, task.model, task.tokenizer, task.settings, task.labels),
         )
     pooler = files.holds("pooler.dense.weight")
-    nsp = pooler and files.holds("nsp_head.dense.weight")
+    nsp = pooler and files.holds("pair_head.dense.weight")
     if files.holds("mlm_head.bias"):
-        model, report = build_from(files, lambda: BertForPreTraining(files.architecture, nsp))
+        model, report = build_from(files, lambda: PretrainingModel(files.architecture, nsp))
         length = files.config.get(TRAINED_LENGTH)
         return _Whole(
             model,
@@ -127,7 +126,7 @@ def _build_whole(files: ModelFiles) -> _Whole:
             lambda folder: save_model_folder(folder, model, files.tokenizer, trained_length=length),
         )
     if nsp:
-        pairs, report = build_from(files, lambda: BertForNextSentence(files.architecture))
+        pairs, report = build_from(files, lambda: PooledModel(files.architecture, True, pair_head=True))
         return _Whole(
             pairs,
             report,
@@ -135,7 +134,7 @@ def _build_whole(files: ModelFiles) -> _Whole:
                 folder, pairs, files.tokenizer, "BertForNextSentencePrediction", {}, None
             ),
         )
-    encoder, report = build_from(files, lambda: PooledBert(files.architecture, pooler))
+    encoder, report = build_from(files, lambda: PooledModel(files.architecture, pooler))
     return _Whole(encoder, report, lambda folder: save_encoder_folder(folder, encoder, files.tokenizer))
 
 
@@ -159,7 +158,7 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
     again = _build_whole(written)
     difference = 0.0
     for ids in encoded:
-        row = [tokenizer.cls_id, *ids, tokenizer.sep_id][: written.architecture.max_positions]
+        row = [tokenizer.cls_id, *ids, tokenizer.sep_id][: written.architecture.usable_positions]
         ids_1T = torch.tensor([row])
         for ours, theirs in zip(_outputs(whole.model, ids_1T), _outputs(again.model, ids_1T), strict=True):
             difference = max(difference, float((ours - theirs).abs().max()))
@@ -175,6 +174,8 @@ def _outputs(model: nn.Module, ids_1T: Tensor) -> list[Tensor]:
     """All that the model computes of one row."""
     output = model.eval()(ids_1T, torch.zeros_like(ids_1T))
     outputs = [output] if isinstance(output, Tensor) else [each for each in output if each is not None]
-    if isinstance(model, PooledBert) and model.pooler is not None:
+    if isinstance(model, PooledModel) and model.pooler is not None:
         outputs.append(model.pooler(outputs[0][:, 0]))
+        if model.pair_head is not None:
+            outputs.append(model.pair_head(outputs[-1]))
     return outputs

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from bertcli.errors import UserError
 from bertcli.hf.model_files import ModelFiles
 from bertcli.hf.names import hf_name, is_harmless
+from bertcli.model.build import sizes_alone
 from bertcli.model.init import initialize
 
 Model = TypeVar("Model", bound=nn.Module)
 
-PARTS = ("pooler", "mlm_head", "nsp_head", "classifier", "qa_outputs")
+PARTS = ("pooler", "mlm_head", "pair_head", "classifier", "qa_outputs")
 """The modules that a folder may lack."""
 _WORDS = {
     "bert.pooler.": "pooler",
@@ -74,7 +74,7 @@ def build_from(
     Raises:
         UserError: weights that are unknown, missing or misshapen, all at once.
     """
-    with torch.device("meta"), _Unfilled():
+    with sizes_alone():
         model = build()
     new_parts = _find_new_parts(model, files, may_be_new, fresh)
     new = [theirs for part in new_parts.values() for theirs in part]
@@ -91,17 +91,6 @@ def build_from(
     }
     model.load_state_dict(model.state_dict() | taken, assign=True)
     return model, LoadReport(tuple(names.values()), tuple(sorted(new)), tuple(sorted(left_aside)))
-
-
-class _Unfilled(TorchFunctionMode):
-    """New modules are not initialized: on the meta device torch would first import its compiler for it."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if getattr(func, "__module__", None) == "torch.nn.init":
-            return None
-        return func(*args, **(kwargs or {}))
 
 
 def _find_new_parts(

@@ -14,14 +14,14 @@ from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.model_files import read_model_files, write_model_files
 from bertcli.hf.names import hf_name
 from bertcli.hf.task_config import task_type
-from bertcli.model.pooled import PooledBert
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.task_models import PooledModel
 from bertcli.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    model: BertForPreTraining
+    model: PretrainingModel
     tokenizer: Tokenizer
     report: LoadReport
     task: TaskType | None = None
@@ -30,7 +30,7 @@ class LoadedModel:
 
 def save_model_folder(
     folder: Path,
-    model: BertForPreTraining,
+    model: PretrainingModel,
     tokenizer: Tokenizer,
     card: str | None = None,
     trained_length: int | None = None,
@@ -42,7 +42,7 @@ def save_model_folder(
     `BertForMaskedLM`. `trained_length` (tokens in a row) stands in `config.json` for those who go on from it.
     `weights` are written in place of the model's own.
     """
-    model_class = "BertForMaskedLM" if model.nsp_head is None else "BertForPreTraining"
+    model_class = "BertForMaskedLM" if model.pair_head is None else "BertForPreTraining"
     more = {} if trained_length is None else {TRAINED_LENGTH: trained_length}
     write_model_files(folder, model, tokenizer, model_class, more, card, weights=weights)
 
@@ -66,13 +66,13 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
     architecture = files.architecture
     if dropout is not None:
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
-    with_nsp = files.holds("nsp_head.dense.weight") if nsp is None else nsp
-    model, report = build_from(files, lambda: BertForPreTraining(architecture, with_nsp), may_be_new=PARTS)
+    with_nsp = files.holds("pair_head.dense.weight") if nsp is None else nsp
+    model, report = build_from(files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=PARTS)
     return LoadedModel(model, files.tokenizer, report, task_type(files.config))
 
 
 def save_encoder_folder(
-    folder: Path, model: PooledBert, tokenizer: Tokenizer, card: str | None = None
+    folder: Path, model: PooledModel, tokenizer: Tokenizer, card: str | None = None
 ) -> None:
     """Write a bare encoder, a `BertModel` of transformers, as `hf.model_files.write_model_files` does."""
 
@@ -82,12 +82,12 @@ def save_encoder_folder(
     write_model_files(folder, model, tokenizer, "BertModel", {}, card, bare_name)
 
 
-def load_encoder_folder(folder: Path) -> tuple[PooledBert, Tokenizer]:
+def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:
     """The body of any BERT folder, with its pooler if it has one; heads are left aside.
 
     Raises `UserError` as `load_model_folder` does.
     """
     files = read_model_files(folder)
     with_pooler = files.holds("pooler.dense.weight")
-    model, _ = build_from(files, lambda: PooledBert(files.architecture, with_pooler))
+    model, _ = build_from(files, lambda: PooledModel(files.architecture, with_pooler))
     return model, files.tokenizer

@@ -24,7 +24,7 @@ def check_length(folder: Path, max_length: int, key: str) -> str | None:
     `key` is how the user gave the length, for the message. Raises `UserError` where the model cannot read
     such rows at all.
     """
-    positions = read_architecture(folder / "config.json").max_positions
+    positions = read_architecture(folder / "config.json").usable_positions
     if max_length > positions:
         raise UserError(
             f"{key}: {max_length} tokens, but {folder} has {positions} positions; give at most {positions}"

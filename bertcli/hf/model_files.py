@@ -87,7 +87,7 @@ def write_model_files(
     (folder / "config.json").write_text(text, encoding="utf-8")
     named = {name_of(name): value for name, value in (weights or model.state_dict()).items()}
     write_safetensors(folder / "model.safetensors", named)
-    tokenizer.save(folder, model_max_length=architecture.max_positions)
+    tokenizer.save(folder, model_max_length=architecture.usable_positions)
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
 
@@ -101,7 +101,7 @@ def _modernize(weights: dict[str, Tensor], where: Path) -> dict[str, Tensor]:
             raise UserError(f"{where}: holds {key} twice, with different values")
         modern[key] = value
     decoder = modern.pop(TIED_DECODER, None)
-    words = modern.get(hf_name("bert.embeddings.word.weight"))
+    words = modern.get(hf_name("body.embeddings.word.weight"))
     if decoder is not None and words is not None and not torch.equal(decoder, words):
         raise UserError(
             f"{where}: {TIED_DECODER} differs from the word embeddings. In BERT they are one matrix; "

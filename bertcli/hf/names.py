@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 EMBEDDINGS = {
-    "bert.embeddings.word": "bert.embeddings.word_embeddings",
-    "bert.embeddings.position": "bert.embeddings.position_embeddings",
-    "bert.embeddings.segment": "bert.embeddings.token_type_embeddings",
-    "bert.embeddings.norm": "bert.embeddings.LayerNorm",
+    "body.embeddings.word": "bert.embeddings.word_embeddings",
+    "body.embeddings.position": "bert.embeddings.position_embeddings",
+    "body.embeddings.segment": "bert.embeddings.token_type_embeddings",
+    "body.embeddings.norm": "bert.embeddings.LayerNorm",
 }
 LAYER = {
     "attention.query": "attention.self.query",
@@ -20,13 +20,13 @@ LAYER = {
     "feed_forward.contract": "output.dense",
     "feed_forward_norm": "output.LayerNorm",
 }
-"""Below `bert.encoder.layers.N` here, `bert.encoder.layer.N` there."""
+"""Below `body.encoder.layers.N` here, `bert.encoder.layer.N` there."""
 HEADS = {
     "pooler.dense": "bert.pooler.dense",
     "mlm_head": "cls.predictions",
     "mlm_head.dense": "cls.predictions.transform.dense",
     "mlm_head.norm": "cls.predictions.transform.LayerNorm",
-    "nsp_head.dense": "cls.seq_relationship",
+    "pair_head.dense": "cls.seq_relationship",
     "classifier": "classifier",
     "qa_outputs": "qa_outputs",
 }
@@ -36,7 +36,7 @@ TIED_DECODER = "cls.predictions.decoder.weight"
 
 _HARMLESS = re.compile(
     r"bert\.embeddings\.(position_ids|token_type_ids)"  # buffers of old releases: 0, 1, 2 ... and zeros
-    # heads other than those wanted
+    # heads other than those of the model
     r"|(classifier|qa_outputs|cls\.seq_relationship|bert\.pooler)\..+"
     r"|cls\.predictions\.(bias|transform\.(dense|LayerNorm)\.(weight|bias))"
 )
@@ -45,7 +45,7 @@ _HARMLESS = re.compile(
 def hf_name(name: str) -> str:
     """Our parameter's name -> its name in a Hugging Face folder. Raises `KeyError` if it has none."""
     module, _, parameter = name.rpartition(".")
-    if layer := re.fullmatch(r"bert\.encoder\.layers\.(\d+)\.(.+)", module):
+    if layer := re.fullmatch(r"body\.encoder\.layers\.(\d+)\.(.+)", module):
         return f"bert.encoder.layer.{layer[1]}.{LAYER[layer[2]]}.{parameter}"
     return f"{(EMBEDDINGS | HEADS)[module]}.{parameter}"
 
@@ -63,5 +63,5 @@ def modern_name(name: str) -> str:
 
 
 def is_harmless(name: str) -> bool:
-    """Whether a weight that the wanted model has no place for may be left aside: another head, a buffer."""
+    """Whether a weight for which the model has no place may be left aside: another head, a buffer."""
     return _HARMLESS.fullmatch(name) is not None

@@ -101,4 +101,4 @@ def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, 
 
 def _read_task(files: ModelFiles) -> tuple[TaskSettings, tuple[str, ...]]:
     config = files.where.with_name("config.json")
-    return read_task(files.config, files.architecture.max_positions, config)
+    return read_task(files.config, files.architecture.usable_positions, config)

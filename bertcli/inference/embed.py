@@ -15,7 +15,7 @@ from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
 from bertcli.inference.rows import by_length
-from bertcli.model.pooled import PooledBert
+from bertcli.model.task_models import PooledModel
 from bertcli.tasks.framing import frame
 from bertcli.text.tokenizer import Tokenizer
 
@@ -37,7 +37,7 @@ class Embedder:
     1 and only their order says something.
     """
 
-    model: PooledBert
+    model: PooledModel
     tokenizer: Tokenizer
     pooling: SentencePooling
     device: torch.device
@@ -49,7 +49,7 @@ class Embedder:
 
         The model must be in evaluation mode.
         """
-        positions = self.model.architecture.max_positions
+        positions = self.model.architecture.usable_positions
         longest = positions if self.pooling.max_length is None else self.pooling.max_length
         for some in in_buffers(texts, self.batch_size):
             encoded = self.tokenizer.encode_batch([text.text_a for text in some])

@@ -79,7 +79,7 @@ def fill_masks(
     if not 1 <= top_k <= len(candidates):
         raise UserError(f"--top-k {top_k}: give a number from 1 to {len(candidates)}, the words of the model")
     model = loaded.model.to(device).eval()
-    max_tokens = model.architecture.max_positions
+    max_tokens = model.architecture.usable_positions
     candidates_C = torch.tensor(candidates, device=device)
 
     @torch.inference_mode()

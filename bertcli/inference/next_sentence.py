@@ -78,13 +78,13 @@ def score_pairs(
             "judge pairs; give one pretrained with data.objective: mlm+nsp, or a BertForPreTraining of "
             "transformers"
         )
-    max_tokens = model.architecture.max_positions
+    max_tokens = model.architecture.usable_positions
 
     @torch.inference_mode()
     def compute(encoded: list[EncodedPair]) -> list[ScoredPair]:
         batch = batch_of([each.row for each in encoded], tokenizer.pad_id, device)
         nobody_M = torch.empty(0, dtype=torch.long, device=device)  # no word is asked for
-        logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, nobody_M).nsp_logits_B2
+        logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, nobody_M).pair_logits_B2
         is_next_B = logits_B2.float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
         return [
             ScoredPair(each.pair.text_a, each.pair.text_b, probability)

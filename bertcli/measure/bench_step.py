@@ -21,7 +21,7 @@ from bertcli.memory.peak import peak_memory
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.flops import training_flops
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.recipe import decided_config
 from bertcli.runs.resolve import own_share, resolve_config, resolve_loop
 from bertcli.store.build import prepare_store
@@ -101,8 +101,8 @@ class _Bench:
         sizes, training = self.sizes, self.training
         assert training.precision != "auto"
         device = torch.device(training.device)
-        model = BertForPreTraining(sizes, nsp=self.pairs.is_pair)
-        model.bert.encoder.activation_checkpointing = training.activation_checkpointing
+        model = PretrainingModel(sizes, pair_head=self.pairs.is_pair)
+        model.body.encoder.activation_checkpointing = training.activation_checkpointing
         reports = take_steps(
             model.to(device), MaskedLanguage(self.pairs, training.compile is True), self.batches, training
         )

@@ -15,7 +15,7 @@ from bertcli.data.share import MicroBatch, Share
 from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
 from bertcli.measure.plan import Plan
-from bertcli.memory.parameters import task_parameters
+from bertcli.memory.parameters import count_parameters
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.tasks.data import load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, Supervised
@@ -55,7 +55,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
         output_dir=config.output_dir,
         training=training,
         architecture=model.architecture,
-        parameters=task_parameters(model.architecture, config.task.type, len(data.task.labels)),
+        parameters=count_parameters(model),
         trained=sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
         length=int(lengths_N.max()),
         predicted=0.0,

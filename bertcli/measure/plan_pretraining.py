@@ -13,7 +13,7 @@ from bertcli.measure.plan import Plan
 from bertcli.measure.sizes import pretraining_sizes
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.parameters import pretraining_parameters
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.recipe import BYTES_PER_TOKEN, decided_config
 from bertcli.runs.resolve import num_steps
 from bertcli.store.build import prepare_store
@@ -79,7 +79,7 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
         task=MaskedLanguage(pairs),
-        build=lambda: BertForPreTraining(sizes, pairs.is_pair),
+        build=lambda: PretrainingModel(sizes, pairs.is_pair),
         make_steps=make_steps,
         given=given,
     )

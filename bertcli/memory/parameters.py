@@ -1,39 +1,31 @@
-"""The sizes of a model -> its parameters, by part, without building it."""
+"""A model -> how many parameters it has, by part."""
 
 from __future__ import annotations
 
-from bertcli.config.finetune import TaskType
+from collections import Counter
+
+from torch import nn
+
 from bertcli.model.architecture import Architecture
+from bertcli.model.build import sizes_alone
+from bertcli.model.pretraining import PretrainingModel
+
+_TASK_HEADS = ("classifier", "qa_outputs")
 
 
-def pretraining_parameters(architecture: Architecture, nsp: bool) -> dict[str, int]:
-    """Of `model.pretraining.BertForPreTraining`; the decoder, the word embeddings again, is counted once."""
-    hidden = architecture.hidden
-    parts = _body(architecture) | {
-        "mlm_head": _linear(hidden, hidden) + 2 * hidden + architecture.vocab_size,
-    }
-    if nsp:
-        parts |= {"pooler": _linear(hidden, hidden), "nsp_head": _linear(hidden, 2)}
-    return parts
+def count_parameters(model: nn.Module) -> dict[str, int]:
+    """By part: embeddings, encoder, the heads by their names, that of a labeled task as `head`.
+
+    The decoder of the MLM head is the word embeddings, which are counted once.
+    """
+    counts: Counter[str] = Counter()
+    for name, parameter in model.named_parameters():
+        part = name.removeprefix("body.").split(".")[0]
+        counts["head" if part in _TASK_HEADS else part] += parameter.numel()
+    return dict(counts)
 
 
-def task_parameters(architecture: Architecture, task: TaskType, num_labels: int) -> dict[str, int]:
-    """Of the model that `model.task_models.build_task_model` builds."""
-    hidden, parts = architecture.hidden, _body(architecture)
-    if task == "question-answering":
-        return parts | {"head": _linear(hidden, 2)}
-    if task == "token-classification":
-        return parts | {"head": _linear(hidden, num_labels)}
-    outputs = num_labels if task == "classification" else 1
-    return parts | {"pooler": _linear(hidden, hidden), "head": _linear(hidden, outputs)}
-
-
-def _body(architecture: Architecture) -> dict[str, int]:
-    hidden, wide = architecture.hidden, architecture.feed_forward
-    rows = architecture.vocab_size + architecture.max_positions + architecture.num_segments
-    layer = 4 * _linear(hidden, hidden) + _linear(hidden, wide) + _linear(wide, hidden) + 2 * 2 * hidden
-    return {"embeddings": (rows + 2) * hidden, "encoder": architecture.layers * layer}
-
-
-def _linear(inputs: int, outputs: int) -> int:
-    return (inputs + 1) * outputs
+def pretraining_parameters(architecture: Architecture, pair_head: bool) -> dict[str, int]:
+    """As `count_parameters`, of a `PretrainingModel` that is built without its values."""
+    with sizes_alone():
+        return count_parameters(PretrainingModel(architecture, pair_head))

@@ -1,4 +1,4 @@
-"""The sizes and rates that fix a BERT: everything a model needs to be built, and nothing else."""
+"""The sizes and rates that fix an encoder: everything a model needs to be built, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Architecture:
-    """Sizes of one BERT (Devlin et al. 2019, section 3). The same values give the same parameters.
+    """Sizes of one encoder (Devlin et al. 2019, section 3). The same values give the same parameters.
 
     Raises `ValueError` where the heads do not divide the hidden size.
     """
@@ -18,7 +18,11 @@ class Architecture:
     heads: int
     feed_forward: int
     max_positions: int
+    """Rows of the position table."""
     num_segments: int = 2
+    """0: no segment embedding."""
+    position_offset: int = 0
+    """The row of the position table that belongs to a row's first token; those before it are not used."""
     dropout: float = 0.1
     """Of hidden states: after the embeddings and after each sub-layer."""
     attention_dropout: float = 0.1
@@ -34,6 +38,11 @@ class Architecture:
             raise ValueError(
                 f"heads must divide hidden: {self.hidden} / {self.heads} leaves {self.hidden % self.heads}"
             )
+
+    @property
+    def usable_positions(self) -> int:
+        """The most tokens that a row may have."""
+        return self.max_positions - self.position_offset
 
     @property
     def head_dropout(self) -> float:

@@ -1,6 +1,13 @@
-"""A config's model section -> the sizes of a model."""
+"""A config's model section -> the sizes of a model; a model of its sizes alone."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
 
 from bertcli.config.schema import ModelConfig
 from bertcli.model.architecture import Architecture
@@ -19,3 +26,21 @@ def architecture(config: ModelConfig, vocab_size: int) -> Architecture:
         dropout=config.dropout,
         attention_dropout=config.dropout,
     )
+
+
+@contextmanager
+def sizes_alone() -> Iterator[None]:
+    """A model that is built inside has parameters of its sizes on the meta device, but no values."""
+    with torch.device("meta"), _Uninitialized():
+        yield
+
+
+class _Uninitialized(TorchFunctionMode):
+    """New modules are not initialized: on the meta device torch would first import its compiler for it."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return None
+        return func(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""Token ids and segments -> the encoder's input: three embeddings added, normalized, dropped out."""
+"""Token ids and segments -> the encoder's input: embeddings added, normalized, dropped out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.dropout import Dropout
+from bertcli.model.fast.dropout import Dropout
 
 
 class Embeddings(nn.Module):
@@ -14,31 +14,36 @@ class Embeddings(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.word = nn.Embedding(architecture.vocab_size, architecture.hidden)
-        self.position = nn.Embedding(architecture.max_positions, architecture.hidden)
-        self.segment = nn.Embedding(architecture.num_segments, architecture.hidden)
-        self.norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.dropout = Dropout(architecture.dropout)
+        sizes, hidden = architecture, architecture.hidden
+        self.word = nn.Embedding(sizes.vocab_size, hidden)
+        self.position = nn.Embedding(sizes.max_positions, hidden)
+        self.segment = nn.Embedding(sizes.num_segments, hidden) if sizes.num_segments else None
+        self.norm = nn.LayerNorm(hidden, eps=sizes.layer_norm_eps)
+        self.dropout = Dropout(sizes.dropout)
+        self.position_offset, self.usable_positions = sizes.position_offset, sizes.usable_positions
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor) -> Tensor:
-        """`ids_BT` and `segments_BT` (int64) -> hidden_BTD.
+        """`ids_BT` and `segments_BT` (int64; not read by a model without segments) -> hidden_BTD.
 
         Raises `ValueError` where T exceeds the model's positions.
         """
-        num_tokens, max_positions = ids_BT.shape[1], self.position.num_embeddings
-        if num_tokens > max_positions:
-            raise ValueError(f"rows of {num_tokens} tokens, but the model has {max_positions} positions")
-        positions_T = torch.arange(num_tokens, device=ids_BT.device)
+        num_tokens, usable = ids_BT.shape[1], self.usable_positions
+        if num_tokens > usable:
+            raise ValueError(f"rows of {num_tokens} tokens, but the model has {usable} positions")
+        positions_T = torch.arange(num_tokens, device=ids_BT.device) + self.position_offset
         # The order of this sum is the original's: another one differs in the last bit.
-        hidden_BTD = self.word(ids_BT) + self.segment(segments_BT) + self.position(positions_T)
-        return self.dropout(self.norm(hidden_BTD))
+        hidden_BTD = self.word(ids_BT)
+        if self.segment is not None:
+            hidden_BTD = hidden_BTD + self.segment(segments_BT)
+        return self.dropout(self.norm(hidden_BTD + self.position(positions_T)))
 
 
-def tile_positions(table_TD: Tensor, known: int) -> Tensor:
+def tile_positions(table_TD: Tensor, known: int, offset: int = 0) -> Tensor:
     """A position table in which every position from `known` on has the embedding of a trained one, in turn.
 
     What was learned about neighbors on rows of `known` tokens then holds further on as well, but where
-    two copies meet (Beltagy et al. 2020, "Longformer", section 5). [CLS]'s position is not copied.
+    two copies meet (Beltagy et al. 2020, "Longformer", section 5). The first token's position, row `offset`
+    of the table, is not copied.
     """
-    beyond_T = torch.arange(known, len(table_TD), device=table_TD.device)
-    return torch.cat([table_TD[:known], table_TD[1 + (beyond_T - 1) % (known - 1)]])
+    beyond_T = torch.arange(known, len(table_TD) - offset, device=table_TD.device)
+    return torch.cat([table_TD[: offset + known], table_TD[offset + 1 + (beyond_T - 1) % (known - 1)]])

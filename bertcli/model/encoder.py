@@ -1,16 +1,28 @@
-"""The stack of layers: hidden states of tokens in, hidden states that know their context out."""
+"""The stack of layers, and the body that it makes with the embeddings: ids in, hidden states that know their
+context out."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention import Attention, reads_packed
-from bertcli.model.attention_written_out import is_written_out
-from bertcli.model.dropout import drop_add_norm
+from bertcli.model.attention import Attention
+from bertcli.model.embeddings import Embeddings
+from bertcli.model.fast import drop_add_norm as fast_norm
+from bertcli.model.fast import encoder as fast_encoder
+from bertcli.model.fast.switch import plain_path, replaced_by
 from bertcli.model.feed_forward import FeedForward
-from bertcli.model.packing import Packing, Wanted, take
+
+
+@replaced_by(fast_norm.drop_add_norm, when=fast_norm.is_faster)
+def drop_add_norm(values: Tensor, residual: Tensor, norm: nn.LayerNorm, probability: float) -> Tensor:
+    """LayerNorm(residual + Dropout(values)); all of them [..., D], and the result in the values' dtype."""
+    return norm(residual + F.dropout(values, probability)).to(values.dtype)  # fp32 under CUDA's autocast
 
 
 class EncoderLayer(nn.Module):
@@ -27,30 +39,20 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.dropout = architecture.dropout
 
-    def forward(self, hidden_RD: Tensor, packing: Packing, wanted: Wanted | None = None) -> Tensor:
-        """[R, D] -> [R, D]; `packing` says which rows the tokens belong to.
+    @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
+    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
+        """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`."""
+        return self.combine(hidden_BTD, self.attention(hidden_BTD, mask_B11T))
 
-        Where only some tokens are wanted, the others are looked at but go no further: [K, D].
-        """
-        if wanted is None:
-            return self._combine(hidden_RD, self.attention(hidden_RD, packing))
-        asking_KD = take(hidden_RD, wanted.numbers_K)
-        attended_KD = self.attention.forward_some(hidden_RD, packing, asking_KD, wanted)
-        return self._combine(asking_KD, attended_KD)
-
-    def trace(self, hidden_RD: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-        """As `forward`, with the attention probabilities_BNTT beside the result."""
-        attended_RD, probabilities_BNTT = self.attention.trace(hidden_RD, packing)
-        return self._combine(hidden_RD, attended_RD), probabilities_BNTT
-
-    def _combine(self, hidden_RD: Tensor, attended_RD: Tensor) -> Tensor:
+    def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
+        """What follows attention, for each token by itself."""
         dropout = self.dropout if self.training else 0.0
-        hidden_RD = drop_add_norm(attended_RD, hidden_RD, self.attention_norm, dropout)
-        return drop_add_norm(self.feed_forward(hidden_RD), hidden_RD, self.feed_forward_norm, dropout)
+        hidden_BTD = drop_add_norm(attended_BTD, hidden_BTD, self.attention_norm, dropout)
+        return drop_add_norm(self.feed_forward(hidden_BTD), hidden_BTD, self.feed_forward_norm, dropout)
 
 
 class Encoder(nn.Module):
-    """`architecture.layers` layers, one after the other, over the real tokens alone.
+    """`architecture.layers` layers, one after the other.
 
     With `activation_checkpointing` set, a layer's activations are not kept for the backward pass but
     computed again (Chen et al. 2016): less memory, about a third more time, the same gradients to the bit.
@@ -59,49 +61,87 @@ class Encoder(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.layers))
-        self.num_heads, self.head_size = architecture.heads, architecture.head_size
         self.activation_checkpointing = False
 
-    def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None, wanted_K: Tensor | None = None) -> Tensor:
-        """The last layer's output: [B, T, D], or [K, D] of the tokens that are wanted.
-
-        Most of the last layer is then left out for all the others, which in pretraining are five of six.
+    @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
+    def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None = None) -> Tensor:
+        """The last layer's output: [B, T, D], or [K, D] of the tokens that are selected.
 
         Args:
             mask_BT: bool, True at real tokens; None: no padding.
-            wanted_K: int64, flat positions b * T + t of real tokens; None: all, and padding too.
+            selected_K: int64, flat positions b * T + t of real tokens; None: all, and padding too.
         """
-        packing = Packing.of(
-            mask_BT,
-            (hidden_BTD.shape[0], hidden_BTD.shape[1]),
-            hidden_BTD.device,
-            keep_packed=reads_packed(hidden_BTD, self.head_size),
-            num_heads=self.num_heads if is_written_out(hidden_BTD) else None,
-        )
-        hidden_RD = packing.pack(hidden_BTD)
-        *lower, last = self.layers
-        for layer in lower:
-            hidden_RD = self._run(layer, hidden_RD, packing)
-        if wanted_K is None:
-            return packing.unpack(self._run(last, hidden_RD, packing))
-        return self._run(last, hidden_RD, packing, packing.want(wanted_K))
+        for layer in self.layers:
+            hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD))
+        return hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K]
 
-    def _run(self, layer: nn.Module, *inputs: Tensor | Packing | Wanted) -> Tensor:
+    def run(self, layer: nn.Module, *inputs: Any) -> Tensor:
+        """One layer, with or without activation checkpointing."""
         if self.activation_checkpointing and self.training:
             return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True)
         return layer(*inputs)
 
-    def trace(
-        self, hidden_BTD: Tensor, mask_BT: Tensor | None
-    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Every hidden state, the input first (layers + 1 of [B, T, D]), and every layer's attention
-        probabilities (layers of [B, N, T, T])."""
-        packing = Packing.of(mask_BT, (hidden_BTD.shape[0], hidden_BTD.shape[1]), hidden_BTD.device)
-        hidden_RD = packing.pack(hidden_BTD)
-        hidden_states, probabilities = [hidden_BTD], []
-        for layer in self.layers:
-            assert isinstance(layer, EncoderLayer)
-            hidden_RD, probabilities_BNTT = layer.trace(hidden_RD, packing)
-            hidden_states.append(packing.unpack(hidden_RD))
-            probabilities.append(probabilities_BNTT)
-        return tuple(hidden_states), tuple(probabilities)
+
+class Trace(NamedTuple):
+    """What a forward pass went through, for looking inside the model."""
+
+    hidden_states: list[Tensor]
+    """layers + 1 of [B, T, D]: the embeddings, then each layer's output."""
+    attention_probabilities: list[Tensor]
+    """layers of [B, N, T, T]: how much each token (row) looks at each token (column)."""
+
+
+class Body(nn.Module):
+    """Embeddings and encoder (Devlin et al. 2019, section 3), which every model here has."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(architecture)
+        self.encoder = Encoder(architecture)
+
+    def forward(
+        self,
+        ids_BT: Tensor,
+        segments_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        selected_K: Tensor | None = None,
+    ) -> Tensor:
+        """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
+        None: no padding) -> hidden_BTD. What stands at padding is without meaning.
+
+        With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
+        """
+        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
+
+    def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
+        """As `forward` on the plain path, keeping every layer's hidden states and attention probabilities."""
+        trace = Trace([_narrow(self.embeddings(ids_BT, segments_BT))], [])
+        mask_B11T = _for_attention(mask_BT, ids_BT)
+        with plain_path():
+            for layer in self.encoder.layers:
+                assert isinstance(layer, EncoderLayer)
+                hidden_BTD = trace.hidden_states[-1]
+                trace.attention_probabilities.append(layer.attention.probabilities(hidden_BTD, mask_B11T))
+                trace.hidden_states.append(layer(hidden_BTD, mask_B11T))
+        return trace
+
+
+def first_tokens(ids_BT: Tensor) -> Tensor:
+    """int64 [B]: the flat positions of the rows' first tokens, whose hidden states stand for the rows."""
+    return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
+
+
+def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
+    """-> mask_B11T, on the same device."""
+    return None if mask_BT is None else mask_BT.to(like.device)[:, None, None, :]
+
+
+def _narrow(hidden_BTD: Tensor) -> Tensor:
+    """In mixed precision what goes from layer to layer is in 16 bits as well, and nothing is cast to and fro.
+
+    The embeddings are not: a frequent word's gradient is a sum of hundreds.
+    """
+    device = hidden_BTD.device.type
+    return (
+        hidden_BTD.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else hidden_BTD
+    )

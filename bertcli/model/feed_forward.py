@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.linear import linear
+from bertcli.model.fast.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -15,10 +15,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.expand = nn.Linear(architecture.hidden, architecture.feed_forward)
-        self.contract = nn.Linear(architecture.feed_forward, architecture.hidden)
+        self.expand = Linear(architecture.hidden, architecture.feed_forward)
+        self.contract = Linear(architecture.feed_forward, architecture.hidden)
 
-    def forward(self, hidden_RD: Tensor) -> Tensor:
-        """[R, D] -> [R, D]."""
-        wide_RF = F.gelu(linear(hidden_RD, self.expand.weight, self.expand.bias))
-        return linear(wide_RF, self.contract.weight, self.contract.bias)
+    def forward(self, hidden_BTD: Tensor) -> Tensor:
+        """[..., D] -> [..., D]."""
+        return self.contract(F.gelu(self.expand(hidden_BTD)))

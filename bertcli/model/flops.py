@@ -11,7 +11,7 @@ def forward_flops(architecture: Architecture, length: float, predicted: float) -
     2 L (4 D^2 + 2 D F) + 4 L T D + p 2 (D^2 + D V): projections, attention over rows of T tokens, and the MLM
     head at the share p of the tokens whose word is predicted (0: a labeled task). Without what is no product
     (dropout, LayerNorm, softmax, the optimizer), as in Chowdhery et al. 2022, appendix B. The last layer is
-    counted whole, though `model.encoder` leaves a part of it out: programs then compare.
+    counted in full, though `model.fast.encoder` leaves a part of it out: programs then compare.
 
     Args:
         length: real tokens of a row.

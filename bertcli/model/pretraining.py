@@ -1,4 +1,4 @@
-"""The whole pretraining model: rows of ids in, logits of both objectives out."""
+"""The pretraining model: rows of ids in, logits of its objectives out."""
 
 from __future__ import annotations
 
@@ -8,31 +8,30 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.bert import Bert, first_tokens
-from bertcli.model.heads import MlmHead, NspHead
+from bertcli.model.encoder import Body, first_tokens
+from bertcli.model.heads import MlmHead, PairHead, Pooler
 from bertcli.model.init import initialize
-from bertcli.model.pooler import Pooler
 
 
 class PretrainingOutput(NamedTuple):
     mlm_logits_MV: Tensor
-    nsp_logits_B2: Tensor | None
-    """Label 0: IsNext, 1: NotNext. None in a model without the NSP head."""
+    pair_logits_B2: Tensor | None
+    """As `heads.PairHead`; None in a model without one."""
 
 
-class BertForPreTraining(nn.Module):
-    """BERT with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
+class PretrainingModel(nn.Module):
+    """The body with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
 
-    `nsp=False` leaves out the NSP head and the pooler that only it reads.
+    `pair_head=False` leaves out the pair head and the pooler that only it reads.
     """
 
-    def __init__(self, architecture: Architecture, nsp: bool = True) -> None:
+    def __init__(self, architecture: Architecture, pair_head: bool = True) -> None:
         super().__init__()
         self.architecture = architecture
-        self.bert = Bert(architecture)
-        self.pooler = Pooler(architecture) if nsp else None
+        self.body = Body(architecture)
+        self.pooler = Pooler(architecture) if pair_head else None
         self.mlm_head = MlmHead(architecture)
-        self.nsp_head = NspHead(architecture) if nsp else None
+        self.pair_head = PairHead(architecture) if pair_head else None
         initialize(self, architecture.init_std)
 
     def forward(
@@ -42,27 +41,20 @@ class BertForPreTraining(nn.Module):
         mask_BT: Tensor | None = None,
         masked_M: Tensor | None = None,
     ) -> PretrainingOutput:
-        """Logits of the words at `masked_M` and of "B follows A" for each row.
+        """Logits of the words at `masked_M`, and of each row's pair; other arguments are those of `Body`.
 
-        Args:
-            ids_BT: token ids, int64.
-            segments_BT: 0 in sentence A, 1 in sentence B, int64.
-            mask_BT: bool, True at real tokens, at least one a row; None: no padding.
-            masked_M: int64, flat positions b * T + t of real tokens. Only these go through the MLM head,
-                whose projection to the vocabulary outweighs the encoder in small models, and (with [CLS])
-                through most of the last layer; None: all B * T.
-
-        Raises:
-            ValueError: rows longer than the model's positions.
+        Only `masked_M` (int64, flat positions b * T + t of real tokens; None: all B * T) go through the MLM
+        head, whose projection to the vocabulary outweighs the encoder in small models, and (with the first
+        tokens) through most of the last layer.
         """
         if masked_M is None:
-            hidden_BTD = self.bert(ids_BT, segments_BT, mask_BT)
+            hidden_BTD = self.body(ids_BT, segments_BT, mask_BT)
             hidden_MD, first_BD = hidden_BTD.flatten(0, 1), hidden_BTD[:, 0]
         else:
             first_B = first_tokens(ids_BT) if self.pooler is not None else masked_M[:0]
-            hidden_KD = self.bert(ids_BT, segments_BT, mask_BT, torch.cat([first_B, masked_M]))
+            hidden_KD = self.body(ids_BT, segments_BT, mask_BT, torch.cat([first_B, masked_M]))
             first_BD, hidden_MD = hidden_KD.split([len(first_B), len(masked_M)])
-        mlm_logits_MV = self.mlm_head(hidden_MD, self.bert.embeddings.word.weight)
-        if self.pooler is None or self.nsp_head is None:
+        mlm_logits_MV = self.mlm_head(hidden_MD, self.body.embeddings.word.weight)
+        if self.pooler is None or self.pair_head is None:
             return PretrainingOutput(mlm_logits_MV, None)
-        return PretrainingOutput(mlm_logits_MV, self.nsp_head(self.pooler(first_BD)))
+        return PretrainingOutput(mlm_logits_MV, self.pair_head(self.pooler(first_BD)))

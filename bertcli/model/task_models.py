@@ -1,4 +1,4 @@
-"""BERT with a head for a labeled task: a row's label, each token's label, or where an answer stands."""
+"""The body with a head for a labeled task, or with none: labels of rows or tokens, answers, vectors."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from torch import Tensor, nn
 
 from bertcli.config.finetune import TaskType
 from bertcli.model.architecture import Architecture
-from bertcli.model.bert import Bert, first_tokens
-from bertcli.model.dropout import Dropout
+from bertcli.model.encoder import Body, first_tokens
+from bertcli.model.fast.dropout import Dropout
+from bertcli.model.heads import PairHead, Pooler
 from bertcli.model.init import initialize
-from bertcli.model.pooler import Pooler
 
 
-class BertForSequences(nn.Module):
-    """One vector of logits a row: pooled [CLS], dropout, dense (Devlin et al. 2019, section 4.1).
+class SequenceModel(nn.Module):
+    """One vector of logits a row: pooled first token, dropout, dense (Devlin et al. 2019, section 4.1).
 
     Classification and regression; multiple choice with one logit a row (section 4.4).
     """
@@ -21,59 +21,79 @@ class BertForSequences(nn.Module):
     def __init__(self, architecture: Architecture, num_labels: int) -> None:
         super().__init__()
         self.architecture = architecture
-        self.bert = Bert(architecture)
+        self.body = Body(architecture)
         self.pooler = Pooler(architecture)
         self.dropout = Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns logits_BC; the arguments are those of `Bert`."""
-        first_BD = self.bert(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT))
+        """Returns logits_BC; the arguments are those of `Body`."""
+        first_BD = self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT))
         return self.classifier(self.dropout(self.pooler(first_BD)))
 
 
-class BertForTokens(nn.Module):
+class TokenModel(nn.Module):
     """A vector of logits a token: dropout, dense (Devlin et al. 2019, section 5.3)."""
 
     def __init__(self, architecture: Architecture, num_labels: int) -> None:
         super().__init__()
         self.architecture = architecture
-        self.bert = Bert(architecture)
+        self.body = Body(architecture)
         self.dropout = Dropout(architecture.head_dropout)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns logits_BTC; the arguments are those of `Bert`."""
-        return self.classifier(self.dropout(self.bert(ids_BT, segments_BT, mask_BT)))
+        """Returns logits_BTC; the arguments are those of `Body`."""
+        return self.classifier(self.dropout(self.body(ids_BT, segments_BT, mask_BT)))
 
 
-class BertForSpans(nn.Module):
+class SpanModel(nn.Module):
     """Two logits a token, start and end of the answer (Devlin et al. 2019, section 4.2)."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
-        self.bert = Bert(architecture)
+        self.body = Body(architecture)
         self.qa_outputs = nn.Linear(architecture.hidden, 2)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns logits_BT2, start and end; the arguments are those of `Bert`."""
-        return self.qa_outputs(self.bert(ids_BT, segments_BT, mask_BT))
+        """Returns logits_BT2, start and end; the arguments are those of `Body`."""
+        return self.qa_outputs(self.body(ids_BT, segments_BT, mask_BT))
 
 
-TaskModel = BertForSequences | BertForTokens | BertForSpans
+class PooledModel(nn.Module):
+    """The body alone, or with a pooler: what sentence vectors are made of. Freshly initialized.
+
+    `pair_head`, for folders that bring one and no other head, reads the pooler.
+    """
+
+    def __init__(self, architecture: Architecture, pooler: bool, pair_head: bool = False) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.body = Body(architecture)
+        self.pooler = Pooler(architecture) if pooler else None
+        self.pair_head = PairHead(architecture) if pair_head else None
+        initialize(self, architecture.init_std)
+
+    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
+        """Returns hidden_BTD; the arguments are those of `Body`. `pooler(hidden_BTD[:, 0])` gives
+        pooled_BD."""
+        return self.body(ids_BT, segments_BT, mask_BT)
+
+
+TaskModel = SequenceModel | TokenModel | SpanModel
 
 
 def build_task_model(task: TaskType, architecture: Architecture, num_labels: int) -> TaskModel:
-    """BERT with the head of `task`, freshly initialized.
+    """The body with the head of `task`, freshly initialized.
 
     `num_labels` counts for classification and token-classification; the other tasks fix their outputs.
     """
     if task == "question-answering":
-        return BertForSpans(architecture)
+        return SpanModel(architecture)
     if task == "token-classification":
-        return BertForTokens(architecture, num_labels)
-    return BertForSequences(architecture, num_labels if task == "classification" else 1)
+        return TokenModel(architecture, num_labels)
+    return SequenceModel(architecture, num_labels if task == "classification" else 1)

@@ -118,9 +118,8 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def try_out(self) -> None:
         """Raises `UserError` where the dev data cannot be evaluated by the metric."""
         if self.data.dev is not None and self.metric not in metric_values(self._evaluate(SANITY_EXAMPLES)):
-            metric_value(
-                self._evaluate(), self.metric
-            )  # some need examples of a kind that the first ones lack
+            # Some metrics need examples of a kind that the first few lack.
+            metric_value(self._evaluate(), self.metric)
 
     def last_good(self) -> Path | None:
         """The newest checkpoint, or the newest from before the best model where that was lost or damaged."""

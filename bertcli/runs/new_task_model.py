@@ -34,5 +34,5 @@ def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]
             f"training.freeze_layers: {frozen}, but the model has only {model.architecture.layers} layers"
         )
     freeze(model, frozen)
-    model.bert.encoder.activation_checkpointing = config.training.activation_checkpointing
+    model.body.encoder.activation_checkpointing = config.training.activation_checkpointing
     return model

@@ -22,7 +22,7 @@ from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import architecture
 from bertcli.model.embeddings import tile_positions
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.health import Health
 from bertcli.runs.lifecycle import Run, live
 from bertcli.runs.preconditions import check_pretraining
@@ -50,7 +50,7 @@ class Pretraining(Run[PretrainConfig, Path]):
 
     verb = "pretrain"
     task: MaskedLanguage
-    model: BertForPreTraining
+    model: PretrainingModel
     store: OpenStore
     stream: BatchStream
     heldout: HeldoutBatches | None = None
@@ -76,7 +76,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         assert training.steps is not None
         self.steps, self.share = training.steps, own_share(training)
         self.loop = loop_settings(training, config.seed, self.steps, training.warmup_steps)
-        self.model.bert.encoder.activation_checkpointing = training.activation_checkpointing
+        self.model.body.encoder.activation_checkpointing = training.activation_checkpointing
         self.model.to(self.loop.device)
         if store.heldout.num_documents:
             self.heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size)
@@ -123,8 +123,9 @@ class Pretraining(Run[PretrainConfig, Path]):
         steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
         for step, micro_batches in enumerate(steps, first_step):
             if step and step == data.short_steps:
-                table_TD = self.model.bert.embeddings.position.weight.detach()
-                tiled_TD = tile_positions(wrapping.whole(table_TD), data.short_length)
+                table_TD = self.model.body.embeddings.position.weight.detach()
+                offset = self.model.architecture.position_offset
+                tiled_TD = tile_positions(wrapping.whole(table_TD), data.short_length, offset)
                 table_TD.copy_(wrapping.part_like(table_TD, tiled_TD))
             yield micro_batches
 
@@ -175,12 +176,12 @@ class Pretraining(Run[PretrainConfig, Path]):
         return self.folder.model
 
 
-def _new_model(config: PretrainConfig, store: OpenStore) -> BertForPreTraining:
+def _new_model(config: PretrainConfig, store: OpenStore) -> PretrainingModel:
     """Fresh weights, or those of `model.init_from`; what that folder lacks is new and named."""
     torch.manual_seed(int(make_key(config.seed, "init")))
     is_pair = PAIR_RULES[config.data.objective].is_pair
     if config.model.init_from is None:
-        return BertForPreTraining(architecture(config.model, store.tokenizer.vocab_size), nsp=is_pair)
+        return PretrainingModel(architecture(config.model, store.tokenizer.vocab_size), pair_head=is_pair)
     source = Path(config.model.init_from)
     loaded = load_model_folder(source, nsp=is_pair, dropout=config.model.dropout)
     say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")

@@ -34,7 +34,8 @@ def verdict(
     if gain > MARGIN:
         return (
             f"verdict: held-out {words.term} {loss:.3f} is {gain:.2f} nats better than word frequencies "
-            f"alone ({unigram_entropy:.3f}): each masked token is {math.exp(gain):.1f} times as likely to be found"
+            f"alone ({unigram_entropy:.3f}): each masked token is {math.exp(gain):.1f} times as likely to be "
+            "found"
         )
     what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
     if not math.isfinite(loss):

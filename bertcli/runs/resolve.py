@@ -46,10 +46,10 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
 
     Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is not there.
     """
-    if config.data.max_length > architecture.max_positions:
+    if config.data.max_length > architecture.usable_positions:
         raise UserError(
             f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
-            f"{config.model.init_from} ({architecture.max_positions}); lower data.max_length"
+            f"{config.model.init_from} ({architecture.usable_positions}); lower data.max_length"
         )
     data = config.data
     steps = num_steps(config, stream)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from bertcli.data.batch import Batch
 from bertcli.data.pair_rules import PairRule
 from bertcli.model.architecture import Architecture
+from bertcli.model.fast.packing import round_up
 from bertcli.model.init import expected_first_mlm_loss
-from bertcli.model.packing import round_up
 from bertcli.tasks.base import Term
 from bertcli.tasks.cross_entropy import IGNORED, vocabulary_cross_entropy
 from bertcli.tasks.reference import Reference
@@ -41,7 +41,7 @@ class MaskedLanguage:
         terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, batch.targets_M)}
         if batch.labels_B is None:
             return terms
-        return terms | {self._pairs.term: _label_term(output.nsp_logits_B2, batch.labels_B)}
+        return terms | {self._pairs.term: _label_term(output.pair_logits_B2, batch.labels_B)}
 
     def references(
         self, architecture: Architecture, unigram_entropy: float, fresh: bool
@@ -75,7 +75,7 @@ class MaskedLanguage:
 
 
 def round_masked(batch: Batch) -> Batch:
-    """The batch with masked tokens that do not count, up to one of few numbers (`model.packing.round_up`)."""
+    """The batch with masked tokens that do not count, up to one of few numbers (`fast.packing.round_up`)."""
     more = round_up(batch.num_masked) - batch.num_masked
     if not more:
         return batch

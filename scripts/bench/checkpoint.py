@@ -31,7 +31,7 @@ from bertcli.hardware import resolve_device, resolve_precision
 from bertcli.hf.weights import write_safetensors
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.build import architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.owned.run_layout import RunLayout
 from bertcli.tasks.masked_language import MaskedLanguage
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=2)
     options = parser.parse_args()
     device = resolve_device("auto")
-    model = BertForPreTraining(architecture(ModelConfig(preset=options.preset, dropout=0.1), VOCAB_SIZE)).to(
+    model = PretrainingModel(architecture(ModelConfig(preset=options.preset, dropout=0.1), VOCAB_SIZE)).to(
         device
     )
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)

@@ -4,7 +4,7 @@
     python scripts/bench/vs_transformers.py --preset mini --vocab-size 8192 --batch-size 64 --length 128 \
         --precision bf16 [--their-precision fp32] [--compile] [--pairs 7] [--device cuda]
 
-Theirs is `BertForPreTraining` as its users run it: SDPA attention, autocast in bf16 (or plain fp32, its
+Theirs is `PretrainingModel` as its users run it: SDPA attention, autocast in bf16 (or plain fp32, its
 default), fused AdamW, gradients clipped at 1.0; with --compile through torch.compile, while ours stays as it
 is unless --compile-ours. Dropout 0.1 on both sides, hidden and attention; rows are full, so that skipping
 padding wins nothing. A pair is so many steps of ours, then of theirs; the ratio is taken pair by pair. Prints
@@ -35,7 +35,7 @@ from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.flops import training_flops
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.resolve import own_share, resolve_loop
 from bertcli.tasks.masked_language import MaskedLanguage
 
@@ -115,7 +115,7 @@ def main() -> None:
 def ours(sizes: Architecture, training: TrainingConfig, length: int) -> Callable[[], object]:
     """A step of the loop that `bertcli pretrain` runs."""
     torch.manual_seed(0)
-    model = BertForPreTraining(sizes).to(training.device)
+    model = PretrainingModel(sizes).to(training.device)
     steps = synthetic_steps(sizes.vocab_size, training.batch_size, length, own_share(training))
     reports: Iterator[object] = take_steps(
         model, MaskedLanguage(NEXT_SENTENCE, training.compile is True), steps, training

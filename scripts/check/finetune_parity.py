@@ -25,7 +25,7 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.schedule import learning_rate
 from bertcli.evaluation.task import evaluate_task
 from bertcli.inference.examples import Runner
-from bertcli.model.task_models import BertForTokens
+from bertcli.model.task_models import TokenModel
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch
@@ -60,7 +60,7 @@ def main() -> None:
     tokenizer = Tokenizer.load(options.model)
     data = load_labeled_data(config, tokenizer, print)
     ours = new_task_model(config, options.model, data.task.labels)
-    assert isinstance(ours, BertForTokens)
+    assert isinstance(ours, TokenModel)
     theirs: Any = AutoModelForTokenClassification.from_pretrained(
         options.model, num_labels=len(data.task.labels), local_files_only=True
     )

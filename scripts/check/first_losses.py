@@ -19,7 +19,7 @@ from bertcli.config.schema import ModelConfig
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 
 MLM_TOLERANCE = 0.05
 NSP_TOLERANCE = 0.15
@@ -31,13 +31,13 @@ def first_losses(
 ) -> tuple[float, float]:
     """(MLM, NSP) loss in nats of a fresh model on random ids, every position asked for a random word."""
     torch.manual_seed(seed)
-    model = BertForPreTraining(sizes).eval()
+    model = PretrainingModel(sizes).eval()
     ids_BT = torch.randint(sizes.vocab_size, (rows, length))
     segments_BT = (torch.arange(length) >= length // 2).long().expand(rows, length)
     output = model(ids_BT, segments_BT)
-    assert output.nsp_logits_B2 is not None
+    assert output.pair_logits_B2 is not None
     mlm = F.cross_entropy(output.mlm_logits_MV, torch.randint(sizes.vocab_size, (rows * length,)))
-    nsp = F.cross_entropy(output.nsp_logits_B2, torch.arange(rows) % 2)
+    nsp = F.cross_entropy(output.pair_logits_B2, torch.arange(rows) % 2)
     return mlm.item(), nsp.item()
 
 

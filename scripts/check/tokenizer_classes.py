@@ -21,7 +21,7 @@ from bertcli.errors import UserError
 from bertcli.hf.convert import convert
 from bertcli.hf.folder import save_model_folder
 from bertcli.hf.task_folder import save_task_folder
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import build_task_model
 from bertcli.text.tokenizer import Tokenizer
 from tests.hf.folders import LABELS, ODD, SETTINGS
@@ -53,7 +53,7 @@ def main() -> None:
 def compare(tokenizer: Tokenizer, folder: Path, texts: list[str]) -> dict[str, int]:
     """Writer of a folder -> the lines to which AutoTokenizer gives other ids than `tokenizer`."""
     sizes = replace(ODD, vocab_size=tokenizer.vocab_size)
-    save_model_folder(folder / "pretrain", BertForPreTraining(sizes), tokenizer)
+    save_model_folder(folder / "pretrain", PretrainingModel(sizes), tokenizer)
     task, labels = SETTINGS["classification"], LABELS["classification"]
     model = build_task_model(task.type, sizes, len(labels))
     save_task_folder(folder / "finetune", model, tokenizer, task, labels)

@@ -16,7 +16,7 @@ from bertcli.checkpoints.writer import CheckpointWriter
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.owned.run_layout import RunLayout
 
 STEP_1 = "checkpoints/step-00000001"
@@ -26,7 +26,7 @@ class Run:
     """A model that has taken one step, and a writer that waits for `may_write`."""
 
     def __init__(self, folder: Path):
-        self.model = BertForPreTraining(Architecture(50, 16, 1, 2, 32, 16))
+        self.model = PretrainingModel(Architecture(50, 16, 1, 2, 32, 16))
         self.optimizer = build_optimizer(self.model, (0.9, 0.999), 0.01)
         self.may_write = threading.Event()
         self.writer = CheckpointWriter(
@@ -60,7 +60,7 @@ def test_a_checkpoint_holds_the_run_as_it_was_when_saved(tmp_path: Path) -> None
     assert load_state(path) == RunState(step=1, tokens=10)
     saved = load_file(path / "model" / "weights")
     assert all(torch.equal(saved[name], value) for name, value in weights.items())
-    assert not torch.equal(saved["nsp_head.dense.weight"], run.model.state_dict()["nsp_head.dense.weight"])
+    assert not torch.equal(saved["pair_head.dense.weight"], run.model.state_dict()["pair_head.dense.weight"])
     assert load_moments_and_counters(path, run.model, run.optimizer, lambda line: None) == load_state(path)
     assert all(torch.equal(state["exp_avg"], moments[name]) for name, state in named_state(run))
     assert all(state["step"] == 1 for _, state in named_state(run))

@@ -18,7 +18,7 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.step_report import StepReport
 from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.tasks.masked_language import MaskedLanguage
 from tests.small_runs import losses, run_cli, small_config, start_and_signal, write_config
 
@@ -35,7 +35,7 @@ def run(
 ) -> list[StepReport]:
     torch.manual_seed(0)
     sizes = Architecture(400, 64, 2, 2, 128, 32, dropout=dropout, attention_dropout=dropout)
-    model = BertForPreTraining(sizes).to(settings.device)
+    model = PretrainingModel(sizes).to(settings.device)
     if compiled:
         compile_layers(model)
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)

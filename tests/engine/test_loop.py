@@ -17,16 +17,16 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.step_report import StepReport
 from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.tasks.masked_language import MaskedLanguage
 
 CPU = torch.device("cpu")
 
 
-def new_model(dropout: float = 0.0) -> BertForPreTraining:
+def new_model(dropout: float = 0.0) -> PretrainingModel:
     torch.manual_seed(0)
     sizes = Architecture(400, 32, 2, 4, 64, 32, dropout=dropout, attention_dropout=dropout)
-    return BertForPreTraining(sizes)
+    return PretrainingModel(sizes)
 
 
 def settings(precision: Precision = "fp32") -> LoopSettings:
@@ -45,7 +45,7 @@ def cut(stream: BatchStream, steps: int, micro_batch_size: int = 64) -> list[lis
 
 def run(
     stream: BatchStream, micro_batch_size: int, steps: int, dropout: float = 0.0
-) -> tuple[list[StepReport], BertForPreTraining]:
+) -> tuple[list[StepReport], PretrainingModel]:
     model = new_model(dropout)
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     loop = train(

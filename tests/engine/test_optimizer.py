@@ -12,16 +12,16 @@ from bertcli.engine.optimizer import (
 )
 from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
-from bertcli.model.task_models import BertForSequences
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.task_models import SequenceModel
 
 
-def new_model() -> BertForPreTraining:
+def new_model() -> PretrainingModel:
     torch.manual_seed(0)
-    return BertForPreTraining(Architecture(50, 16, 1, 2, 32, 16))
+    return PretrainingModel(Architecture(50, 16, 1, 2, 32, 16))
 
 
-def take_step(model: BertForPreTraining, optimizer: torch.optim.Optimizer, seed: int) -> None:
+def take_step(model: PretrainingModel, optimizer: torch.optim.Optimizer, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         parameter.grad = torch.randn(parameter.shape, generator=generator)
@@ -44,11 +44,11 @@ def test_decay_is_decoupled_from_the_gradient() -> None:
     optimizer = build_optimizer(model, (0.9, 0.999), 0.1)
     for group in optimizer.param_groups:
         group["lr"] = 0.5
-    before = model.bert.embeddings.word.weight.detach().clone()
+    before = model.body.embeddings.word.weight.detach().clone()
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
-    torch.testing.assert_close(model.bert.embeddings.word.weight.detach(), before * (1 - 0.05))
+    torch.testing.assert_close(model.body.embeddings.word.weight.detach(), before * (1 - 0.05))
 
 
 def test_state_comes_back_to_the_bit() -> None:
@@ -71,7 +71,7 @@ def test_moments_of_another_shape_are_refused() -> None:
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     take_step(model, optimizer, 0)
     tensors = optimizer_tensors(model, optimizer)
-    name = "bert.embeddings.word.weight"
+    name = "body.embeddings.word.weight"
     tensors[f"{name}/exp_avg"] = tensors[f"{name}/exp_avg"][:-1]
     with pytest.raises(
         UserError, match=rf"exp_avg of {name} has the shape \[49, 16\], the model's is \[50, 16\]"
@@ -79,8 +79,8 @@ def test_moments_of_another_shape_are_refused() -> None:
         load_optimizer_tensors(model, optimizer, tensors)
 
 
-def task_model() -> BertForSequences:
-    return BertForSequences(Architecture(50, 16, 3, 2, 32, 16), num_labels=2)
+def task_model() -> SequenceModel:
+    return SequenceModel(Architecture(50, 16, 3, 2, 32, 16), num_labels=2)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def task_model() -> BertForSequences:
     [
         ("classifier.weight", 1.0),
         ("pooler.dense.bias", 1.0),
-        ("bert.encoder.layers.2.attention.query.weight", 0.5),
-        ("bert.encoder.layers.1.feed_forward_norm.bias", 0.25),
-        ("bert.encoder.layers.0.attention.key.bias", 0.125),
-        ("bert.embeddings.word.weight", 0.0625),
-        ("bert.embeddings.norm.weight", 0.0625),
+        ("body.encoder.layers.2.attention.query.weight", 0.5),
+        ("body.encoder.layers.1.feed_forward_norm.bias", 0.25),
+        ("body.encoder.layers.0.attention.key.bias", 0.125),
+        ("body.embeddings.word.weight", 0.0625),
+        ("body.embeddings.norm.weight", 0.0625),
     ],
 )
 def test_each_layer_has_its_share_of_the_rate(name: str, scale: float) -> None:

@@ -15,7 +15,7 @@ from bertcli.config.finetune import TaskSettings
 from bertcli.hf.folder import save_model_folder
 from bertcli.hf.task_folder import save_task_folder
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import TaskModel, build_task_model
 from bertcli.text.tokenizer import Normalization, Tokenizer
 
@@ -41,10 +41,10 @@ def tiny_tokenizer() -> Tokenizer:
     return Tokenizer.from_vocabulary(WORDS, Normalization())
 
 
-def random_model(seed: int = 0, nsp: bool = True, **changes: object) -> BertForPreTraining:
+def random_model(seed: int = 0, nsp: bool = True, **changes: object) -> PretrainingModel:
     """A model none of whose parameters has its initial value of 0 or 1."""
     torch.manual_seed(seed)
-    return stirred(BertForPreTraining(replace(ODD, **changes), nsp=nsp))  # pyright: ignore[reportArgumentType]
+    return stirred(PretrainingModel(replace(ODD, **changes), pair_head=nsp))  # pyright: ignore[reportArgumentType]
 
 
 def stirred(model: Model) -> Model:
@@ -56,7 +56,7 @@ def stirred(model: Model) -> Model:
     return model.eval()
 
 
-def saved_model(folder: Path, seed: int = 0, nsp: bool = True) -> BertForPreTraining:
+def saved_model(folder: Path, seed: int = 0, nsp: bool = True) -> PretrainingModel:
     model = random_model(seed, nsp)
     save_model_folder(folder, model, tiny_tokenizer())
     return model

@@ -60,7 +60,7 @@ def test_a_pickle_of_old_names_becomes_clean(source, result, nsp):
     assert done.report.new == ()
     assert done.report.left_aside == ("bert.embeddings.position_ids",)
     assert_same_weights(result, want)
-    assert (load_model_folder(result).model.nsp_head is not None) == nsp
+    assert (load_model_folder(result).model.pair_head is not None) == nsp
     assert sorted(path.name for path in result.iterdir()) == [
         *("README.md", "config.json", "model.safetensors"),
         *("tokenizer.json", "tokenizer_config.json", "vocab.txt"),

@@ -16,7 +16,7 @@ def test_the_body_and_the_pooler_of_a_pretraining_folder(tmp_path):
     assert torch.equal(model.pooler.dense.weight, whole.pooler.dense.weight)
     ids_BT = torch.tensor([tokenizer.encode("the cat sat")])
     got = model.eval()(ids_BT, torch.zeros_like(ids_BT))
-    assert torch.equal(got, whole.bert(ids_BT, torch.zeros_like(ids_BT)))
+    assert torch.equal(got, whole.body(ids_BT, torch.zeros_like(ids_BT)))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_the_body_of_a_fine_tuned_folder(tmp_path, kind, pooler):
     whole = saved_task(tmp_path, kind)
     model, _ = load_encoder_folder(tmp_path)
     assert (model.pooler is not None) == pooler
-    assert torch.equal(model.bert.embeddings.word.weight, whole.bert.embeddings.word.weight)
+    assert torch.equal(model.body.embeddings.word.weight, whole.body.embeddings.word.weight)
 
 
 def test_a_bare_encoder_is_saved_under_bare_names(tmp_path):
@@ -39,4 +39,4 @@ def test_a_bare_encoder_is_saved_under_bare_names(tmp_path):
     again, _ = load_encoder_folder(tmp_path / "bare")
     assert again.pooler is not None
     name = "encoder.layers.1.attention.key.weight"
-    assert torch.equal(again.bert.get_parameter(name), random_model().bert.get_parameter(name))
+    assert torch.equal(again.body.get_parameter(name), random_model().body.get_parameter(name))

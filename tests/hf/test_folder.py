@@ -124,8 +124,8 @@ def test_half_precision_weights_are_read_as_fp32(folder):
     rewrite(folder, lambda weights: {name: value.bfloat16() for name, value in weights.items()})
     model = load_model_folder(folder).model
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-    want = random_model().bert.embeddings.word.weight.bfloat16().float()
-    assert torch.equal(model.bert.embeddings.word.weight, want)
+    want = random_model().body.embeddings.word.weight.bfloat16().float()
+    assert torch.equal(model.body.embeddings.word.weight, want)
 
 
 @pytest.mark.parametrize("stem", ["model", "pytorch_model"])
@@ -160,12 +160,12 @@ def test_a_bare_encoder_gets_new_heads_and_says_so(folder):
     assert not loaded.report.has_mlm_head()
     assert torch.equal(loaded.model.mlm_head.norm.weight, torch.ones(15))
     assert loaded.model.mlm_head.dense.weight.std().item() == pytest.approx(0.4, rel=0.15)  # not truncated
-    assert_same(loaded.model.bert, random_model().bert)
+    assert_same(loaded.model.body, random_model().body)
 
 
-def test_a_masked_lm_gets_pooler_and_nsp_head_only_if_asked(folder):
+def test_a_masked_lm_gets_pooler_and_pair_head_only_if_asked(folder):
     rewrite(folder, without("cls.seq_relationship", "bert.pooler"))
-    assert load_model_folder(folder).model.nsp_head is None
+    assert load_model_folder(folder).model.pair_head is None
     loaded = load_model_folder(folder, nsp=True)
     assert set(loaded.report.new) == POOLER | NSP_HEAD
     assert loaded.report.new_parts() == ["pooler", "next-sentence head"]
@@ -207,8 +207,8 @@ def test_dropout_is_the_folders_unless_given(folder):
     own, given = load_model_folder(folder).model, load_model_folder(folder, dropout=0.0).model
 
     def rates(model):
-        layer = model.bert.encoder.layers[0]
-        return model.bert.embeddings.dropout.p, layer.dropout, layer.attention.dropout
+        layer = model.body.encoder.layers[0]
+        return model.body.embeddings.dropout.p, layer.dropout, layer.attention.dropout
 
     assert rates(own) == (0.3, 0.3, 0.2)
     assert rates(given) == (0.0, 0.0, 0.0)

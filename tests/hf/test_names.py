@@ -2,13 +2,13 @@ import pytest
 import torch
 
 from bertcli.hf.names import hf_name, is_harmless, modern_name
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from tests.hf.folders import ODD
 
 
 def test_every_parameter_has_its_own_name_in_a_hugging_face_folder():
     with torch.device("meta"):
-        ours = list(BertForPreTraining(ODD).state_dict())
+        ours = list(PretrainingModel(ODD).state_dict())
     theirs = [hf_name(name) for name in ours]
     assert len(set(theirs)) == len(ours)
     assert "bert.encoder.layer.1.attention.output.LayerNorm.weight" in theirs
@@ -16,7 +16,7 @@ def test_every_parameter_has_its_own_name_in_a_hugging_face_folder():
 
 def test_a_name_outside_the_table_has_none():
     with pytest.raises(KeyError):
-        hf_name("bert.encoder.layers.0.attention.elsewhere.weight")
+        hf_name("body.encoder.layers.0.attention.elsewhere.weight")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_head_has_its_own_dropout_where_the_folder_says_so(tmp_path):
     change_config(tmp_path, classifier_dropout=0.35)
     model = load_task_folder(tmp_path).model
     assert model.get_submodule("dropout").p == 0.35
-    assert model.bert.embeddings.dropout.p == ODD.dropout
+    assert model.body.embeddings.dropout.p == ODD.dropout
 
 
 def test_more_labels_than_outputs_are_refused(tmp_path):
@@ -126,7 +126,7 @@ def test_from_a_pretrained_folder_the_head_alone_is_new(tmp_path, kind, head, le
     assert BODY in loaded.report.loaded
     assert {name for name in loaded.report.left_aside if not name.startswith("cls.")} == left_aside
     assert any(name.startswith("cls.predictions") for name in loaded.report.left_aside)
-    assert_same(loaded.model.bert, pretrained.bert)
+    assert_same(loaded.model.body, pretrained.body)
     assert all(parameter.requires_grad and not parameter.is_meta for parameter in loaded.model.parameters())
 
 
@@ -185,7 +185,7 @@ def test_another_task_or_other_labels_get_a_new_head(tmp_path, source, target, l
     assert set(loaded.report.new) == new
     assert set(loaded.report.left_aside) == left_aside
     assert loaded.labels == labels
-    assert_same(loaded.model.bert, before.bert)
+    assert_same(loaded.model.body, before.body)
 
 
 def test_going_on_with_pretraining_leaves_the_task_aside(tmp_path):

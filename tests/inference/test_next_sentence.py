@@ -25,7 +25,7 @@ def test_the_probability_is_that_of_label_0(loaded):
     ids = torch.tensor([[2, 5, 7, 9, 21, 3, 34, 12, 23, 3]])
     segments = torch.tensor([[0, 0, 0, 0, 0, 0, 1, 1, 1, 1]])
     with torch.inference_mode():
-        want = loaded.model.eval()(ids, segments).nsp_logits_B2.softmax(-1)[0, 0].item()
+        want = loaded.model.eval()(ids, segments).pair_logits_B2.softmax(-1)[0, 0].item()
     assert scored.is_next_probability == pytest.approx(want, rel=1e-5)
     assert 0.01 < want < 0.99
     assert scored.as_json() == {

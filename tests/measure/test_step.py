@@ -15,7 +15,7 @@ from bertcli.measure.probe import probe
 from bertcli.measure.step import StepTimes, take_steps, time_in_turn, time_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.tasks.masked_language import MaskedLanguage
 
 CPU = torch.device("cpu")
@@ -81,7 +81,7 @@ def test_synthetic_steps_are_full_rows_with_masks_and_both_labels() -> None:
 
 
 def test_steps_are_those_of_the_training_loop() -> None:
-    model = BertForPreTraining(SMALL)
+    model = PretrainingModel(SMALL)
     before = model.mlm_head.dense.weight.clone()
     report = next(
         take_steps(model, MaskedLanguage(NEXT_SENTENCE), synthetic_steps(100, 8, 16, Share(4)), TRAINING)
@@ -108,7 +108,7 @@ def test_a_probe_takes_whole_steps_or_where_they_are_long_smaller_ones(
         asked.append((batch_size, rows))
         return synthetic_steps(100, batch_size, 16, Share(rows))
 
-    model = BertForPreTraining(SMALL)
+    model = PretrainingModel(SMALL)
     seen = probe(model, MaskedLanguage(NEXT_SENTENCE), make_steps, TRAINING, row_flops, seconds=0.2)
     assert asked == sizes
     assert seen.tokens == 8 * 16
@@ -120,7 +120,7 @@ def test_a_probe_takes_whole_steps_or_where_they_are_long_smaller_ones(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_on_a_gpu() -> None:
     training = TRAINING.model_copy(update={"device": "cuda", "precision": "bf16"})
-    model = BertForPreTraining(SMALL).to("cuda")
+    model = PretrainingModel(SMALL).to("cuda")
     steps = take_steps(model, MaskedLanguage(NEXT_SENTENCE), synthetic_steps(100, 8, 16, Share(4)), training)
     assert time_steps(steps, torch.device("cuda"), steps=3).median > 0
     assert matmul_rate(torch.device("cuda"), "bf16", seconds=0.1) > 1e12

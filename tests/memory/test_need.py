@@ -11,7 +11,7 @@ from bertcli.measure.step import take_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.need import FP32, HEAP_WASTE, StepSizes, rows_that_fit, step_memory
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from bertcli.tasks.masked_language import MaskedLanguage
 from tests.memory.live_bytes import LiveBytes
 
@@ -46,8 +46,8 @@ def test_a_step_holds_what_is_calculated(change: dict) -> None:
     if "dropout" in of_model:
         of_model["attention_dropout"] = of_model["dropout"]
     architecture, sizes = replace(ARCHITECTURE, **of_model), replace(SIZES, **of_sizes)
-    model = BertForPreTraining(architecture)
-    model.bert.encoder.activation_checkpointing = sizes.checkpointing
+    model = PretrainingModel(architecture)
+    model.body.encoder.activation_checkpointing = sizes.checkpointing
     parameters = sum(parameter.numel() for parameter in model.parameters())
 
     batches = synthetic_steps(

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 
 
 @pytest.fixture
@@ -14,6 +14,6 @@ def odd() -> Architecture:
 
 
 @pytest.fixture
-def model(odd: Architecture) -> BertForPreTraining:
+def model(odd: Architecture) -> PretrainingModel:
     torch.manual_seed(0)
-    return BertForPreTraining(odd).eval()
+    return PretrainingModel(odd).eval()

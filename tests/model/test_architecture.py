@@ -3,7 +3,7 @@ import torch
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from tests.decided import model_config
 
 
@@ -20,7 +20,7 @@ from tests.decided import model_config
 )
 def test_presets_have_the_published_number_of_parameters(preset, parameters):
     with torch.device("meta"):
-        model = BertForPreTraining(architecture(model_config(preset=preset), vocab_size=30522))
+        model = PretrainingModel(architecture(model_config(preset=preset), vocab_size=30522))
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
@@ -46,13 +46,13 @@ def test_heads_that_do_not_divide_hidden_fail():
 
 
 def test_only_biases_and_norms_have_fewer_than_two_axes(odd):
-    for name, parameter in BertForPreTraining(odd).named_parameters():
+    for name, parameter in PretrainingModel(odd).named_parameters():
         is_matrix = name.endswith("weight") and "norm" not in name
         assert (parameter.ndim >= 2) == is_matrix, name
 
 
-def test_without_nsp_there_is_neither_pooler_nor_nsp_head(odd):
-    model = BertForPreTraining(odd, nsp=False)
+def test_without_nsp_there_is_neither_pooler_nor_pair_head(odd):
+    model = PretrainingModel(odd, pair_head=False)
     assert not any("pooler" in name or "nsp" in name for name in model.state_dict())
     ids_BT = torch.zeros(2, 3, dtype=torch.long)
-    assert model(ids_BT, ids_BT).nsp_logits_B2 is None
+    assert model(ids_BT, ids_BT).pair_logits_B2 is None

@@ -7,16 +7,16 @@ from torch import nn
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss, initialize, truncated_std
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 from tests.decided import model_config
 
 STD = 0.02
 
 
 @pytest.fixture(scope="module")
-def fresh() -> BertForPreTraining:
+def fresh() -> PretrainingModel:
     torch.manual_seed(0)
-    model = BertForPreTraining(architecture(model_config(preset="tiny"), vocab_size=997))
+    model = PretrainingModel(architecture(model_config(preset="tiny"), vocab_size=997))
     for parameter in model.parameters():  # so that nothing passes for having been right before
         nn.init.constant_(parameter, 7.0)
     initialize(model, STD)
@@ -60,7 +60,7 @@ def test_a_head_for_a_trained_body_is_not_truncated():
 
 
 def test_no_row_of_an_embedding_is_zeroed(fresh):
-    assert (fresh.bert.embeddings.word.weight.std(dim=1) > 0.8 * truncated_std(STD)).all()
+    assert (fresh.body.embeddings.word.weight.std(dim=1) > 0.8 * truncated_std(STD)).all()
 
 
 def test_truncated_std_is_that_of_many_draws():

@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.model.pooled import PooledBert
-from bertcli.model.task_models import BertForSequences, BertForSpans, BertForTokens, build_task_model
+from bertcli.model.task_models import PooledModel, SequenceModel, SpanModel, TokenModel, build_task_model
 
 IDS_BT = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0]])
 SEGMENTS_BT = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]])
@@ -14,11 +13,11 @@ MASK_BT = IDS_BT != 0
 @pytest.mark.parametrize(
     ("task", "num_labels", "kind", "shape"),
     [
-        ("classification", 4, BertForSequences, (2, 4)),
-        ("regression", 0, BertForSequences, (2, 1)),
-        ("multiple-choice", 0, BertForSequences, (2, 1)),
-        ("token-classification", 3, BertForTokens, (2, 5, 3)),
-        ("question-answering", 0, BertForSpans, (2, 5, 2)),
+        ("classification", 4, SequenceModel, (2, 4)),
+        ("regression", 0, SequenceModel, (2, 1)),
+        ("multiple-choice", 0, SequenceModel, (2, 1)),
+        ("token-classification", 3, TokenModel, (2, 5, 3)),
+        ("question-answering", 0, SpanModel, (2, 5, 2)),
     ],
 )
 def test_each_task_has_its_head(odd, task, num_labels, kind, shape):
@@ -43,13 +42,13 @@ def test_the_heads_dropout_is_its_own_where_there_is_one(odd, task):
     assert build_task_model(task, odd, 2).get_submodule("dropout").p == odd.dropout
     own = build_task_model(task, replace(odd, classifier_dropout=0.0), 2)
     assert own.get_submodule("dropout").p == 0.0
-    assert own.bert.embeddings.dropout.p == odd.dropout
+    assert own.body.embeddings.dropout.p == odd.dropout
 
 
 def test_a_bare_encoder_with_and_without_its_pooler(odd):
-    model = PooledBert(odd, pooler=True).eval()
+    model = PooledModel(odd, pooler=True).eval()
     hidden_BTD = model(IDS_BT, SEGMENTS_BT, MASK_BT)
     assert hidden_BTD.shape == (2, 5, 15)
     assert model.pooler is not None
     assert model.pooler(hidden_BTD[:, 0]).shape == (2, 15)
-    assert PooledBert(odd, pooler=False).pooler is None
+    assert PooledModel(odd, pooler=False).pooler is None

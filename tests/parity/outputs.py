@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bertcli.model.pretraining import BertForPreTraining
+from bertcli.model.pretraining import PretrainingModel
 
 B, T, V = 3, 13, 37
 LENGTHS = (13, 4, 7)
@@ -21,10 +21,10 @@ def batch(padded: bool) -> tuple[Tensor, Tensor, Tensor | None]:
 
 
 @torch.no_grad()
-def our_outputs(model: BertForPreTraining, inputs: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, Tensor]:
+def our_outputs(model: PretrainingModel, inputs: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, Tensor]:
     """Hidden states of every layer, attention probabilities, pooled output and the logits of both heads."""
-    trace = model.bert.trace(*inputs)
-    last_BTD = model.bert(*inputs)
+    trace = model.body.trace(*inputs)
+    last_BTD = model.body(*inputs)
     output = model(*inputs)
     assert model.pooler is not None
     return {
@@ -33,7 +33,7 @@ def our_outputs(model: BertForPreTraining, inputs: tuple[Tensor, Tensor, Tensor 
         "last_hidden": last_BTD,
         "pooled": model.pooler(last_BTD[:, 0]),
         "mlm_logits": output.mlm_logits_MV.unflatten(0, inputs[0].shape),
-        "nsp_logits": output.nsp_logits_B2,
+        "nsp_logits": output.pair_logits_B2,
     }
 
 

@@ -125,7 +125,7 @@ def test_every_bert_class_of_transformers_can_be_gone_on_from(tmp_path, name, op
     body = getattr(theirs, "bert", theirs)
     with torch.no_grad():
         want = body(ids_BT, mask_BT.long(), segments_BT).last_hidden_state
-        got = loaded.model.eval().bert(*inputs)
+        got = loaded.model.eval().body(*inputs)
     torch.testing.assert_close(got[mask_BT], want[mask_BT], rtol=1e-5, atol=1e-5)
 
 

@@ -34,9 +34,7 @@ HEALTH = Health(
             line="",
             predicts_words=True,
         ),
-        Reference(
-            "nsp", first_loss=0.693, chance_loss=0.693, line="", chance_accuracy=0.5
-        ),
+        Reference("nsp", first_loss=0.693, chance_loss=0.693, line="", chance_accuracy=0.5),
     ],
     steps=10,
 )

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bertcli.model import linear as linear_module
-from bertcli.model.linear import linear
+from bertcli.model.fast import linear as linear_module
+from bertcli.model.fast.linear import linear
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])

@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from torch import nn
 
-from bertcli.model import dropout
-from bertcli.model.dropout import Dropout, draw, drop_add_norm
+from bertcli.model.fast import dropout
+from bertcli.model.fast.dropout import Dropout, draw
+from bertcli.model.fast.switch import plain_path
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 0.9, 1.0 - 1e-9])
@@ -47,38 +47,29 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(monkeypatch):
     assert not torch.equal(one, draw(torch.empty(7, 999), 0.3)[0])
 
 
-def test_the_gradients_are_those_of_what_is_computed():
-    torch.manual_seed(0)
-    norm = nn.LayerNorm(5).double()
-    nn.init.normal_(norm.weight)
-    nn.init.normal_(norm.bias)
-    values, residual = torch.randn(2, 6, 5, dtype=torch.double).requires_grad_()
+def test_the_gradient_is_that_of_what_is_computed():
+    values = torch.randn(6, 5, dtype=torch.double, requires_grad=True)
 
-    def both(values, residual, *_):
+    def dropped(values):
         torch.manual_seed(2)  # the same elements are dropped each time
-        return drop_add_norm(Dropout(0.3)(values), residual, norm, 0.4)
+        return Dropout(0.3)(values)
 
-    assert torch.autograd.gradcheck(both, (values, residual, norm.weight, norm.bias))
+    assert torch.autograd.gradcheck(dropped, values)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_residual_sum_is_normalized(dtype):
-    values, residual = torch.randn(2, 6, 50).to(dtype)
-    norm = nn.LayerNorm(50)
-    torch.manual_seed(2)
-    result = drop_add_norm(values, residual, norm, 0.4)
-    torch.manual_seed(2)
-    kept, scale = draw(values, 0.4)
-    expected = norm(residual.float() + values.float() * kept * scale)
-    assert result.dtype == dtype
-    torch.testing.assert_close(
-        result.float(), expected, rtol=2e-2, atol=3e-2 if dtype != torch.float32 else 1e-5
-    )
+def test_it_drops_as_many_as_torchs_own_and_keeps_the_mean():
+    torch.manual_seed(0)
+    values = torch.ones(1000, 1000)
+    ours = Dropout(0.1)(values)
+    with plain_path("dropout"):
+        torchs = Dropout(0.1)(values)
+    for dropped in (ours, torchs):
+        assert dropped.mean().item() == pytest.approx(1.0, abs=2e-3)
+        assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.9], rel=1e-4)
+    assert not torch.equal(ours, torchs)
 
 
 def test_nothing_is_dropped_in_evaluation_or_where_nothing_is_to_be():
     values = torch.randn(4, 5)
     assert torch.equal(Dropout(0.5).eval()(values), values)
     assert torch.equal(Dropout(0.0)(values), values)
-    norm = nn.LayerNorm(5)
-    assert torch.equal(drop_add_norm(values, values, norm, 0.0), norm(values + values))

@@ -1,4 +1,4 @@
-"""A dense layer, x W^T + b, as fast as the device can."""
+"""Dense layers by oneDNN, with the bias inside: replaces `nn.Linear.forward` and `F.linear` on a CPU."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+
+from bertcli.model.fast.switch import is_on_cpu
+
+
+class Linear(nn.Linear):
+    """torch's own, computed by `linear`."""
+
+    def forward(self, inputs_RI: Tensor) -> Tensor:
+        """[..., I] -> [..., O]."""
+        return linear(inputs_RI, self.weight, self.bias)
 
 
 def linear(inputs_RI: Tensor, weight_OI: Tensor, bias_O: Tensor) -> Tensor:
-    """[R, I] -> [R, O], in the inputs' dtype."""
+    """x W^T + b: [..., I] -> [..., O], in the inputs' dtype."""
     weight_OI, bias_O = weight_OI.to(inputs_RI.dtype), bias_O.to(inputs_RI.dtype)
-    if inputs_RI.device.type != "cpu" or torch.compiler.is_compiling() or not _has_onednn(inputs_RI.dtype):
-        return F.linear(inputs_RI, weight_OI, bias_O)
-    return _Linear.apply(inputs_RI, weight_OI, bias_O)  # pyright: ignore[reportReturnType]
+    if inputs_RI.ndim == 2 and is_on_cpu("linear", inputs_RI) and _has_onednn(inputs_RI.dtype):
+        return _Linear.apply(inputs_RI, weight_OI, bias_O)  # pyright: ignore[reportReturnType]
+    return F.linear(inputs_RI, weight_OI, bias_O)
 
 
 @cache

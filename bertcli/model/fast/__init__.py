@@ -1,0 +1,13 @@
+"""The same model, faster: each file replaces one named function of `bertcli.model`, and computes the same.
+
+| file              | replaces                                                        |
+|-------------------|-----------------------------------------------------------------|
+| attention.py      | `attention.attend`                                              |
+| drop_add_norm.py  | `encoder.drop_add_norm`                                         |
+| dropout.py        | `nn.Dropout.forward`                                            |
+| linear.py         | `nn.Linear.forward`                                             |
+| encoder.py        | `Encoder.forward` and `EncoderLayer.forward`, on packed rows    |
+| packing.py        | the layout that encoder.py computes on                          |
+
+`switch.plain_path` turns all of them off, or some by name.
+"""

@@ -1,0 +1,86 @@
+"""Dropout (Srivastava et al. 2014) with faster random numbers: replaces `nn.Dropout.forward` on a CPU.
+
+There torch draws Bernoulli numbers one after the other. Here 16 bits of SFC64 (Doty-Humphrey 2010) decide on
+each element, drawn by all threads. A probability is met to within 2^-17, and what stays is scaled by the
+probability that is met: the mean is exact.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bertcli.model.fast.switch import is_on_cpu
+
+_BLOCK = 1 << 20
+"""Elements that one generator decides on, whatever the number of threads."""
+_LEVELS = 1 << 16
+
+
+class Dropout(nn.Dropout):
+    """torch's own, drawn by `draw`: in training, each element is 0 with probability `p`, else scaled so that
+    the mean stays."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[...] -> [...]."""
+        if self.training and self.p and is_on_cpu("dropout", values):
+            return _Drop.apply(values, self.p)  # pyright: ignore[reportReturnType]
+        return super().forward(values)
+
+
+def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
+    """uint8, for each of the values 0, with this probability, or 1; and by how much to scale what stays.
+
+    A function of the state of torch's generator: what restores that one draws them again.
+    """
+    dropped = min(round(probability * _LEVELS), _LEVELS - 1)
+    kept = torch.empty(values.shape, dtype=torch.uint8)
+    seed = int(torch.randint(2**63 - 1, ()))
+    flat = kept.view(-1).numpy().view(np.bool_)
+    if len(flat) <= _BLOCK:  # waking a thread takes longer
+        _draw(flat, (seed, 0), dropped)
+    else:
+        starts = range(0, len(flat), _BLOCK)
+        list(
+            _threads().map(lambda start: _draw(flat[start : start + _BLOCK], (seed, start), dropped), starts)
+        )
+    return kept, _LEVELS / (_LEVELS - dropped)
+
+
+def _draw(kept: NDArray[np.bool_], seed: tuple[int, int], dropped: int) -> None:
+    generator = np.random.Generator(np.random.SFC64(seed))
+    words = generator.integers(2**64, size=-(-len(kept) // 4), dtype=np.uint64)  # lets go of Python's lock
+    np.greater_equal(words.view(np.uint16)[: len(kept)], dropped, out=kept)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(torch.get_num_threads(), "dropout")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a fork has none of its parent's threads
+
+
+class _Drop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, probability: float) -> Tensor:
+        kept, ctx.scale = draw(values, probability)
+        ctx.save_for_backward(kept)
+        return scale_kept(values, kept, ctx.scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (kept,) = ctx.saved_tensors
+        return scale_kept(gradient, kept, ctx.scale), None
+
+
+def scale_kept(values: Tensor, kept: Tensor, scale: float) -> Tensor:
+    """values * kept * scale in one pass."""
+    return torch.addcmul(values.new_zeros(()), values, kept.to(values.dtype), value=scale)

@@ -1,0 +1,115 @@
+"""The encoder on packed rows, its last layer for selected tokens alone: replaces `Encoder.forward` and, for
+what that one gives to its layers, `EncoderLayer.forward` and `Attention.forward`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.model.attention import Attention, attend
+from bertcli.model.fast.attention import is_written_out
+from bertcli.model.fast.linear import linear
+from bertcli.model.fast.packing import Packing, take
+from bertcli.model.fast.switch import is_on
+
+if TYPE_CHECKING:
+    from bertcli.model.encoder import Encoder, EncoderLayer
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The tokens whose last hidden states are read.
+
+    Attributes:
+        numbers_K: int64, which of the R packed ones they are.
+        packing: of their queries alone, row by row; None: attention is computed for all queries.
+    """
+
+    numbers_K: Tensor
+    packing: Packing | None
+
+
+def is_faster(*inputs: Any, **named: Any) -> bool:
+    """Whether `encode` replaces `Encoder.forward`."""
+    return is_on("packing") or is_on("last_layer")
+
+
+def encode(
+    encoder: Encoder, hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None = None
+) -> Tensor:
+    """As `Encoder.forward`. Where tokens are selected, most of the last layer is left out for the others,
+    which in pretraining are five of six."""
+    packing = Packing.of(mask_BT, hidden_BTD)
+    hidden_RD = packing.pack(hidden_BTD)
+    *lower, last = encoder.layers
+    for layer in lower:
+        hidden_RD = encoder.run(layer, hidden_RD, packing)
+    if selected_K is not None and is_on("last_layer"):
+        return encoder.run(last, hidden_RD, packing, _select(selected_K, packing, hidden_BTD))
+    hidden_RD = encoder.run(last, hidden_RD, packing)
+    return packing.unpack(hidden_RD) if selected_K is None else take(hidden_RD, packing.find(selected_K))
+
+
+def _select(selected_K: Tensor, packing: Packing, hidden_BTD: Tensor) -> Selected:
+    """Queries of their own pay where attention is written out; on a GPU, counting them would wait for it."""
+    numbers_K, (num_rows, length) = packing.find(selected_K), packing.shape
+    if not is_written_out(hidden_BTD) or not len(selected_K):
+        return Selected(numbers_K, None)
+    return Selected(numbers_K, Packing.side_by_side(selected_K // length, num_rows))
+
+
+def is_packed(layer: EncoderLayer, hidden: Tensor, rows: Packing | Tensor | None, *selected: Any) -> bool:
+    """Whether `run_layer` replaces `EncoderLayer.forward`."""
+    return isinstance(rows, Packing)
+
+
+def run_layer(
+    layer: EncoderLayer, hidden_RD: Tensor, packing: Packing, selected: Selected | None = None
+) -> Tensor:
+    """As `EncoderLayer.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens.
+
+    The others are looked at, but go no further.
+    """
+    asking_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
+    if layer.attention.layout == "packed":
+        attended_KD = attend_packed(layer.attention, asking_KD, hidden_RD, packing, selected)
+    else:
+        attended_KD = packing.pack(layer.attention(packing.unpack(hidden_RD), packing.mask_B11T))
+        if selected is not None:
+            attended_KD = take(attended_KD, selected.numbers_K)
+    return layer.combine(asking_KD, attended_KD)
+
+
+def attend_packed(
+    attention: Attention, asking_KD: Tensor, hidden_RD: Tensor, packing: Packing, selected: Selected | None
+) -> Tensor:
+    """As `Attention.forward` for the tokens that ask: [R, D] -> [R, D], or [K, D] of the selected tokens."""
+    mask_B11T, dropout = packing.mask_B11T, attention.dropout_now
+    if selected is None or selected.packing is None or torch.compiler.is_compiling():
+        query_BNTH, key_BNTH, value_BNTH = _heads(
+            attention, hidden_RD, packing, [attention.query, attention.key, attention.value]
+        )
+        context_BNTH = attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T, dropout)
+        context_KD = packing.pack(attention.join_heads(context_BNTH))
+        if selected is not None:
+            context_KD = take(context_KD, selected.numbers_K)
+    else:
+        (query_BNWH,) = _heads(attention, asking_KD, selected.packing, [attention.query])
+        key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, [attention.key, attention.value])
+        context_BNWH = attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T, dropout)
+        context_KD = selected.packing.pack(attention.join_heads(context_BNWH))
+    return attention.output(context_KD)
+
+
+def _heads(
+    attention: Attention, hidden_RD: Tensor, packing: Packing, projections: list[nn.Linear]
+) -> tuple[Tensor, ...]:
+    """[R, D] -> [B, N, T, H] of each projection, all of them by one product."""
+    weight_ED = torch.cat([projection.weight for projection in projections])
+    bias_E = torch.cat([projection.bias for projection in projections])
+    projected_BTE = packing.unpack(linear(hidden_RD, weight_ED, bias_E))
+    by_head = projected_BTE.unflatten(-1, (len(projections), -1, attention.head_size))
+    return by_head.permute(2, 0, 3, 1, 4).unbind()
