@@ -80,12 +80,9 @@ def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int
 
 def auto_micro_batch_size(
     architecture: Architecture,
+    sizes: StepSizes,
     batch_size: int,
-    length: int,
     device: torch.device,
-    precision: Precision,
-    predicted: float,
-    checkpointing: bool,
     num_local_ranks: int = 1,
     free: float | None = None,
 ) -> int:
@@ -94,15 +91,14 @@ def auto_micro_batch_size(
     Beside the step, on a CPU, stands the copy of weights and moments from which checkpoints are written.
 
     Args:
-        predicted, checkpointing: as in `memory.need.StepSizes`.
+        sizes: of the step; its `rows` are what is asked for, and do not count.
+        batch_size: the most rows.
         num_local_ranks: processes on this machine, among which a CPU's memory is shared.
         free: bytes; None: what the device has free now.
     """
     parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
-    on_cpu = device.type == "cpu"
-    sizes = StepSizes(1, length, predicted, precision != "fp32", checkpointing, on_cpu)
     available = USABLE * (free_memory(device) if free is None else free)
-    if on_cpu:
+    if sizes.on_cpu:
         available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
-    by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // length)
+    by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // sizes.length)
     return rows_that_fit(architecture, parameters, sizes, available, at_most=min(batch_size, by_speed))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from bertcli.hardware import (
     resolve_precision,
     resolve_workers,
 )
+from bertcli.memory.need import StepSizes
 from bertcli.model.architecture import Architecture
 
 CPU = torch.device("cpu")
@@ -60,8 +62,9 @@ def rows(
     architecture: Architecture, batch_size: int, length: int, device: torch.device, **others: Any
 ) -> int:
     """An automatic micro-batch; in fp32, of pretraining, unless `others` say otherwise."""
-    plain = {"precision": "fp32", "predicted": 0.15, "checkpointing": False}
-    return auto_micro_batch_size(architecture, batch_size, length, device, **plain | others)
+    plain = StepSizes(1, length, predicted=0.15, half=False, checkpointing=False, on_cpu=device == CPU)
+    ranks = others.pop("num_local_ranks", 1)
+    return auto_micro_batch_size(architecture, replace(plain, **others), batch_size, device, ranks)
 
 
 def test_an_automatic_micro_batch_is_no_larger_than_the_batch_or_than_gains_speed() -> None:
@@ -84,9 +87,7 @@ def test_ranks_share_the_memory_of_a_machine(monkeypatch: pytest.MonkeyPatch) ->
     assert 1 <= rows(LARGE, 256, 512, CPU, num_local_ranks=2) < rows(LARGE, 256, 512, CPU) / 2
 
 
-@pytest.mark.parametrize(
-    "less", [{"precision": "bf16"}, {"predicted": 0.0}, {"checkpointing": True}], ids=str
-)
+@pytest.mark.parametrize("less", [{"half": True}, {"predicted": 0.0}, {"checkpointing": True}], ids=str)
 def test_an_automatic_micro_batch_is_larger_where_rows_take_less(
     monkeypatch: pytest.MonkeyPatch, less: dict
 ) -> None:

@@ -29,7 +29,19 @@ LAYERS: dict[str, set[str]] = {
     "tasks": {"errors", "config", "text", "examples", "metrics", "data", "model"},
     "hf": {"errors", "files", "owned", "config", "text", "model", "terminal"},
     "inference": {
-        *("errors", "files", "config", "text", "examples", "data", "model", "hardware", "tasks", "hf"),
+        *(
+            "errors",
+            "files",
+            "config",
+            "text",
+            "examples",
+            "data",
+            "model",
+            "hardware",
+            "tasks",
+            "hf",
+            "terminal",
+        ),
     },
     "engine": {
         *("errors", "config", "store", "data", "model", "distributed", "memory", "hardware", "tasks"),

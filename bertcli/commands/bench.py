@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from bertcli.commands.options import Device
+from bertcli.terminal import say
 
 app = typer.Typer(
     add_completion=False,
@@ -131,7 +131,7 @@ def tokenize(
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        loaded = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, False, _say)
+        loaded = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, False, say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 
@@ -183,21 +183,18 @@ def predict(
     from bertcli.measure.ragged import fresh_model, given_model, sample_messages
 
     where = resolve_device(device)
-    used = given_model(model) if model is not None else fresh_model(preset, vocab_size, max_length, _say)
+    used = given_model(model) if model is not None else fresh_model(preset, vocab_size, max_length, say)
     examples = (
         sample_messages(used.settings)
         if input_ is None
-        else read_inputs([], input_, used.settings, report=_say)
+        else read_inputs([], input_, used.settings, report=say)
     )
     measured = bench_predict(
-        used.model,
-        used.tokenizer,
-        used.settings,
-        used.labels,
-        list(islice(examples, texts)),
-        where,
-        resolve_precision(precision, where),
-        batch_size,
+        used,
+        examples=list(islice(examples, texts)),
+        device=where,
+        precision=resolve_precision(precision, where),
+        batch_size=batch_size,
     )
     _show(measured, json_)
 
@@ -218,7 +215,3 @@ def _number(value: Any) -> str:
         if isinstance(value, float) and value < 1000
         else (f"{value:,.0f}" if isinstance(value, float) else str(value))
     )
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from bertcli.terminal import say
 
 if TYPE_CHECKING:
     from bertcli.checks.findings import Finding
@@ -67,8 +68,8 @@ def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[
     from bertcli.runs.recipe import decided_config
 
     if isinstance(config, PretrainConfig):
-        decided = decided_config(config, lambda line: print(line, file=sys.stderr))
-        return check_pretraining(decided, tokens, lambda line: print(line, file=sys.stderr))
+        decided = decided_config(config, say)
+        return check_pretraining(decided, tokens, say)
     if tokens:
         raise UserError("--tokens: only for a corpus; the rows of labeled files are all tokenized anyway")
     from bertcli.checks.examples import LabeledCheck  # not before: it imports torch

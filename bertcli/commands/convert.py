@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from bertcli.terminal import say
 
 
 def convert(
@@ -48,6 +49,6 @@ def convert(
         ("of its training", done.optimizer),
     ):
         if names:
-            print(f"{what}: {', '.join(names)}", file=sys.stderr)
-    print(f"tokenizer: {'uncased' if done.lowercase else 'cased'}", file=sys.stderr)
+            say(f"{what}: {', '.join(names)}")
+    say(f"tokenizer: {'uncased' if done.lowercase else 'cased'}")
     print(f"{destination}: {len(done.report.loaded)} tensors; largest difference {done.difference:g}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from bertcli.commands.options import BatchSize, Columns, Device, Input, Model, PrecisionName, Quoting
+from bertcli.terminal import say
 
 
 def embed(
@@ -97,7 +97,7 @@ def embed(
         resolve_precision(precision, where),
         batch_size or default_batch_size(where),
     )
-    examples = read_inputs(texts or [], input_, settings, lambda line: print(line, file=sys.stderr))
+    examples = read_inputs(texts or [], input_, settings, say)
     cut = CutRows()
     vectors = cut.watch(embedder.embed(examples))
     if output is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from bertcli.terminal import say
 
 
 def estimate(
@@ -38,7 +39,7 @@ def estimate(
     else:
         print(_table(measured))
     for warning in measured["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
+        say(f"warning: {warning}")
 
 
 def _table(m: dict[str, Any]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from bertcli.evaluation.task_file import EvaluatedFile
 from bertcli.commands.options import BatchSize, Columns, Device, Model, Quoting
 
 
@@ -72,6 +73,8 @@ def evaluate(
     """
     from bertcli.distributed import ranks
     from bertcli.errors import UserError
+    from bertcli.examples.files import find_labeled_file
+    from bertcli.inference.outputs import check_output, opened
 
     of_corpus = {
         "--document": document,
@@ -111,7 +114,16 @@ def evaluate(
         elif data is not None:
             given = {"text": text, "label": label, "columns": columns, "format": format_}
             given |= {"quoting": quoting, "encoding": encoding}
-            _evaluate_data(model, data, given, wrong, skip_bad, batch_size, device, json_)
+            if wrong is not None:
+                check_output(wrong, [".jsonl"], str(find_labeled_file(data)))
+            evaluated = _evaluate_data(
+                model, data, given, skip_bad=skip_bad, batch_size=batch_size, device=device
+            )
+            _tell(evaluated, json_)
+            if wrong is not None and ranks.is_first():
+                with opened(wrong) as lines:
+                    for case in evaluated.wrong_cases():
+                        lines.write(json.dumps(case, ensure_ascii=False) + "\n")
 
 
 def _evaluate_corpus(
@@ -139,20 +151,11 @@ def _evaluate_corpus(
 
 
 def _evaluate_data(
-    model: Path,
-    data: str,
-    reading: dict[str, Any],
-    wrong: Path | None,
-    skip_bad: bool,
-    batch_size: int | None,
-    device: str,
-    json_: bool,
-) -> None:
+    model: Path, data: str, reading: dict[str, Any], skip_bad: bool, batch_size: int | None, device: str
+) -> EvaluatedFile:
     from bertcli.distributed import ranks
     from bertcli.errors import UserError
-    from bertcli.evaluation.tables import scores_json, scores_table
     from bertcli.evaluation.task_file import evaluate_file
-    from bertcli.evaluation.task_verdict import task_verdict
     from bertcli.examples.files import find_labeled_file
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
@@ -160,38 +163,36 @@ def _evaluate_data(
     from bertcli.hf.task_folder import load_task_folder
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.inputs import adapt_settings
-    from bertcli.inference.outputs import check_output, opened
+    from bertcli.terminal import say
     from bertcli.text.json_file import read_json
 
-    file = find_labeled_file(data)
-    if wrong is not None:
-        check_output(wrong, [".jsonl"], str(file))
-    folder = resolve_model(model)
+    file, folder = find_labeled_file(data), resolve_model(model)
     if task_type(read_json(folder / "config.json")) is None:
         raise UserError(
             f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
         )
     loaded = load_task_folder(folder)
-    settings = adapt_settings(loaded.settings, **reading)
     where = ranks.own_device(resolve_device(device))
-    evaluated = evaluate_file(
+    return evaluate_file(
         loaded,
-        settings,
-        file,
-        skip_bad,
-        where,
-        batch_size or default_batch_size(where),
-        lambda line: print(line, file=sys.stderr),
+        settings=adapt_settings(loaded.settings, **reading),
+        data=file,
+        skip_bad=skip_bad,
+        device=where,
+        batch_size=batch_size or default_batch_size(where),
+        report=say,
     )
-    count = len(evaluated.examples)
-    verdict = task_verdict(settings, evaluated.examples, evaluated.scores)
+
+
+def _tell(evaluated: EvaluatedFile, json_: bool) -> None:
+    from bertcli.evaluation.tables import scores_json, scores_table
+    from bertcli.evaluation.task_verdict import task_verdict
+
+    task, count = evaluated.settings.type, len(evaluated.examples)
+    verdict = task_verdict(evaluated.settings, evaluated.examples, evaluated.scores)
     if json_:
         scores = scores_json(evaluated.scores) | {"verdict": verdict.as_json()}
-        print(json.dumps({"task": settings.type, "rows": count, **scores}))
+        print(json.dumps({"task": task, "rows": count, **scores}))
     else:
-        print(f"{'task':<22}{settings.type}\n{'rows':<22}{count:,}\n{scores_table(evaluated.scores)}")
+        print(f"{'task':<22}{task}\n{'rows':<22}{count:,}\n{scores_table(evaluated.scores)}")
         print(f"\n{verdict.line}")
-    if wrong is not None and ranks.is_first():
-        with opened(wrong) as lines:
-            for case in evaluated.wrong_cases():
-                lines.write(json.dumps(case, ensure_ascii=False) + "\n")

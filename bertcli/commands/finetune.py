@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from bertcli.terminal import say
 
 
 def finetune(
@@ -38,10 +39,10 @@ def finetune(
         start = finetune_seeds if checked.seeds else run
         done = start(checked, *ranks.after_restart(resume, overwrite))
         if done.scores is not None:
-            print(scores_table(done.scores), file=sys.stderr)
+            say(scores_table(done.scores))
         if done.verdict is not None:
-            print(done.verdict.line, file=sys.stderr)
-        print(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT", file=sys.stderr)
+            say(done.verdict.line)
+        say(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT")
         scores = scores_json(done.scores) if done.scores else {}
         verdict = {"verdict": done.verdict.as_json()} if done.verdict else {}
         print(json.dumps({"model": str(done.model), **scores, **verdict}) if json_ else done.model)

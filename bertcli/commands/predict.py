@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bertcli.commands.options import BatchSize, Columns, Device, Input, Model, PrecisionName, Quoting
+from bertcli.terminal import say
 
 
 def predict(
@@ -86,7 +86,7 @@ def predict(
         precision=resolve_precision(precision, where),
         batch_size=batch_size or default_batch_size(where),
     )
-    examples = read_inputs(texts or [], input_, settings, lambda line: print(line, file=sys.stderr))
+    examples = read_inputs(texts or [], input_, settings, say)
     is_table = tsv or (output is not None and output.suffix == ".tsv")
     is_for_people = bool(texts) and texts != ["-"] and output is None and not json_
     cut = CutRows()

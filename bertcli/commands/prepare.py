@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from bertcli.terminal import say
 
 if TYPE_CHECKING:
     from bertcli.store.token_store import OpenStore
@@ -43,7 +44,7 @@ def prepare(
     from bertcli.store.build import prepare_store
 
     def report(line: str) -> None:
-        print(line, file=sys.stderr)
+        say(line)
 
     with ranks.joined():
         checked = ranks.on_first(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from bertcli.terminal import say
 
 
 def pretrain(
@@ -34,8 +35,7 @@ def pretrain(
     with ranks.joined():
         checked = ranks.on_first(lambda: load_config(PretrainConfig, config, set_))
         model = run(checked, *ranks.after_restart(resume, overwrite))
-        print(
+        say(
             f'the model is in {model}; try: bertcli predict-mask {model} "The [MASK] was dark."',
-            file=sys.stderr,
         )
         print(model)

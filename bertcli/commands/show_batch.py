@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from bertcli.terminal import say
+
 
 def show_batch(
     config: Annotated[Path, typer.Argument(help="A pretraining config (YAML).")],
@@ -40,7 +42,7 @@ def show_batch(
     from bertcli.text.sources import find_present
 
     def report(line: str) -> None:
-        print(line, file=sys.stderr)
+        say(line)
 
     run = decided_config(load_config(PretrainConfig, config, set_), report)
     store = prepare_store(run, report)

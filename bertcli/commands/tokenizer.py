@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from bertcli.terminal import say
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -62,7 +64,7 @@ def train(
     if any((output / name).exists() or (output / name).is_symlink() for name in names):
         raise UserError(f"--output {output}: a tokenizer stands there already; name another folder")
     corpus = CorpusConfig(files=files, format=format_.value, text_key=text_key, encoding=encoding)
-    tokenizer = train_on_corpus(find_sources(files), corpus, vocab_size, not cased, strip_accents, _say)
+    tokenizer = train_on_corpus(find_sources(files), corpus, vocab_size, not cased, strip_accents, say)
     try:
         tokenizer.save(output)
     except OSError as error:
@@ -113,7 +115,3 @@ def _lines(path: Path | None) -> Iterator[str]:
     else:
         for line in sys.stdin:
             yield line.rstrip("\r\n")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)

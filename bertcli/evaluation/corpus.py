@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from bertcli.hf.folder import load_model_folder
 from bertcli.store.build import prepare_store
 from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.tasks.reference import perplexity
+from bertcli.terminal import say
 
 
 def measure_corpus(
@@ -53,7 +53,7 @@ def measure_corpus(
         )
     if not loaded.report.has_mlm_head():
         raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
-    corpus, max_length = as_in_the_run(folder, corpus, max_length, _say)
+    corpus, max_length = as_in_the_run(folder, corpus, max_length, say)
     positions = loaded.model.architecture.max_positions
     if max_length > positions:
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
@@ -69,12 +69,12 @@ def measure_corpus(
         )
         # Ranks may share no disk: each builds its own store, in its own process.
         processes = None if ranks.num_ranks() == 1 else 0
-        store = prepare_store(config, _say, processes=processes)
+        store = prepare_store(config, say, processes=processes)
         objective = "mlm" if loaded.model.pair_head is None else "mlm+nsp"
         data = DataConfig(objective=objective, max_length=max_length)
         stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size)
         if stream.pairs is not PAIR_RULES[objective]:
-            _say("the text gives no sentence pairs: MLM alone")
+            say("the text gives no sentence pairs: MLM alone")
         task = MaskedLanguage(stream.pairs)
         references = task.references(loaded.model.architecture, store.manifest.unigram_entropy, fresh=False)
         rows_a_rank = math.ceil(batch_size / ranks.num_ranks())
@@ -94,7 +94,3 @@ def measure_corpus(
         if each.chance_accuracy is not None:
             measured[f"{each.term}_majority"] = each.chance_accuracy
     return measured | {"tokens": scores.tokens}
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)

@@ -28,6 +28,7 @@ class EvaluatedFile:
     """The answers to a labeled file's examples, in its order, and their scores."""
 
     task: LabeledTask
+    settings: TaskSettings
     examples: Sequence[Example]
     predictions: Sequence[Prediction]
     scores: Scores
@@ -78,7 +79,7 @@ def evaluate_file(
         batch_size=batch_size,
     )
     scores, predictions = evaluate_task(runner, Split(examples, items))
-    return EvaluatedFile(task, examples, predictions, scores)
+    return EvaluatedFile(task, settings, examples, predictions=predictions, scores=scores)
 
 
 def right_answer(example: Example) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import ChoiceExample
 from bertcli.inference.predict import Predicted
+from bertcli.terminal import say
 
 _FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 """How a cell begins that a spreadsheet would run as a formula."""
@@ -73,10 +73,9 @@ class AnswerTable:
     def tell(self) -> None:
         """Say on standard error how many cells were marked as text, if any were."""
         if self._formulas:
-            print(
+            say(
                 f"{self._formulas:,} cells begin as a formula does (=, +, -, @, tab): a ' stands before "
                 "them, so that no spreadsheet runs them; JSON lines (.jsonl, --json) are exact",
-                file=sys.stderr,
             )
 
     def _write(self, cells: list[str]) -> None:

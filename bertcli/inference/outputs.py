@@ -14,6 +14,7 @@ from typing import Protocol, TextIO, TypeVar
 
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, sync
+from bertcli.terminal import say
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
@@ -101,7 +102,7 @@ class CutRows:
     def tell(self) -> None:
         """Say on standard error how many were cut, if any were."""
         if self.cut:
-            print(cut_line(self.cut, self.rows), file=sys.stderr)
+            say(cut_line(self.cut, self.rows))
 
 
 def cut_line(cut: int, rows: int) -> str:

@@ -12,6 +12,7 @@ from bertcli.config.schema import LoopConfig
 from bertcli.hardware import auto_micro_batch_size
 from bertcli.measure.devices import KnownDevice
 from bertcli.measure.probe import MakeSteps
+from bertcli.memory.need import StepSizes
 from bertcli.model.architecture import Architecture
 from bertcli.tasks.base import Task
 
@@ -59,14 +60,19 @@ def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
     precision = known.precision if training.precision == "auto" else training.precision
     rows = training.micro_batch_size
     if rows == "auto":
+        sizes = StepSizes(
+            rows=1,
+            length=plan.length,
+            predicted=plan.predicted,
+            half=precision != "fp32",
+            checkpointing=training.activation_checkpointing,
+            on_cpu=False,
+        )
         rows = auto_micro_batch_size(
             plan.architecture,
-            training.batch_size,
-            plan.length,
-            torch.device("cuda"),
-            precision,
-            plan.predicted,
-            training.activation_checkpointing,
+            sizes=sizes,
+            batch_size=training.batch_size,
+            device=torch.device("cuda"),
             free=known.memory,
         )
     decided = {"precision": precision, "micro_batch_size": min(rows, training.batch_size)}

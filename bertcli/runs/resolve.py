@@ -19,6 +19,7 @@ from bertcli.hardware import (
     resolve_precision,
     resolve_workers,
 )
+from bertcli.memory.need import StepSizes
 from bertcli.model.architecture import Architecture
 from bertcli.runs.recipe import adopt_recipe
 from bertcli.store.vocabulary import given_tokenizer
@@ -83,15 +84,20 @@ def resolve_loop(
     precision = resolve_precision(training.precision, device)
     micro_batch_size = training.micro_batch_size
     if micro_batch_size == "auto":
+        sizes = StepSizes(
+            rows=1,
+            length=length,
+            predicted=predicted,
+            half=precision != "fp32",
+            checkpointing=training.activation_checkpointing,
+            on_cpu=device.type == "cpu",
+        )
         micro_batch_size = auto_micro_batch_size(
             architecture,
-            training.batch_size,
-            length,
-            device,
-            precision,
-            predicted,
-            training.activation_checkpointing,
-            ranks.num_local_ranks(),
+            sizes=sizes,
+            batch_size=training.batch_size,
+            device=device,
+            num_local_ranks=ranks.num_local_ranks(),
         )
     micro_batch_size = min(micro_batch_size, training.batch_size)
     decided: dict[str, Any] = {
