@@ -20,6 +20,8 @@ app = typer.Typer(
 
 
 class Format(StrEnum):
+    """The values of `--format`."""
+
     text = "text"
     sentences = "sentences"
     jsonl = "jsonl"
