@@ -25,19 +25,13 @@ from tests.shape import (
 PACKAGE = Path(bertcli.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 FILE_LINES, BODY_LINES, PARAMETERS, UNNAMED, DOCUMENTED = 300, 60, 7, 3, 0.95
-UNNAMED_TODAY = 279
+UNNAMED_TODAY = 255
 """Temporary, like `TODAY`: no more than this until there are none."""
 TODAY = {
     "cards/model_card.py: model_card",
     "commands/evaluate.py: _evaluate_data",
-    "evaluation/task.py: judge",
     "hardware.py: auto_micro_batch_size",
     "hf/model_files.py: write_model_files",
-    "measure/bench_predict.py: bench_predict",
-    "measure/bench_step.py: _bench",
-    "runs/fit.py: fit",
-    "runs/pretraining.py: _pretrain",
-    "runs/pretraining.py: _train",
 }
 """Offenders that are still to be mended."""
 BRITISH = re.compile(

@@ -190,14 +190,11 @@ def predict(
         else read_inputs([], input_, used.settings, report=_say)
     )
     measured = bench_predict(
-        used.model,
-        used.tokenizer,
-        used.settings,
-        used.labels,
+        used,
         list(islice(examples, texts)),
         where,
-        resolve_precision(precision, where),
-        batch_size,
+        precision=resolve_precision(precision, where),
+        batch_size=batch_size,
     )
     _show(measured, json_)
 

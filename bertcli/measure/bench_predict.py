@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import Example
 from bertcli.hardware import Precision
 from bertcli.inference.buffers import default_batch_size
@@ -16,16 +15,13 @@ from bertcli.inference.examples import Runner
 from bertcli.inference.predict import predict_stream
 from bertcli.measure.clock import device_name, now
 from bertcli.measure.padded import Padded
+from bertcli.measure.ragged import Answering
 from bertcli.memory.peak import peak_memory
 from bertcli.tasks.registry import build_task
-from bertcli.text.tokenizer import Tokenizer
 
 
 def bench_predict(
-    model: nn.Module,
-    tokenizer: Tokenizer,
-    settings: TaskSettings,
-    labels: Sequence[str],
+    used: Answering,
     examples: Sequence[Example],
     device: torch.device,
     precision: Precision,
@@ -40,8 +36,8 @@ def bench_predict(
     Raises:
         UserError: an example that the task cannot use.
     """
-    task, size = build_task(settings, tuple(labels)), batch_size or default_batch_size(device)
-    model = model.to(device).eval()
+    task, size = build_task(used.settings, used.labels), batch_size or default_batch_size(device)
+    model, tokenizer, max_length = used.model.to(device).eval(), used.tokenizer, used.settings.max_length
     items = task.encode(examples, tokenizer)
     tokens = sum(row.length for item in items for row in item.rows)
 
@@ -54,13 +50,13 @@ def bench_predict(
             pass
         return len(examples) / (now(device) - begun)
 
-    speed, padded = texts_per_second(model), texts_per_second(Padded(model, settings.max_length))
+    speed, padded = texts_per_second(model), texts_per_second(Padded(model, max_length))
     return {
         "what": "predict",
         "device": device_name(device),
         "precision": precision,
         "batch_size": size,
-        "max_length": settings.max_length,
+        "max_length": max_length,
         "texts": len(examples),
         "tokens_per_text": tokens / len(examples),
         "texts_per_s": speed,
