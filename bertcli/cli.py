@@ -46,9 +46,11 @@ class LazyGroup(TyperGroup):
     """Imports a command's module when it is called or listed; the modules import torch only when they run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of `--help`."""
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As in `TyperGroup`; an unknown command is told the nearest one."""
         if args[0] not in COMMANDS:
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(
@@ -57,6 +59,7 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, its module imported now; None: there is none."""
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")

@@ -26,10 +26,12 @@ class VisibleStream:
         self.raw = raw
 
     def write(self, text: str) -> int:
+        """Write a text with its control characters made visible; returns its length."""
         self.raw.write(visible(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
+        """Write each."""
         for line in lines:
             self.write(line)
 

@@ -25,19 +25,13 @@ from tests.shape import (
 PACKAGE = Path(bertcli.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 FILE_LINES, BODY_LINES, PARAMETERS, UNNAMED, DOCUMENTED = 300, 60, 7, 3, 0.95
-UNNAMED_TODAY, DOCUMENTED_TODAY = 279, 0.877
-"""Temporary, like `TODAY`: no worse than this until it is 0, and `DOCUMENTED`."""
+UNNAMED_TODAY = 255
+"""Temporary, like `TODAY`: no more than this until there are none."""
 TODAY = {
     "cards/model_card.py: model_card",
     "commands/evaluate.py: _evaluate_data",
-    "evaluation/task.py: judge",
     "hardware.py: auto_micro_batch_size",
     "hf/model_files.py: write_model_files",
-    "measure/bench_predict.py: bench_predict",
-    "measure/bench_step.py: _bench",
-    "runs/fit.py: fit",
-    "runs/pretraining.py: _pretrain",
-    "runs/pretraining.py: _train",
 }
 """Offenders that are still to be mended."""
 BRITISH = re.compile(
@@ -91,7 +85,7 @@ def test_public_names_have_docstrings() -> None:
         f"{where(path)}: {name}": has for path, tree in TREES.items() for name, has in public_names(tree)
     }
     without = [name for name, has in public.items() if not has]
-    assert 1 - len(without) / len(public) >= min(DOCUMENTED, DOCUMENTED_TODAY), without
+    assert 1 - len(without) / len(public) >= DOCUMENTED, without
 
 
 def test_words_are_spelled_as_in_america() -> None:

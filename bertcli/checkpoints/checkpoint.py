@@ -102,6 +102,7 @@ def newest_checkpoint(
 
 
 def load_state(checkpoint: Path) -> RunState:
+    """The counters of a checkpoint."""
     state = json.loads((checkpoint / "state.json").read_text())
     scale = state.get("loss_scale")
     return RunState(**(state | {"loss_scale": scale and LossScale(**scale)}))

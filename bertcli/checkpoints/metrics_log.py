@@ -31,6 +31,7 @@ class MetricsLog:
         self._board = _open_board(layout.tensorboard) if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
+        """Append a row, at once. Raises `UserError` where the disk is full."""
         with disk_errors(f"{self._path}: the metrics could not be written"):
             left = memoryview(f"{json.dumps(_as_json(row))}\n".encode())
             while left:
@@ -41,6 +42,7 @@ class MetricsLog:
                     self._board.add_scalar(f"{row['split']}/{name}", value, row["step"])
 
     def close(self) -> None:
+        """No row follows."""
         self._file.close()
         if self._board:
             self._board.close()

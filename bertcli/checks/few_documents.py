@@ -32,6 +32,7 @@ class FewDocuments:
 
     @property
     def are_many(self) -> bool:
+        """Whether the corpus has enough documents to hold out some in full."""
         return len(self._documents) >= FEW_DOCUMENTS
 
     def add(self, ids: NDArray[np.uint32], lengths: NDArray[np.uint32]) -> None:
@@ -41,6 +42,7 @@ class FewDocuments:
             self._open.append(lengths)
 
     def end_document(self, content_hash: int, sentences: int) -> None:
+        """The open document ends; of many documents nothing more is kept."""
         if self.are_many:
             return
         self._documents.append([content_hash, sentences])
@@ -51,6 +53,7 @@ class FewDocuments:
             self._lengths = []
 
     def close(self) -> None:
+        """Let go of the temporary file."""
         self._ids.close()
 
     def drop_open(self) -> None:

@@ -26,6 +26,7 @@ class Seen:
     first: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, number: int, shown: str) -> None:
+        """Count a line; the first few are kept."""
         self.count += 1
         if len(self.first) < PLACES:
             self.first.append((number, shown))

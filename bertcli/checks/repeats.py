@@ -29,6 +29,7 @@ class Estimate:
 
     @property
     def is_exact(self) -> bool:
+        """Whether everything was counted."""
         return self.error == 0
 
 

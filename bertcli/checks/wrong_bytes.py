@@ -37,6 +37,7 @@ class WrongBytes:
     """The offset of the last one."""
 
     def note(self, offset: int, data: bytes, reason: str) -> None:
+        """Count what could not be decoded at this offset of the file, once."""
         if offset > self.last:  # some readers look into a file before they read it
             self.last = offset
             self.places.add(1, [f"byte {offset} (0x{data[:4].hex()}): {reason}"])

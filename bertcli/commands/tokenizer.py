@@ -22,6 +22,8 @@ app = typer.Typer(
 
 
 class Format(StrEnum):
+    """The values of `--format`."""
+
     text = "text"
     sentences = "sentences"
     jsonl = "jsonl"

@@ -126,11 +126,15 @@ class FinetuneTrainingConfig(LoopConfig):
 
 
 class FinetuneEvaluationConfig(Section):
+    """When the dev data is scored."""
+
     every_steps: Count | None = None
     """null: after each epoch."""
 
 
 class FinetuneCheckpointConfig(Section):
+    """When checkpoints are saved, and how many are kept."""
+
     every_steps: Count | None = None
     """null: after each epoch."""
     keep_last: Count = 1

@@ -39,6 +39,8 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 class Section(BaseModel):
+    """A part of a config: frozen, and strict about keys and types."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @field_validator("*", mode="before")
@@ -234,17 +236,23 @@ class TrainingConfig(LoopConfig):
 
 
 class EvaluationConfig(Section):
+    """When held-out text is scored, and how much of it."""
+
     every_steps: Count = 100
     batches: Count = 20
     """At most."""
 
 
 class CheckpointConfig(Section):
+    """When checkpoints are saved, and how many are kept."""
+
     every_steps: Count = 500
     keep_last: Count = 3
 
 
 class LoggingConfig(Section):
+    """How often a step is logged, and where else."""
+
     every_steps: Count = 10
     tensorboard: bool = False
 

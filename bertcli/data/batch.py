@@ -32,6 +32,7 @@ class Batch:
 
     @property
     def num_rows(self) -> int:
+        """B."""
         return len(self.lengths_B)
 
     @property
@@ -41,6 +42,7 @@ class Batch:
 
     @property
     def num_masked(self) -> int:
+        """M, the masked tokens."""
         return len(self.targets_M)
 
     @property
@@ -62,6 +64,7 @@ class Batch:
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
     def to(self, device: torch.device) -> Batch:
+        """The batch on a device; the lengths stay on the CPU."""
         moved = self._map(lambda tensor: tensor.to(device, non_blocking=True))
         return replace(moved, lengths_B=self.lengths_B)
 

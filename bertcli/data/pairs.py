@@ -45,6 +45,7 @@ class Spans:
         return self.a_end - self.a_start + self.b_end - self.b_start
 
     def take(self, rows: I64) -> Spans:
+        """Those of some rows."""
         return Spans(self.a_start[rows], self.a_end[rows], self.b_start[rows], self.b_end[rows])
 
 

@@ -19,6 +19,7 @@ class Row:
 
     @property
     def length(self) -> int:
+        """In tokens."""
         return len(self.ids)
 
 

@@ -37,6 +37,7 @@ class Slots:
     turns: I64
 
     def take(self, rows: I64) -> Slots:
+        """Those of some rows."""
         return Slots(self.numbers[rows], self.labels[rows], self.turns[rows])
 
 

@@ -82,10 +82,12 @@ def _silence() -> Iterator[None]:
 
 
 def rank() -> int:
+    """This process's number, 0 without torchrun."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def num_ranks() -> int:
+    """How many processes take a step together, 1 without torchrun."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
@@ -95,6 +97,7 @@ def num_local_ranks() -> int:
 
 
 def is_first() -> bool:
+    """Whether this is rank 0, which writes the files."""
     return rank() == 0
 
 

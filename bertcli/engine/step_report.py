@@ -32,4 +32,5 @@ class StepReport:
 
     @property
     def loss(self) -> float:
+        """The sum over terms."""
         return sum(self.losses.values())

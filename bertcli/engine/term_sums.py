@@ -36,6 +36,7 @@ class TermSums:
         self._correct: dict[str, Tensor] = {}
 
     def add(self, terms: Mapping[str, Term], is_dummy: bool) -> None:
+        """Add the sums of a micro-batch; a dummy one counts nothing."""
         weight = 0 if is_dummy else 1
         for name, term in terms.items():
             _add(self._losses, name, term.loss.detach().double() * weight)

@@ -26,6 +26,7 @@ class Scores:
 
     @property
     def loss(self) -> float:
+        """The sum over terms."""
         return sum(self.losses.values())
 
     @property

@@ -19,6 +19,8 @@ _LAYOUT = ("format", "text_key", "encoding", "document", "join_lines")
 
 
 class Reading(NamedTuple):
+    """How a run reads its text."""
+
     corpus: dict[str, Any]
     """Keys of `config.schema.CorpusConfig`."""
     max_length: int

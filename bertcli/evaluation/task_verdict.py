@@ -40,10 +40,12 @@ class Verdict:
 
     @property
     def line(self) -> str:
+        """The verdict in a line, with advice."""
         advice = f". What may help: {self.advice}" if self.advice else ""
         return f"{'verdict' if self.better else 'warning'}: {self.text}{advice}"
 
     def as_json(self) -> dict[str, Any]:
+        """All fields, as they are."""
         return asdict(self)
 
 

@@ -89,9 +89,11 @@ class BlankLines:
         self._between = self._pending = 0
 
     def blank(self) -> None:
+        """Count a blank line."""
         self._pending += 1
 
     def row(self) -> None:
+        """Count a row: the blank lines before it stand between rows."""
         self._between += self._pending
         self._pending = 0
 

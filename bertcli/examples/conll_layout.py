@@ -48,6 +48,7 @@ class Layout:
         return self.tag is not None and not is_tag(fields[self.tag])
 
     def is_word(self, fields: list[str]) -> bool:
+        """Whether a line holds a word, and not a number of several or of none (CoNLL-U)."""
         return not (self.counting and _NO_WORD.fullmatch(fields[0]))
 
     def line(self) -> str:
@@ -66,6 +67,7 @@ class Layout:
 
 
 def conll_lines(path: Path, encoding: str) -> Iterator[Line]:
+    """(number, fields) of each line; a blank line has none."""
     for number, line in enumerate(read_lines(path, encoding, key="task.encoding"), start=1):
         line = line.strip(" \t\r")  # and nothing else: a no-break space can be a word
         parts = line.split("\t" if "\t" in line else " ")

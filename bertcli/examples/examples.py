@@ -39,6 +39,7 @@ class TextExample(Example):
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """The text, or both of a pair."""
         return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
 
 
@@ -60,11 +61,14 @@ class TaggedExample(Example):
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """The running text."""
         return (self.text,)
 
 
 @dataclass(frozen=True)
 class Answer:
+    """A span of the context that answers a question."""
+
     text: str
     start: int
     """In characters of the context."""
@@ -81,6 +85,7 @@ class QuestionExample(Example):
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """The question and the context."""
         return self.question, self.context
 
 
@@ -98,4 +103,5 @@ class ChoiceExample(Example):
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """The text and every choice."""
         return (self.text_a, *([] if self.text_b is None else [self.text_b]), *self.choices)

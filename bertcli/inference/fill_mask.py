@@ -21,6 +21,8 @@ MASK = "[MASK]"
 
 @dataclass(frozen=True)
 class Prediction:
+    """A word for a mask."""
+
     token: str
     """A piece of the vocabulary; `##` says that it goes on the word before."""
     id: int
@@ -30,6 +32,8 @@ class Prediction:
 
 @dataclass(frozen=True)
 class FilledText:
+    """A text, and what the model would put in place of each mask."""
+
     text: str
     filled: str
     """`text` with each mask's likeliest word in its place."""
@@ -37,6 +41,7 @@ class FilledText:
     """For each mask, in the text's order: its predictions, the likeliest first."""
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
         masks = [{"predictions": [asdict(prediction) for prediction in mask]} for mask in self.masks]
         return {"text": self.text, "filled": self.filled, "masks": masks}
 
@@ -50,6 +55,7 @@ class MaskedText:
 
     @property
     def length(self) -> int:
+        """In tokens."""
         return self.row.length
 
 

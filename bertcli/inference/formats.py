@@ -19,7 +19,10 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 class TextFile(Protocol):
-    def write(self, text: str, /) -> Any: ...
+    """Anything that text is written to."""
+
+    def write(self, text: str, /) -> Any:
+        """As that of an open file."""
 
 
 def row_json(predicted: Predicted) -> dict[str, Any]:
@@ -36,6 +39,7 @@ def row_json(predicted: Predicted) -> dict[str, Any]:
 
 
 def json_line(predicted: Predicted) -> str:
+    """A row and its answer as JSON, without the end of the line."""
     return json.dumps(row_json(predicted), ensure_ascii=False)
 
 

@@ -15,6 +15,8 @@ STANDARD_INPUT = "standard input"
 
 @dataclass(frozen=True)
 class Line:
+    """A text, and where it comes from."""
+
     text: str
     where: str
     """For messages: `text 2`, or `reviews.txt, line 17`."""

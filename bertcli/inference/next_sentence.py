@@ -18,6 +18,8 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Pair:
+    """Two texts, and where they come from."""
+
     text_a: str
     text_b: str
     where: str
@@ -25,11 +27,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class ScoredPair:
+    """A pair, and the probability that B follows A."""
+
     text_a: str
     text_b: str
     is_next_probability: float
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
         return {
             "text_a": self.text_a,
             "text_b": self.text_b,
@@ -39,11 +44,14 @@ class ScoredPair:
 
 @dataclass(frozen=True)
 class EncodedPair:
+    """A pair, and the row that the model reads."""
+
     pair: Pair
     row: Row
 
     @property
     def length(self) -> int:
+        """In tokens."""
         return self.row.length
 
 

@@ -78,6 +78,8 @@ def writing(path: Path) -> AbstractContextManager[None]:
 
 
 class HasDropped(Protocol):
+    """A result that knows how many tokens were cut off."""
+
     @property
     def dropped(self) -> int:
         """Tokens that the model could not read."""
@@ -94,6 +96,7 @@ class CutRows:
         self.rows = self.cut = 0
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
+        """The same results, counted."""
         for result in results:
             self.rows += 1
             self.cut += result.dropped > 0
@@ -106,4 +109,5 @@ class CutRows:
 
 
 def cut_line(cut: int, rows: int) -> str:
+    """What to say of rows that were cut."""
     return f"{cut:,} of {rows:,} rows were longer than the model reads, and were cut"

@@ -11,6 +11,8 @@ BUFFERED_BATCHES = 16
 
 
 class HasLength(Protocol):
+    """Something to be put into batches by its length."""
+
     @property
     def length(self) -> int:
         """In tokens."""

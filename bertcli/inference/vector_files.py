@@ -20,6 +20,7 @@ PARQUET_ROWS = 4096
 
 
 def vector_line(embedded: Embedded) -> str:
+    """A text and its vector as a line of JSON."""
     return (
         json.dumps({"text": embedded.text, "vector": embedded.vector_D.tolist()}, ensure_ascii=False) + "\n"
     )

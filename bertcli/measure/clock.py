@@ -15,4 +15,5 @@ def now(device: torch.device) -> float:
 
 
 def device_name(device: torch.device) -> str:
+    """For people: the GPU's name, or cpu."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

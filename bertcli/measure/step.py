@@ -49,6 +49,7 @@ class StepTimes:
 
     @property
     def tokens_per_step(self) -> float:
+        """The mean, of real tokens."""
         return sum(self.tokens) / len(self.tokens)
 
     @property

@@ -40,6 +40,7 @@ class StepSizes:
 
     @property
     def tokens(self) -> int:
+        """Of a micro-batch, padding included."""
         return self.rows * self.length
 
     @property
@@ -67,6 +68,7 @@ class StepMemory:
 
     @property
     def total(self) -> float:
+        """In bytes, all parts together."""
         return sum(getattr(self, field.name) for field in fields(self))
 
 

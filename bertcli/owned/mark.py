@@ -111,6 +111,7 @@ def mark(folder: Path, name: str) -> None:
 
 
 def holds_mark(path: Path) -> bool:
+    """Whether a path is a regular file with bertcli's mark in it."""
     return _is_regular(path) and _read(path) is not None
 
 

@@ -40,6 +40,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class Kill:
+    """A kill that happened: when it was meant, and what the run had reached."""
+
     moment: Moment
     step: int
     """The last one in metrics.jsonl."""

@@ -35,6 +35,8 @@ EVALUATIONS, CHECKPOINTS = 6, 8
 
 @dataclass(frozen=True)
 class Verdict:
+    """What the comparison of an undisturbed and a killed run gave."""
+
     steps: int
     rows: int
     """Lines of metrics.jsonl that were compared."""

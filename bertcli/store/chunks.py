@@ -28,6 +28,8 @@ class Place:
 
 @dataclass(frozen=True)
 class DocumentEnd:
+    """What is known of a document once it has been read to its end."""
+
     content_hash: int
     """64 bits, of the paragraphs: what decides the side. The same text has the same hash in any file."""
     num_bytes: int

@@ -44,6 +44,7 @@ class HashedFile:
         self._file.seek(0, os.SEEK_END)
 
     def append(self, data: bytes) -> None:
+        """Write at the end, and hash each full block."""
         _write_all(self._file, data)
         left = memoryview(data)
         while left:
@@ -66,6 +67,7 @@ class HashedFile:
             os.fsync(file.fileno())
 
     def close(self) -> None:
+        """Nothing follows."""
         self._open.close()
 
     def _write_hash(self) -> None:

@@ -19,9 +19,11 @@ T = TypeVar("T")
 class Team(Protocol):
     """The processes that build a store together on a shared disk, such as `bertcli.distributed.ranks`."""
 
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """The number of this process."""
 
-    def num_ranks(self) -> int: ...
+    def num_ranks(self) -> int:
+        """How many processes build the store together."""
 
     def num_local_ranks(self) -> int:
         """On this machine."""
@@ -40,18 +42,23 @@ class Alone:
     """A team of one."""
 
     def rank(self) -> int:
+        """0."""
         return 0
 
     def num_ranks(self) -> int:
+        """1."""
         return 1
 
     def num_local_ranks(self) -> int:
+        """1."""
         return 1
 
     def on_first(self, work: Callable[[], T]) -> T:
+        """Do the work: there is no other process."""
         return work()
 
     def on_each(self, work: Callable[[], T]) -> T:
+        """Do the work: there is no other process."""
         return work()
 
 

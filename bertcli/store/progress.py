@@ -42,6 +42,7 @@ class ProgressDisplay:
         )
 
     def advance(self, num_bytes: int) -> None:
+        """So many bytes more have been read."""
         self._done += num_bytes
         if self._bar is not None:
             self._bar.update(num_bytes)

@@ -62,6 +62,7 @@ class SideFiles:
             file.sync()
 
     def close(self) -> None:
+        """Close all files."""
         for file in self._files.values():
             file.close()
 

@@ -57,14 +57,17 @@ class TokenStore:
 
     @property
     def num_tokens(self) -> int:
+        """Of all sentences."""
         return len(self.ids)
 
     @property
     def num_sentences(self) -> int:
+        """Of all documents."""
         return len(self.sentences) - 1
 
     @property
     def num_documents(self) -> int:
+        """Of this side."""
         return len(self.documents) - 1
 
     @property

@@ -26,6 +26,8 @@ FEW_DOCUMENTS = 40
 
 @dataclass
 class SideProgress:
+    """Counts of one side, train or held out, of a store that is being built."""
+
     documents: int = 0
     one_sentence_documents: int = 0
     sentences: int = 0
@@ -36,6 +38,7 @@ class SideProgress:
     """Content hash and number of sentences of its first documents, `FEW_DOCUMENTS` at most."""
 
     def add_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int) -> None:
+        """Count a document that has ended."""
         self.documents += 1
         self.one_sentence_documents += sentences == 1
         self.sentences += sentences
@@ -109,10 +112,12 @@ class StoreWriter:
             batch.write(self._sides[name])
 
     def sync(self) -> None:
+        """Wait until all that was written is on the disk."""
         for side in self._sides.values():
             side.sync()
 
     def close(self) -> None:
+        """Let go of the files; what was written stays."""
         self._spool.close()
         for side in self._sides.values():
             side.close()
@@ -133,6 +138,7 @@ class StoreWriter:
 
     @property
     def place(self) -> Place:
+        """How far the corpus has been written."""
         return Place(self.progress.file, self.progress.documents)
 
 

@@ -14,9 +14,11 @@ class TaskBatch(Protocol):
     """What a task reads in one forward pass."""
 
     @property
-    def num_tokens(self) -> int: ...
+    def num_tokens(self) -> int:
+        """Real tokens, of which a run reports how many it reads a second."""
 
-    def to(self, device: torch.device) -> Self: ...
+    def to(self, device: torch.device) -> Self:
+        """The batch on a device."""
 
 
 @dataclass(frozen=True)

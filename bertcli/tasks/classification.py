@@ -33,6 +33,7 @@ class Classified:
     multi_label: bool
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
         label = list(self.labels) if self.multi_label else self.labels[0]
         return {"label": label, "probabilities": self.probabilities}
 

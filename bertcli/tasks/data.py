@@ -34,6 +34,8 @@ class Split:
 
 @dataclass(frozen=True)
 class LabeledData:
+    """A task and its encoded examples."""
+
     task: LabeledTask
     train: Split
     dev: Split | None

@@ -28,6 +28,7 @@ class Chosen:
     probabilities: list[float]
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
         return {"choice": self.choice, "probabilities": self.probabilities}
 
 

@@ -62,6 +62,7 @@ class Answered:
     null_difference: float
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
         return {"answer": self.answer, "start": self.start, "end": self.end, "score": self.score}
 
 

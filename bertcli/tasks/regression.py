@@ -21,9 +21,12 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Value:
+    """A predicted number."""
+
     value: float
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
         return {"value": self.value}
 
 

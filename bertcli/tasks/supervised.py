@@ -54,6 +54,7 @@ class LabeledBatch:
 
     @property
     def num_rows(self) -> int:
+        """Of all items: a long text has several."""
         return sum(len(item.rows) for item in self.items)
 
     @property
@@ -67,6 +68,7 @@ class LabeledBatch:
         return batch_of([row for item in self.items for row in item.rows], self.pad_id, self.device)
 
     def to(self, device: torch.device) -> LabeledBatch:
+        """The batch, whose tensors will be made on that device."""
         return replace(self, device=device)
 
     def micro_batches(self, share: Share) -> list[MicroBatch]:

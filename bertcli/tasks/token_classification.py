@@ -55,6 +55,7 @@ class Tagged:
     entities: tuple[Entity, ...]
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
         return {"entities": [vars(entity) for entity in self.entities], "tags": list(self.tags)}
 
 

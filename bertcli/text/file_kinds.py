@@ -18,6 +18,8 @@ _BINARY = rb"(?s:.{0,28}?)[\x00-\x08\x0e-\x1a]"
 
 
 class Kind(NamedTuple):
+    """A kind of file that holds no plain text."""
+
     name: str
     """As in "FILE is a PDF"."""
     mend: str

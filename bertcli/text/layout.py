@@ -31,6 +31,8 @@ _FEWEST_DOCUMENTS = 20
 
 
 class LayoutAdvice(NamedTuple):
+    """A way in which the text does not fit the config, and what to change."""
+
     problem: str
     mend: str
     share: float
