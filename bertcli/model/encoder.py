@@ -6,23 +6,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
 from bertcli.model.embeddings import Embeddings
-from bertcli.model.fast import drop_add_norm as fast_norm
 from bertcli.model.fast import encoder as fast_encoder
+from bertcli.model.fast.dropout import Dropout
 from bertcli.model.fast.switch import plain_path, replaced_by
 from bertcli.model.feed_forward import FeedForward
-
-
-@replaced_by(fast_norm.drop_add_norm, when=fast_norm.is_faster)
-def drop_add_norm(values: Tensor, residual: Tensor, norm: nn.LayerNorm, probability: float) -> Tensor:
-    """LayerNorm(residual + Dropout(values)); all of them [..., D], and the result in the values' dtype."""
-    return norm(residual + F.dropout(values, probability)).to(values.dtype)  # fp32 under CUDA's autocast
 
 
 class EncoderLayer(nn.Module):
@@ -37,7 +30,7 @@ class EncoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.feed_forward = FeedForward(architecture)
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.dropout = architecture.dropout
+        self.dropout = Dropout(architecture.dropout)
 
     @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
     def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
@@ -46,9 +39,9 @@ class EncoderLayer(nn.Module):
 
     def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
         """What follows attention, for each token by itself."""
-        dropout = self.dropout if self.training else 0.0
-        hidden_BTD = drop_add_norm(attended_BTD, hidden_BTD, self.attention_norm, dropout)
-        return drop_add_norm(self.feed_forward(hidden_BTD), hidden_BTD, self.feed_forward_norm, dropout)
+        dtype = hidden_BTD.dtype  # under CUDA's autocast a norm gives fp32
+        hidden_BTD = self.attention_norm(hidden_BTD + self.dropout(attended_BTD)).to(dtype)
+        return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD))).to(dtype)
 
 
 class Encoder(nn.Module):

@@ -73,14 +73,14 @@ class _Drop(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, probability: float) -> Tensor:
         kept, ctx.scale = draw(values, probability)
         ctx.save_for_backward(kept)
-        return scale_kept(values, kept, ctx.scale)
+        return _scaled(values, kept, ctx.scale)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (kept,) = ctx.saved_tensors
-        return scale_kept(gradient, kept, ctx.scale), None
+        return _scaled(gradient, kept, ctx.scale), None
 
 
-def scale_kept(values: Tensor, kept: Tensor, scale: float) -> Tensor:
+def _scaled(values: Tensor, kept: Tensor, scale: float) -> Tensor:
     """values * kept * scale in one pass."""
     return torch.addcmul(values.new_zeros(()), values, kept.to(values.dtype), value=scale)
