@@ -4,7 +4,6 @@
 |-------------------|-----------------------------------------------------------------|
 | attention.py      | `attention.attend`                                              |
 | dropout.py        | `nn.Dropout.forward`                                            |
-| linear.py         | `nn.Linear.forward`                                             |
 | encoder.py        | `Encoder.forward` and `EncoderLayer.forward`, on packed rows    |
 | packing.py        | the layout that encoder.py computes on                          |
 
