@@ -3,7 +3,7 @@ context out."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -75,15 +75,6 @@ class Encoder(nn.Module):
         return layer(*inputs)
 
 
-class Trace(NamedTuple):
-    """What a forward pass went through, for looking inside the model."""
-
-    hidden_states: list[Tensor]
-    """layers + 1 of [B, T, D]: the embeddings, then each layer's output."""
-    attention_probabilities: list[Tensor]
-    """layers of [B, N, T, T]: how much each token (row) looks at each token (column)."""
-
-
 class Body(nn.Module):
     """Embeddings and encoder (Devlin et al. 2019, section 3), which every model here has."""
 
@@ -106,17 +97,19 @@ class Body(nn.Module):
         """
         return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
 
-    def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
-        """As `forward` on the plain path, keeping every layer's hidden states and attention probabilities."""
-        trace = Trace([_narrow(self.embeddings(ids_BT, segments_BT))], [])
+    def trace(
+        self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """What `forward` goes through on the plain path: layers + 1 hidden states [B, T, D], the embeddings
+        first, and the probabilities_BNTT of each layer's attention."""
+        hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
         mask_B11T = _for_attention(mask_BT, ids_BT)
         with plain_path():
             for layer in self.encoder.layers:
                 assert isinstance(layer, EncoderLayer)
-                hidden_BTD = trace.hidden_states[-1]
-                trace.attention_probabilities.append(layer.attention.probabilities(hidden_BTD, mask_B11T))
-                trace.hidden_states.append(layer(hidden_BTD, mask_B11T))
-        return trace
+                probabilities.append(layer.attention.probabilities(hidden_states[-1], mask_B11T))
+                hidden_states.append(layer(hidden_states[-1], mask_B11T))
+        return hidden_states, probabilities
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
