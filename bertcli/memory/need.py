@@ -130,8 +130,8 @@ def rows_that_fit(
 
 
 def _of_layer(architecture: Architecture, sizes: StepSizes, selected: float) -> Iterator[_Kept]:
-    """What a layer keeps where the share `selected` of the tokens goes through all of it: on a CPU counted, on a
-    GPU by what torch's kernels save."""
+    """What a layer keeps where the share `selected` of the tokens goes through all of it: counted on a CPU,
+    on a GPU by what torch's kernels save."""
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
     yield _Kept(2, narrow * selected * architecture.feed_forward)  # before and after GELU
     if architecture.dropout:

@@ -1,5 +1,4 @@
-"""The stack of layers, and the body that it makes with the embeddings: ids in, hidden states that know their
-context out."""
+"""The stack of layers, and with the embeddings the body: ids in, hidden states in their context out."""
 
 from __future__ import annotations
 
@@ -123,10 +122,8 @@ def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
 
 
 def _narrow(hidden_BTD: Tensor) -> Tensor:
-    """In mixed precision what goes from layer to layer is in 16 bits as well, and nothing is cast to and fro.
-
-    The embeddings are not: a frequent word's gradient is a sum of hundreds.
-    """
+    """In mixed precision what goes from layer to layer is in 16 bits as well, which saves casts. The
+    embeddings are not: a frequent word's gradient is a sum of hundreds."""
     device = hidden_BTD.device.type
     return (
         hidden_BTD.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else hidden_BTD

@@ -28,11 +28,11 @@ class Dropout(nn.Dropout):
     """torch's own, drawn by `draw`: in training, each element is 0 with probability `p`, else scaled so that
     the mean stays."""
 
-    def forward(self, values: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """[...] -> [...]."""
-        if self.training and self.p and is_on_cpu("dropout", values):
-            return _Drop.apply(values, self.p)  # pyright: ignore[reportReturnType]
-        return super().forward(values)
+        if self.training and self.p and is_on_cpu("dropout", input):
+            return _Drop.apply(input, self.p)  # pyright: ignore[reportReturnType]
+        return super().forward(input)
 
 
 def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
