@@ -12,7 +12,7 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 def keep_freed_memory() -> None:
     """Where C's library is glibc: let it keep large blocks for the process when they are freed.
 
-    Else it gives them back to the system, which fills each page with zeros anew, at every step.
+    Else it gives them back to the system, which fills each page with zeros again, at every step.
     """
     if not (hasattr(os, "confstr_names") and "CS_GNU_LIBC_VERSION" in os.confstr_names):
         return

@@ -44,8 +44,8 @@ class StepSizes:
         return self.rows * self.length
 
     @property
-    def wanted(self) -> float:
-        """Share of the tokens that go through the whole last layer; of a labeled task it may be all."""
+    def selected(self) -> float:
+        """Share of the tokens that go through all of the last layer; of a labeled task it may be 1."""
         return min(1.0, self.predicted + 1 / self.length) if self.predicted else 1.0
 
 
@@ -87,8 +87,8 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
         parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
     """
     narrow = HALF if sizes.half else FP32  # of what goes from layer to layer as well
-    a_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, wanted=1.0))
-    last_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, sizes.wanted))
+    a_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, selected=1.0))
+    last_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, sizes.selected))
     only_input = _held(_Kept(1, narrow * architecture.hidden), sizes)
     if sizes.checkpointing:
         layers = architecture.layers * only_input
@@ -98,7 +98,7 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
     backward = _held(_Kept(2, narrow * architecture.hidden), sizes)
     backward += _held(_Kept(1, narrow * architecture.feed_forward), sizes)
     if sizes.on_cpu and not sizes.checkpointing:  # the gradients of keys and values have the more
-        backward = max(sizes.wanted * backward, _held(_Kept(7, narrow * architecture.hidden), sizes))
+        backward = max(sizes.selected * backward, _held(_Kept(7, narrow * architecture.hidden), sizes))
     if sizes.on_cpu:  # themselves and their gradient
         logits = _held(_Kept(2, narrow * sizes.predicted * architecture.vocab_size), sizes)
     else:
@@ -131,25 +131,25 @@ def rows_that_fit(
     return low
 
 
-def _of_layer(architecture: Architecture, sizes: StepSizes, wanted: float) -> Iterator[_Kept]:
-    """What a layer keeps in which the share `wanted` of the tokens goes through all of it: on a CPU counted;
+def _of_layer(architecture: Architecture, sizes: StepSizes, selected: float) -> Iterator[_Kept]:
+    """What a layer keeps where the share `selected` of the tokens goes through all of it: counted on a CPU,
     on a GPU by what torch's kernels save."""
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
-    yield _Kept(2, narrow * wanted * architecture.feed_forward)  # before and after GELU
+    yield _Kept(2, narrow * selected * architecture.feed_forward)  # before and after GELU
     if architecture.dropout:
-        yield _Kept(2, BOOL * wanted * hidden)  # what is kept
+        yield _Kept(2, BOOL * selected * hidden)  # what is kept
     if sizes.on_cpu:
         matrix = (
-            narrow * wanted * architecture.heads * sizes.length
-        )  # of a query for each token that is wanted
+            narrow * selected * architecture.heads * sizes.length
+        )  # of a query for each token that is selected
         yield _Kept(2, narrow * hidden)  # keys, values
-        yield _Kept(3, narrow * wanted * hidden)  # queries; the context by heads and by tokens
-        yield _Kept(4, narrow * wanted * hidden)  # what goes into each LayerNorm, and what comes out
+        yield _Kept(3, narrow * selected * hidden)  # queries; the context by heads and by tokens
+        yield _Kept(4, narrow * selected * hidden)  # what goes into each LayerNorm, and what comes out
         yield _Kept(2 if architecture.attention_dropout else 1, matrix)
         return
     yield _Kept(4, narrow * hidden)  # query, key, value, context
-    yield _Kept(2, FP32 * wanted * hidden)  # what goes into each LayerNorm, which computes in fp32
-    yield _Kept(2, narrow * wanted * hidden)  # what comes out
+    yield _Kept(2, FP32 * selected * hidden)  # what goes into each LayerNorm, which computes in fp32
+    yield _Kept(2, narrow * selected * hidden)  # what comes out
 
 
 def _held(kept: _Kept, sizes: StepSizes) -> float:

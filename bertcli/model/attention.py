@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.fast import attention as fast
-from bertcli.model.fast.linear import Linear
 from bertcli.model.fast.switch import is_on, replaced_by
 
 
@@ -47,10 +46,10 @@ class Attention(nn.Module):
         super().__init__()
         self.head_size = architecture.head_size
         self.dropout = architecture.attention_dropout
-        self.query = Linear(architecture.hidden, architecture.hidden)
-        self.key = Linear(architecture.hidden, architecture.hidden)
-        self.value = Linear(architecture.hidden, architecture.hidden)
-        self.output = Linear(architecture.hidden, architecture.hidden)
+        self.query = nn.Linear(architecture.hidden, architecture.hidden)
+        self.key = nn.Linear(architecture.hidden, architecture.hidden)
+        self.value = nn.Linear(architecture.hidden, architecture.hidden)
+        self.output = nn.Linear(architecture.hidden, architecture.hidden)
 
     def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
         """[B, T, D] -> [B, T, D]."""

@@ -1,4 +1,4 @@
-"""A config's model section -> the sizes of a model; a model of its sizes alone."""
+"""Sizes from a config, a model of sizes alone, and positions that continue those of shorter rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from bertcli.config.schema import ModelConfig
@@ -44,3 +45,14 @@ class _Uninitialized(TorchFunctionMode):
         if getattr(func, "__module__", None) == "torch.nn.init":
             return None
         return func(*args, **(kwargs or {}))
+
+
+def tile_positions(table_TD: Tensor, known: int, offset: int = 0) -> Tensor:
+    """A position table in which every position from `known` on has the embedding of a trained one, in turn.
+
+    What was learned about neighbors on rows of `known` tokens then holds further on as well, but where
+    two copies meet (Beltagy et al. 2020, "Longformer", section 5). The first token's position, row `offset`
+    of the table, is not copied.
+    """
+    beyond_T = torch.arange(known, len(table_TD) - offset, device=table_TD.device)
+    return torch.cat([table_TD[: offset + known], table_TD[offset + 1 + (beyond_T - 1) % (known - 1)]])

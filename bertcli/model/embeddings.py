@@ -36,14 +36,3 @@ class Embeddings(nn.Module):
         if self.segment is not None:
             hidden_BTD = hidden_BTD + self.segment(segments_BT)
         return self.dropout(self.norm(hidden_BTD + self.position(positions_T)))
-
-
-def tile_positions(table_TD: Tensor, known: int, offset: int = 0) -> Tensor:
-    """A position table in which every position from `known` on has the embedding of a trained one, in turn.
-
-    What was learned about neighbors on rows of `known` tokens then holds further on as well, but where
-    two copies meet (Beltagy et al. 2020, "Longformer", section 5). The first token's position, row `offset`
-    of the table, is not copied.
-    """
-    beyond_T = torch.arange(known, len(table_TD) - offset, device=table_TD.device)
-    return torch.cat([table_TD[: offset + known], table_TD[offset + 1 + (beyond_T - 1) % (known - 1)]])

@@ -1,28 +1,20 @@
-"""The stack of layers, and the body that it makes with the embeddings: ids in, hidden states that know their
-context out."""
+"""The stack of layers, and with the embeddings the body: ids in, hidden states in their context out."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
 from bertcli.model.embeddings import Embeddings
-from bertcli.model.fast import drop_add_norm as fast_norm
 from bertcli.model.fast import encoder as fast_encoder
+from bertcli.model.fast.dropout import Dropout
 from bertcli.model.fast.switch import plain_path, replaced_by
 from bertcli.model.feed_forward import FeedForward
-
-
-@replaced_by(fast_norm.drop_add_norm, when=fast_norm.is_faster)
-def drop_add_norm(values: Tensor, residual: Tensor, norm: nn.LayerNorm, probability: float) -> Tensor:
-    """LayerNorm(residual + Dropout(values)); all of them [..., D], and the result in the values' dtype."""
-    return norm(residual + F.dropout(values, probability)).to(values.dtype)  # fp32 under CUDA's autocast
 
 
 class EncoderLayer(nn.Module):
@@ -37,7 +29,7 @@ class EncoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.feed_forward = FeedForward(architecture)
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.dropout = architecture.dropout
+        self.dropout = Dropout(architecture.dropout)
 
     @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
     def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
@@ -46,9 +38,9 @@ class EncoderLayer(nn.Module):
 
     def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
         """What follows attention, for each token by itself."""
-        dropout = self.dropout if self.training else 0.0
-        hidden_BTD = drop_add_norm(attended_BTD, hidden_BTD, self.attention_norm, dropout)
-        return drop_add_norm(self.feed_forward(hidden_BTD), hidden_BTD, self.feed_forward_norm, dropout)
+        dtype = hidden_BTD.dtype  # under CUDA's autocast a norm gives fp32
+        hidden_BTD = self.attention_norm(hidden_BTD + self.dropout(attended_BTD)).to(dtype)
+        return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD))).to(dtype)
 
 
 class Encoder(nn.Module):
@@ -82,15 +74,6 @@ class Encoder(nn.Module):
         return layer(*inputs)
 
 
-class Trace(NamedTuple):
-    """What a forward pass went through, for looking inside the model."""
-
-    hidden_states: list[Tensor]
-    """layers + 1 of [B, T, D]: the embeddings, then each layer's output."""
-    attention_probabilities: list[Tensor]
-    """layers of [B, N, T, T]: how much each token (row) looks at each token (column)."""
-
-
 class Body(nn.Module):
     """Embeddings and encoder (Devlin et al. 2019, section 3), which every model here has."""
 
@@ -113,17 +96,19 @@ class Body(nn.Module):
         """
         return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
 
-    def trace(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Trace:
-        """As `forward` on the plain path, keeping every layer's hidden states and attention probabilities."""
-        trace = Trace([_narrow(self.embeddings(ids_BT, segments_BT))], [])
+    def trace(
+        self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """What `forward` goes through on the plain path: layers + 1 hidden states [B, T, D], the embeddings
+        first, and the probabilities_BNTT of each layer's attention."""
+        hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
         mask_B11T = _for_attention(mask_BT, ids_BT)
         with plain_path():
             for layer in self.encoder.layers:
                 assert isinstance(layer, EncoderLayer)
-                hidden_BTD = trace.hidden_states[-1]
-                trace.attention_probabilities.append(layer.attention.probabilities(hidden_BTD, mask_B11T))
-                trace.hidden_states.append(layer(hidden_BTD, mask_B11T))
-        return trace
+                probabilities.append(layer.attention.probabilities(hidden_states[-1], mask_B11T))
+                hidden_states.append(layer(hidden_states[-1], mask_B11T))
+        return hidden_states, probabilities
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
@@ -137,10 +122,8 @@ def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
 
 
 def _narrow(hidden_BTD: Tensor) -> Tensor:
-    """In mixed precision what goes from layer to layer is in 16 bits as well, and nothing is cast to and fro.
-
-    The embeddings are not: a frequent word's gradient is a sum of hundreds.
-    """
+    """In mixed precision what goes from layer to layer is in 16 bits as well, which saves casts. The
+    embeddings are not: a frequent word's gradient is a sum of hundreds."""
     device = hidden_BTD.device.type
     return (
         hidden_BTD.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else hidden_BTD

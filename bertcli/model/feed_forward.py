@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.fast.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -15,8 +14,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.expand = Linear(architecture.hidden, architecture.feed_forward)
-        self.contract = Linear(architecture.feed_forward, architecture.hidden)
+        self.expand = nn.Linear(architecture.hidden, architecture.feed_forward)
+        self.contract = nn.Linear(architecture.feed_forward, architecture.hidden)
 
     def forward(self, hidden_BTD: Tensor) -> Tensor:
         """[..., D] -> [..., D]."""

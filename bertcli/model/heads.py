@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.fast.linear import Linear, linear
 
 
 class Pooler(nn.Module):
@@ -31,14 +30,14 @@ class MlmHead(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.dense = Linear(architecture.hidden, architecture.hidden)
+        self.dense = nn.Linear(architecture.hidden, architecture.hidden)
         self.norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.bias = Parameter(torch.zeros(architecture.vocab_size))
 
     def forward(self, hidden_MD: Tensor, word_embeddings_VD: Tensor) -> Tensor:
         """[M, D] and the embeddings' own weight (the tied decoder) -> logits_MV."""
-        transformed_MD = self.norm(F.gelu(self.dense(hidden_MD))).to(hidden_MD.dtype)  # as `drop_add_norm`
-        return linear(transformed_MD, word_embeddings_VD, self.bias)
+        transformed_MD = self.norm(F.gelu(self.dense(hidden_MD)))
+        return F.linear(transformed_MD, word_embeddings_VD, self.bias)
 
 
 class PairHead(nn.Module):

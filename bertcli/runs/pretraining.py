@@ -20,8 +20,7 @@ from bertcli.evaluation.evaluate import Scores, evaluate
 from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
-from bertcli.model.build import architecture
-from bertcli.model.embeddings import tile_positions
+from bertcli.model.build import architecture, tile_positions
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.health import Health
 from bertcli.runs.lifecycle import Run, live

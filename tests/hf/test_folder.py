@@ -208,7 +208,7 @@ def test_dropout_is_the_folders_unless_given(folder):
 
     def rates(model):
         layer = model.body.encoder.layers[0]
-        return model.body.embeddings.dropout.p, layer.dropout, layer.attention.dropout
+        return model.body.embeddings.dropout.p, layer.dropout.p, layer.attention.dropout
 
     assert rates(own) == (0.3, 0.3, 0.2)
     assert rates(given) == (0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Which embeddings are added; positions that no row had are given what was learned of those that were."""
+"""Which embeddings are added, and which row of the position table is whose."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ import pytest
 import torch
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.embeddings import Embeddings, tile_positions
-
-
-def test_positions_beyond_the_known_ones_repeat_them_without_the_first() -> None:
-    table_TD = torch.randn(10, 4)
-    tiled_TD = tile_positions(table_TD, known=4)
-    assert torch.equal(tiled_TD, table_TD[[0, 1, 2, 3, 1, 2, 3, 1, 2, 3]])
-    assert torch.equal(tile_positions(tiled_TD, known=4), tiled_TD)
-    assert torch.equal(tile_positions(table_TD, known=4, offset=2), table_TD[[0, 1, 2, 3, 4, 5, 3, 4, 5, 3]])
+from bertcli.model.embeddings import Embeddings
 
 
 def test_positions_start_at_the_offset_and_rows_end_where_the_table_does(odd: Architecture) -> None:

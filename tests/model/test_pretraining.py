@@ -85,11 +85,11 @@ def test_the_decoder_is_the_word_embeddings(model, rows):
 
 def test_trace_agrees_with_forward(model, rows):
     ids_BT, segments_BT, mask_BT = rows
-    trace = model.body.trace(ids_BT, segments_BT, mask_BT)
-    assert [state.shape for state in trace.hidden_states] == [(B, T, 15)] * 3
-    assert [probabilities.shape for probabilities in trace.attention_probabilities] == [(B, 5, T, T)] * 2
+    states, probabilities = model.body.trace(ids_BT, segments_BT, mask_BT)
+    assert [state.shape for state in states] == [(B, T, 15)] * 3
+    assert [each.shape for each in probabilities] == [(B, 5, T, T)] * 2
     want = model.body(ids_BT, segments_BT, mask_BT)
-    torch.testing.assert_close(trace.hidden_states[-1][mask_BT], want[mask_BT], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(states[-1][mask_BT], want[mask_BT], rtol=1e-5, atol=1e-5)
 
 
 def test_bfloat16_is_close_and_goes_from_layer_to_layer(model, rows):

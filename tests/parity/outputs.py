@@ -23,13 +23,13 @@ def batch(padded: bool) -> tuple[Tensor, Tensor, Tensor | None]:
 @torch.no_grad()
 def our_outputs(model: PretrainingModel, inputs: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, Tensor]:
     """Hidden states of every layer, attention probabilities, pooled output and the logits of both heads."""
-    trace = model.body.trace(*inputs)
+    hidden_states, probabilities = model.body.trace(*inputs)
     last_BTD = model.body(*inputs)
     output = model(*inputs)
     assert model.pooler is not None
     return {
-        **{f"hidden_{i}": value for i, value in enumerate(trace.hidden_states)},
-        **{f"attention_{i}": value for i, value in enumerate(trace.attention_probabilities)},
+        **{f"hidden_{i}": value for i, value in enumerate(hidden_states)},
+        **{f"attention_{i}": value for i, value in enumerate(probabilities)},
         "last_hidden": last_BTD,
         "pooled": model.pooler(last_BTD[:, 0]),
         "mlm_logits": output.mlm_logits_MV.unflatten(0, inputs[0].shape),

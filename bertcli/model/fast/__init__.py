@@ -3,9 +3,7 @@
 | file              | replaces                                                        |
 |-------------------|-----------------------------------------------------------------|
 | attention.py      | `attention.attend`                                              |
-| drop_add_norm.py  | `encoder.drop_add_norm`                                         |
 | dropout.py        | `nn.Dropout.forward`                                            |
-| linear.py         | `nn.Linear.forward`                                             |
 | encoder.py        | `Encoder.forward` and `EncoderLayer.forward`, on packed rows    |
 | packing.py        | the layout that encoder.py computes on                          |
 

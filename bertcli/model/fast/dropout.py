@@ -28,11 +28,11 @@ class Dropout(nn.Dropout):
     """torch's own, drawn by `draw`: in training, each element is 0 with probability `p`, else scaled so that
     the mean stays."""
 
-    def forward(self, values: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """[...] -> [...]."""
-        if self.training and self.p and is_on_cpu("dropout", values):
-            return _Drop.apply(values, self.p)  # pyright: ignore[reportReturnType]
-        return super().forward(values)
+        if self.training and self.p and is_on_cpu("dropout", input):
+            return _Drop.apply(input, self.p)  # pyright: ignore[reportReturnType]
+        return super().forward(input)
 
 
 def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
@@ -73,14 +73,14 @@ class _Drop(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, probability: float) -> Tensor:
         kept, ctx.scale = draw(values, probability)
         ctx.save_for_backward(kept)
-        return scale_kept(values, kept, ctx.scale)
+        return _scaled(values, kept, ctx.scale)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (kept,) = ctx.saved_tensors
-        return scale_kept(gradient, kept, ctx.scale), None
+        return _scaled(gradient, kept, ctx.scale), None
 
 
-def scale_kept(values: Tensor, kept: Tensor, scale: float) -> Tensor:
+def _scaled(values: Tensor, kept: Tensor, scale: float) -> Tensor:
     """values * kept * scale in one pass."""
     return torch.addcmul(values.new_zeros(()), values, kept.to(values.dtype), value=scale)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.attention import Attention, attend
 from bertcli.model.fast.attention import is_written_out
-from bertcli.model.fast.linear import linear
 from bertcli.model.fast.packing import Packing, take
 from bertcli.model.fast.switch import is_on
 
@@ -110,6 +110,6 @@ def _heads(
     """[R, D] -> [B, N, T, H] of each projection, all of them by one product."""
     weight_ED = torch.cat([projection.weight for projection in projections])
     bias_E = torch.cat([projection.bias for projection in projections])
-    projected_BTE = packing.unpack(linear(hidden_RD, weight_ED, bias_E))
+    projected_BTE = packing.unpack(F.linear(hidden_RD, weight_ED, bias_E))
     by_head = projected_BTE.unflatten(-1, (len(projections), -1, attention.head_size))
     return by_head.permute(2, 0, 3, 1, 4).unbind()

@@ -13,7 +13,7 @@ from torch import Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PATHS = frozenset({"attention", "drop_add_norm", "dropout", "last_layer", "linear", "packing", "written_out"})
+PATHS = frozenset({"attention", "dropout", "last_layer", "packing", "written_out"})
 _off: frozenset[str] = frozenset()
 
 
