@@ -72,7 +72,7 @@ class CheckpointWriter:
         """Copies of the whole tensors, on the first rank; in the memory of the last ones."""
         copies = {}
         for name, tensor in tensors.items():
-            tensor = wrapping.whole(tensor)
+            tensor = wrapping.full_tensor(tensor)
             if ranks.is_first():
                 place = self._places.get((kind, name))
                 if place is None:

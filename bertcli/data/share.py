@@ -16,7 +16,7 @@ class MicroBatch(NamedTuple):
         number: within the whole step, over all ranks.
         batch: a `tasks.base.TaskBatch`.
         is_dummy: another rank's rows, read once more and not counted, so that every rank makes as many
-            forward passes: the exchange between ranks needs that.
+            forward passes: reducing the gradients needs that.
     """
 
     number: int

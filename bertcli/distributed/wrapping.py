@@ -1,4 +1,4 @@
-"""A model over the ranks of a run: a copy on each (DDP), or of every layer a part (FSDP)."""
+"""A model over the ranks of a run: a copy on each (DDP), or a part of every layer (FSDP)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bertcli.distributed import ranks
 Parallel = Literal["ddp", "fsdp"]
 
 
-def spread(model: nn.Module, parallel: Parallel) -> nn.Module:
+def distribute(model: nn.Module, parallel: Parallel) -> nn.Module:
     """The model to train with: its gradients become the mean over all ranks.
 
     DDP keeps a copy on each rank (Li et al. 2020). FSDP gives each rank a part of every layer's parameters,
@@ -34,8 +34,8 @@ def spread(model: nn.Module, parallel: Parallel) -> nn.Module:
     return model
 
 
-def exchange(model: nn.Module, now: bool) -> AbstractContextManager[object]:
-    """The context of a backward pass; gradients are exchanged between ranks only where `now`."""
+def sync_gradients(model: nn.Module, now: bool) -> AbstractContextManager[object]:
+    """The context of a backward pass; gradients are reduced over the ranks only where `now`."""
     if isinstance(model, nn.parallel.DistributedDataParallel):
         return nullcontext() if now else model.no_sync()
     if ranks.num_ranks() > 1:
@@ -43,41 +43,41 @@ def exchange(model: nn.Module, now: bool) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def is_spread(model: nn.Module) -> bool:
+def is_sharded(model: nn.Module) -> bool:
     """Whether each rank keeps a part of the model only, so that all must make the same forward passes."""
-    return any(_is_spread(parameter) for parameter in model.parameters())
+    return any(map(_is_sharded, model.parameters()))
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """All of a parameter, moment or norm of which FSDP keeps a part on each rank."""
-    return cast(Any, tensor).full_tensor() if _is_spread(tensor) else tensor
+def full_tensor(tensor: Tensor) -> Tensor:
+    """A parameter, moment or norm in full, also where FSDP keeps a part of it on each rank."""
+    return cast(Any, tensor).full_tensor() if _is_sharded(tensor) else tensor
 
 
-def whole_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight by its name; what is spread over GPUs comes to the CPU."""
-    weights = {}
-    for name, tensor in model.state_dict().items():
-        weights[name] = whole(tensor).cpu() if _is_spread(tensor) else tensor
-    return weights
+def full_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight in full by its name; one that is sharded comes to the CPU."""
+    return {
+        name: full_tensor(tensor).cpu() if _is_sharded(tensor) else tensor
+        for name, tensor in model.state_dict().items()
+    }
 
 
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put whole weights into a model, spread or not."""
+def load_full_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put full weights into a model, sharded or not."""
     own = model.state_dict()
-    model.load_state_dict({name: part_like(own[name], tensor) for name, tensor in weights.items()})
+    model.load_state_dict({name: shard_like(own[name], tensor) for name, tensor in weights.items()})
 
 
-def part_like(parameter: Tensor, tensor: Tensor) -> Tensor:
-    """The part of a whole `tensor` that this rank keeps, where `parameter` is spread."""
-    if not _is_spread(parameter) or tensor.shape != parameter.shape:
+def shard_like(parameter: Tensor, tensor: Tensor) -> Tensor:
+    """The part of a full `tensor` that this rank keeps, where `parameter` is sharded."""
+    if not _is_sharded(parameter) or tensor.shape != parameter.shape:
         return tensor
     from torch.distributed.tensor import distribute_tensor
 
-    spread_parameter = cast(Any, parameter)
-    return distribute_tensor(tensor, spread_parameter.device_mesh, spread_parameter.placements)
+    like = cast(Any, parameter)
+    return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)
 
 
-def _is_spread(tensor: Tensor) -> bool:
+def _is_sharded(tensor: Tensor) -> bool:
     if ranks.num_ranks() == 1:
         return False
     from torch.distributed.tensor import DTensor

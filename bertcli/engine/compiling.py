@@ -49,8 +49,8 @@ def launch_seconds(layers: int) -> float:
 def compile_layers(model: nn.Module) -> None:
     """Have every layer compiled at its first pass: once for all of them, as they differ in weights alone.
 
-    What is around them is too little of a step to be worth the time. Before `wrapping.spread`, which hangs
-    its exchange between the layers.
+    What is around them is too little of a step to be worth the time. Call it before `wrapping.distribute`,
+    which puts its communication between the layers.
     """
     for layer in cast(Any, model).body.encoder.layers:
         layer.compile()

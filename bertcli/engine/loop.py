@@ -50,7 +50,7 @@ def train(
     a step into micro-batches and sharing it out over ranks changes nothing but rounding.
 
     Args:
-        model: what `wrapping.spread` made of the model.
+        model: what `wrapping.distribute` made of the model.
         steps: this rank's share of each step (`data.share`).
         loss_scale: in fp16, of the first step; None: of a new run.
     """
@@ -67,12 +67,12 @@ def train(
 
         counts, tokens = count_step(task, micro_batches)
         divisors = {name: count or 1.0 for name, count in counts.items()}
-        # The exchange gives the mean over the ranks; the step's gradient is their sum.
+        # Reducing gives the mean over the ranks; the step's gradient is their sum.
         factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
         sums = TermSums()
         for turn, (number, batch, is_dummy) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
-            with wrapping.exchange(model, now=turn == len(micro_batches)):
+            with wrapping.sync_gradients(model, now=turn == len(micro_batches)):
                 with autocast(settings.precision, settings.device):
                     terms = task.terms(model, batch.to(settings.device))
                 (_divided_loss(terms, divisors) * (0.0 if is_dummy else factor)).backward()
@@ -82,7 +82,7 @@ def train(
             _divide_gradients(parameters, scale.factor)
         losses, accuracies = sums.means(counts)
         norm = nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
-        grad_norm = float(wrapping.whole(norm))
+        grad_norm = float(wrapping.full_tensor(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
             if grad_norm > settings.max_grad_norm:  # below it the factor is 1: a pass over them for nothing

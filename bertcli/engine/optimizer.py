@@ -89,6 +89,6 @@ def load_optimizer_tensors(
                 )
         if state:  # none for a parameter that no step has touched yet
             optimizer.state[parameter] = {
-                key: wrapping.part_like(parameter, value.to(parameter.device, copy=True))
+                key: wrapping.shard_like(parameter, value.to(parameter.device, copy=True))
                 for key, value in state.items()
             }

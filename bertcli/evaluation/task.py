@@ -20,7 +20,7 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     The items of `split` have targets.
     """
     model, task, examples = runner.model, runner.task, split.examples
-    number, parts = (0, 1) if wrapping.is_spread(model) else (ranks.rank(), ranks.num_ranks())
+    number, parts = (0, 1) if wrapping.is_sharded(model) else (ranks.rank(), ranks.num_ranks())
     first, last = (len(examples) * part // parts for part in (number, number + 1))
     own_items = [
         replace(item, example=item.example - first) for item in split.items if first <= item.example < last

@@ -174,7 +174,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         """Keeps the best model as well."""
         if self.best.consider(state.step, scores):
             folder = ranks.on_first(lambda: free_path(self.folder.best))
-            self.publish(folder, wrapping.whole_weights(self.model))
+            self.publish(folder, wrapping.full_weights(self.model))
         if not self.best.is_settled or state.step == self.steps:
             return None
         evaluations = self.config.training.early_stopping
@@ -198,11 +198,11 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         """The best model, or without dev data the last one, as `model/` with its card."""
         verdict = None
         if self.data.dev is None:
-            weights = wrapping.whole_weights(self.model)
+            weights = wrapping.full_weights(self.model)
         else:
             best = ranks.on_first(lambda: newest_path(self.folder.best))
             weights = self.read_weights(best)
-            wrapping.load_weights(self.model, weights)
+            wrapping.load_full_weights(self.model, weights)
             scores = self.best.scores or self._evaluate()
             verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
             say(f"best by {self.metric}: step {self.best.step}")

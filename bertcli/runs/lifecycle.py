@@ -233,7 +233,7 @@ def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.O
         run.model.load_state_dict(run.read_weights(checkpoint_model(checkpoint)))
     if training.compile:
         compile_layers(run.model)
-    trained = wrapping.spread(run.model, training.parallel)
+    trained = wrapping.distribute(run.model, training.parallel)
     optimizer = build_optimizer(run.model, training.betas, training.weight_decay, run.rate_scale)
     if checkpoint is not None:
         return trained, optimizer, load_moments_and_counters(checkpoint, run.model, optimizer, say)

@@ -124,8 +124,8 @@ class Pretraining(Run[PretrainConfig, Path]):
             if step and step == data.short_steps:
                 table_TD = self.model.body.embeddings.position.weight.detach()
                 offset = self.model.architecture.position_offset
-                tiled_TD = tile_positions(wrapping.whole(table_TD), data.short_length, offset)
-                table_TD.copy_(wrapping.part_like(table_TD, tiled_TD))
+                tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
+                table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
             yield micro_batches
 
     def evaluator(self) -> Callable[[], Scores] | None:
@@ -171,7 +171,7 @@ class Pretraining(Run[PretrainConfig, Path]):
             scores=scores,
             verdict=said,
         )
-        self.publish(self.folder.model, wrapping.whole_weights(self.model), card)
+        self.publish(self.folder.model, wrapping.full_weights(self.model), card)
         return self.folder.model
 
 
