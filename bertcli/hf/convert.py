@@ -34,7 +34,7 @@ _CARRIED = ("README.md", *SENTENCE_FILES)
 """What is copied as it is."""
 _SENTENCES = (
     "It was a dark and stormy night; the rain fell in torrents.",
-    "Zürich, l'été: 3,5 °C? ÀÉÎ naïve [MASK] 東京 Привет",
+    "Zürich, l'été: 3,5 °C? ÀÉÎ naïve 東京 Привет",
 )
 _NUM_PIECES = 60
 
@@ -149,7 +149,7 @@ def _carry(source: Path, destination: Path) -> None:
 def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
     """The largest difference of any output, on a text with pieces from all over the vocabulary."""
     pieces = random.Random(0).choices(range(tokenizer.vocab_size), k=_NUM_PIECES)
-    texts = [*_SENTENCES, " ".join(tokenizer.token(piece) for piece in pieces)]
+    texts = [*_SENTENCES, tokenizer.mask_token, " ".join(tokenizer.token(piece) for piece in pieces)]
     encoded = tokenizer.encode_batch(texts)
     if encoded != written.tokenizer.encode_batch(texts):
         raise UserError(
@@ -158,7 +158,7 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
     again = _build_whole(written)
     difference = 0.0
     for ids in encoded:
-        row = [tokenizer.cls_id, *ids, tokenizer.sep_id][: written.architecture.usable_positions]
+        row = tokenizer.frame.row(ids).ids[: written.architecture.usable_positions]
         ids_1T = torch.tensor([row])
         for ours, theirs in zip(_outputs(whole.model, ids_1T), _outputs(again.model, ids_1T), strict=True):
             difference = max(difference, float((ours - theirs).abs().max()))

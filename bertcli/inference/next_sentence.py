@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
-from bertcli.data.rows import Row, batch_of, pair
+from bertcli.data.rows import batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
 from bertcli.inference.rows import in_like_lengths
+from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -103,14 +104,14 @@ def score_pairs(
 
 
 def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[EncodedPair]:
-    """`[CLS] A [SEP] B [SEP]` of each pair."""
+    """The row of each pair."""
     ids = iter(tokenizer.encode_batch([text for each in pairs for text in (each.text_a, each.text_b)]))
     encoded = []
     for each in pairs:
-        row = pair(next(ids), next(ids), tokenizer.cls_id, tokenizer.sep_id)
+        row = tokenizer.frame.row(next(ids), next(ids))
         if row.length > max_tokens:
             raise UserError(
-                f"{each.where}: {row.length} tokens with [CLS] and both [SEP], but the model reads at most "
+                f"{each.where}: {row.length} tokens with the special ones, but the model reads at most "
                 f"{max_tokens}; shorten the texts"
             )
         encoded.append(EncodedPair(each, row))

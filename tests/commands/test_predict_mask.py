@@ -48,7 +48,7 @@ def test_a_pipe(model):
     ("arguments", "message"),
     [
         (["the cat"], "error: text 1: no [MASK] in 'the cat'"),
-        (["the " * 18 + "[MASK]"], "error: text 1: 21 tokens with [CLS] and [SEP]"),
+        (["the " * 18 + "[MASK]"], "error: text 1: 21 tokens with the special ones"),
         ([""], "error: text 1: is empty"),
         (["[MASK]", "--top-k", "0"], "error: --top-k 0: give a number from 1 to 32"),
         (["[MASK]", "--device", "abacus"], "error: device: 'abacus' is unknown"),

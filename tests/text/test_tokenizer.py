@@ -13,9 +13,11 @@ from transformers import AutoTokenizer
 
 from bertcli.errors import UserError
 from bertcli.samples import SAMPLES
-from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.frame import Frame
+from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import Normalization
 from bertcli.text.train_tokenizer import train_tokenizer
+from bertcli.text.wordpiece import SPECIAL_TOKENS
 
 PIECES = [
     *SPECIAL_TOKENS,
@@ -61,8 +63,13 @@ def write_vocabulary(path: Path, pieces: list[str] = PIECES) -> Path:
 def test_the_attributes_say_what_is_in_the_vocabulary():
     tokenizer = small()
     assert (tokenizer.vocab_size, tokenizer.special_ids) == (len(PIECES), (0, 1, 2, 3, 4))
-    named = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
-    assert named == tokenizer.special_ids
+    assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask_token) == (
+        0,
+        1,
+        4,
+        "[MASK]",
+    )
+    assert tokenizer.frame == Frame((2,), (3,), (3,), two_segments=True)
     assert [PIECES[i] for i in np.flatnonzero(tokenizer.continuation)] == ["##s", "##a"]
     assert (tokenizer.continuation.dtype, tokenizer.lowercase, tokenizer.strip_accents) == (
         np.bool_,
@@ -168,7 +175,7 @@ def test_transformers_gives_the_same_ids(tmp_path: Path, trained: Tokenizer, cla
     assert trained.encode_batch(lines) == expected
     pair = theirs("the cat", "a dog")
     a, b = trained.encode("the cat"), trained.encode("a dog")
-    assert pair["input_ids"] == [trained.cls_id, *a, trained.sep_id, *b, trained.sep_id]
+    assert pair["input_ids"] == trained.frame.row(a, b).ids
     assert pair["token_type_ids"] == [0] * (len(a) + 2) + [1] * (len(b) + 1)
 
 
