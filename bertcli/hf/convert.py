@@ -108,7 +108,7 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
 
 
 def _build_whole(files: ModelFiles) -> _Whole:
-    if task_type(files.config) is not None:
+    if task_type(files.config, files.family) is not None:
         task = task_model(files)
         return _Whole(
             task.model,
@@ -130,9 +130,7 @@ def _build_whole(files: ModelFiles) -> _Whole:
         return _Whole(
             pairs,
             report,
-            lambda folder: write_model_files(
-                folder, pairs, files.tokenizer, "BertForNextSentencePrediction", {}, None
-            ),
+            lambda folder: write_model_files(folder, pairs, files.tokenizer, "pairs", {}, card=None),
         )
     encoder, report = build_from(files, lambda: PooledModel(files.architecture, pooler))
     return _Whole(encoder, report, lambda folder: save_encoder_folder(folder, encoder, files.tokenizer))

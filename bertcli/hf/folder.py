@@ -9,10 +9,9 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.config.finetune import TaskType
-from bertcli.hf.fill import PARTS, LoadReport, build_from
+from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.model_files import read_model_files, write_model_files
-from bertcli.hf.names import hf_name
 from bertcli.hf.task_config import task_type
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel
@@ -39,16 +38,16 @@ def save_model_folder(
     """Write a pretraining model as `hf.model_files.write_model_files` does.
 
     The tied decoder is left out, as transformers does. A model without the NSP head is declared a
-    `BertForMaskedLM`. `trained_length` (tokens in a row) stands in `config.json` for those who go on from it.
-    `weights` are written in place of the model's own.
+    masked language model. `trained_length` (tokens in a row) stands in `config.json` for those who continue
+    from it. `weights` are written in place of the model's own.
     """
-    model_class = "BertForMaskedLM" if model.pair_head is None else "BertForPreTraining"
+    kind = "masked-lm" if model.pair_head is None else "pretraining"
     more = {} if trained_length is None else {TRAINED_LENGTH: trained_length}
-    write_model_files(folder, model, tokenizer, model_class, more, card, weights=weights)
+    write_model_files(folder, model, tokenizer, kind, more, card, weights)
 
 
 def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | None = None) -> LoadedModel:
-    """Read a model folder, ours or any of transformers' BERT classes, on the CPU in fp32.
+    """Read a model folder, ours or any of the family's classes in transformers, on the CPU in fp32.
 
     What the wanted model has and the folder lacks is initialized from torch's generator and named in the
     report, a whole head at a time; what the folder has besides is left aside and named.
@@ -67,19 +66,17 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
     if dropout is not None:
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
     with_nsp = files.holds("pair_head.dense.weight") if nsp is None else nsp
-    model, report = build_from(files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=PARTS)
-    return LoadedModel(model, files.tokenizer, report, task_type(files.config))
+    model, report = build_from(
+        files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=files.family.heads
+    )
+    return LoadedModel(model, files.tokenizer, report, task_type(files.config, files.family))
 
 
 def save_encoder_folder(
     folder: Path, model: PooledModel, tokenizer: Tokenizer, card: str | None = None
 ) -> None:
-    """Write a bare encoder, a `BertModel` of transformers, as `hf.model_files.write_model_files` does."""
-
-    def bare_name(name: str) -> str:
-        return hf_name(name).removeprefix("bert.")
-
-    write_model_files(folder, model, tokenizer, "BertModel", {}, card, bare_name)
+    """Write a bare encoder as `hf.model_files.write_model_files` does."""
+    write_model_files(folder, model, tokenizer, "encoder", {}, card)
 
 
 def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:

@@ -74,10 +74,12 @@ def fill_masks(
         raise UserError(
             f"the model is fine-tuned for {loaded.task}, and fills no mask: give it to bertcli predict"
         )
-    if not loaded.report.has_mlm_head():
+    if not loaded.report.has("mlm_head"):
+        family = loaded.report.family
         raise UserError(
-            "the model has no masked-language-model head (cls.predictions.*), so it cannot fill a mask; "
-            "give one from bertcli pretrain, or a BertForMaskedLM or BertForPreTraining of transformers"
+            f"the model has no {family.heads['mlm_head']} ({family.tensors['mlm_head']}.*), so it cannot "
+            f"fill a mask; give one from bertcli pretrain, or a {family.classes['masked-lm']} or "
+            f"{family.classes['pretraining']} of transformers"
         )
     tokenizer = loaded.tokenizer
     candidates = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.special_ids]

@@ -81,11 +81,12 @@ def score_pairs(
         raise UserError(
             f"the model is fine-tuned for {loaded.task}, and judges no pairs: give it to bertcli predict"
         )
-    if not loaded.report.has_nsp_head():
+    if not loaded.report.has("pair_head", "pooler"):
+        family = loaded.report.family
         raise UserError(
-            "the model has no next-sentence head (cls.seq_relationship.* with bert.pooler.*), so it cannot "
-            "judge pairs; give one pretrained with data.objective: mlm+nsp, or a BertForPreTraining of "
-            "transformers"
+            f"the model has no {family.heads['pair_head']} ({family.tensors['pair_head.dense']}.* with "
+            f"{family.tensors['pooler.dense']}.*), so it cannot judge pairs; give one pretrained with "
+            f"data.objective: mlm+nsp, or a {family.classes['pretraining']} of transformers"
         )
     max_tokens = model.architecture.usable_positions
 

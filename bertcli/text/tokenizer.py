@@ -48,6 +48,7 @@ class Tokenizer:
 
     Attributes:
         vocab_size: entries of the vocabulary.
+        kind: of the model that cuts words, as the tokenizers library calls it.
         frame: what stands around texts in a row.
         pad_id, unk_id, mask_id: ids of special tokens with other roles.
         mask_token: what a user writes for a mask.
@@ -91,6 +92,7 @@ class Tokenizer:
             )
         ids = {role: vocabulary[token] for role, token in names.items()}
         self.pad_id, self.unk_id, self.mask_id = (ids[f"{role}_token"] for role in ("pad", "unk", "mask"))
+        self.kind = type(backend.model).__name__
         self.mask_token = names["mask_token"]
         usual = wordpiece.usual_frame(ids["cls_token"], ids["sep_token"])
         self.frame = read_frame(backend, where) or usual

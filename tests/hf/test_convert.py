@@ -109,7 +109,7 @@ def test_a_next_sentence_model_keeps_its_head(source, result):
     assert_same_weights(result, want)
     config = json.loads((result / "config.json").read_text())
     assert config["architectures"] == ["BertForNextSentencePrediction"]
-    assert load_model_folder(result).report.has_nsp_head()
+    assert load_model_folder(result).report.has("pair_head", "pooler")
 
 
 def test_heads_that_no_class_holds_together_are_named(source, result):
@@ -117,7 +117,7 @@ def test_heads_that_no_class_holds_together_are_named(source, result):
     rewrite(source, added(classifier__weight=torch.zeros(2, 15), cls__seq_relationship__bias=torch.zeros(2)))
     done = convert(source, result, None)
     assert sorted(done.report.dropped()) == ["classifier.weight", "cls.seq_relationship.bias"]
-    assert load_model_folder(result).report.has_mlm_head()
+    assert load_model_folder(result).report.has("mlm_head")
 
 
 def test_what_makes_sentence_vectors_comes_along(source, result):
@@ -150,7 +150,7 @@ def test_a_tensorflow_checkpoint(result, name):
         "cls/predictions/transform/LayerNorm/gamma/adam_v",
         "global_step",
     }
-    assert load_model_folder(result).report.has_nsp_head()
+    assert load_model_folder(result).report.has("pair_head", "pooler")
 
 
 def test_case_of_a_tensorflow_checkpoint_may_be_given(result):

@@ -44,9 +44,7 @@ def test_batches_change_nothing(loaded):
 
 
 def test_a_pair_longer_than_the_model(loaded):
-    message = (
-        r"here: 20 tokens with the special ones, but the model reads at most 19; shorten the texts"
-    )
+    message = r"here: 20 tokens with the special ones, but the model reads at most 19; shorten the texts"
     with pytest.raises(UserError, match=message):
         score(loaded, ("the " * 9, "cat " * 8))
     assert score(loaded, ("the " * 8, "cat " * 8))
