@@ -18,7 +18,7 @@ ALLOWED = {
 
 
 def strings(source: str) -> list[str]:
-    """The string constants of a file, the parts of f-strings too; no docstrings or others that stand alone."""
+    """The string constants of a file, the parts of f-strings too; not those that stand alone (docstrings)."""
     tree = ast.parse(source)
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return [
