@@ -18,10 +18,9 @@ class Family:
         model_type: in `config.json`.
         name: in messages.
         tokenizer: kind of its tokenizer's model, as the tokenizers library calls it.
-        sizes, rates: field of `Architecture` -> key of `config.json`; whole numbers above 0, and numbers from
-            0 to below 1.
+        sizes, rates: field of `Architecture` -> key of `config.json`, and what a folder without it means;
+            whole numbers above 0 (None: it must be there), and numbers from 0 to below 1 (None: may be null).
         parts: field of `Architecture` -> its value in every model of the family; no key says it.
-        defaults: key -> what a folder without it means; a rate with the default None may be null.
         fixed: key -> the values that mean this family; another value would be another model.
         written: keys that are written and only checked on reading.
         tensors: our module -> its name in a folder; `{}` stands for a layer's number.
@@ -37,9 +36,8 @@ class Family:
     model_type: str
     name: str
     tokenizer: str
-    sizes: Mapping[str, str]
-    rates: Mapping[str, str]
-    defaults: Mapping[str, float | None]
+    sizes: Mapping[str, tuple[str, int | None]]
+    rates: Mapping[str, tuple[str, float | None]]
     fixed: Mapping[str, tuple[Any, ...]]
     written: Mapping[str, Any]
     tensors: Mapping[str, str]

@@ -30,14 +30,16 @@ def read_architecture(path: Path) -> Architecture:
         if key in config and not any(config[key] is value or config[key] == value for value in allowed)
     ]
     values: dict[str, Any] = {**family.parts, "family": family.model_type}
-    for ours, theirs in family.sizes.items():
-        values[ours] = _positive_int(config, theirs, family, problems)
-    for ours, theirs in family.rates.items():
-        values[ours] = _rate(config, theirs, family, problems)
+    for ours, (key, default) in family.sizes.items():
+        most = _MOST_LAYERS if ours == "layers" else _LARGEST
+        values[ours] = _positive_int(key, config.get(key, default), most, problems)
+    for ours, (key, default) in family.rates.items():
+        value = config.get(key, default)
+        values[ours] = None if value is default is None else _rate(key, value, problems)
     if values["init_std"] == 0:
-        problems.append(f"{family.rates['init_std']}: 0 would start every weight of a new head alike")
+        problems.append(f"{family.rates['init_std'][0]}: 0 would start every weight of a new head alike")
     if values["hidden"] % values["heads"]:
-        hidden, heads = family.sizes["hidden"], family.sizes["heads"]
+        hidden, heads = family.sizes["hidden"][0], family.sizes["heads"][0]
         problems.append(f"{heads}: {values['heads']} does not divide {hidden} {values['hidden']}")
     if problems:
         raise UserError("\n  ".join([f"{path}:", *problems]))
@@ -62,35 +64,32 @@ def config_json(
     `kind`: what the folder holds, a key of `Family.classes`.
     """
     family = FAMILIES[architecture.family]
+    keys = {ours: key for ours, (key, _) in {**family.sizes, **family.rates}.items()}
     config = {
         "architectures": [family.classes[kind]],
         "dtype": "float32",
         "model_type": family.model_type,
         "pad_token_id": pad_id,
         **family.written,
-        **{theirs: getattr(architecture, ours) for ours, theirs in {**family.sizes, **family.rates}.items()},
+        **{key: getattr(architecture, ours) for ours, key in keys.items()},
         **(more or {}),
     }
     return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _positive_int(config: Mapping[str, Any], key: str, family: Family, problems: list[str]) -> int:
-    value = config.get(key, family.defaults.get(key))
+def _positive_int(key: str, value: Any, most: int, problems: list[str]) -> int:
     if value is None:
         problems.append(f"{key}: missing")
     elif type(value) is not int or value < 1:
         problems.append(f"{key}: {value!r} is not a whole number above 0")
-    elif value > (largest := _MOST_LAYERS if key == family.sizes["layers"] else _LARGEST):
-        problems.append(f"{key}: {value} is more than any {family.name} has; at most {largest:,} are read")
+    elif value > most:
+        problems.append(f"{key}: {value} is more than any model has; at most {most:,} are read")
     else:
         return value
     return 1
 
 
-def _rate(config: Mapping[str, Any], key: str, family: Family, problems: list[str]) -> float | None:
-    value, default = config.get(key, family.defaults.get(key)), family.defaults.get(key)
-    if value is None and key in family.defaults and default is None:
-        return None
+def _rate(key: str, value: Any, problems: list[str]) -> float:
     if type(value) not in (int, float) or not 0 <= value < 1:
         problems.append(f"{key}: {value!r} is not a number from 0 to below 1")
         return 0.0

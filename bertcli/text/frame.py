@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import tokenizers
-from tokenizers import models, processors
+from tokenizers import models
 
 from bertcli.errors import UserError
 
@@ -80,21 +80,6 @@ class Frame:
             return self.row(a[:room])
         kept_a, kept_b = longest_first(len(a), len(b), room)
         return self.row(a[:kept_a], b[:kept_b])
-
-    def processor(self, backend: tokenizers.Tokenizer) -> processors.TemplateProcessing:
-        """The post-processor that makes these rows."""
-
-        def tokens(ids: Sequence[int], segment: int = 0) -> list[str]:
-            return [f"{backend.id_to_token(i)}:{segment}" for i in ids]
-
-        second = int(self.two_segments)
-        before = [*tokens(self.prefix), "$A:0"]
-        after = [f"$B:{second}", *tokens(self.suffix, second)]
-        return processors.TemplateProcessing(
-            single=[*before, *tokens(self.suffix)],
-            pair=[*before, *tokens(self.between), *after],
-            special_tokens=[(backend.id_to_token(i), i) for i in sorted(self.special_ids)],
-        )
 
 
 def read_frame(backend: tokenizers.Tokenizer, where: str) -> Frame | None:

@@ -17,7 +17,7 @@ from tokenizers import pre_tokenizers
 from bertcli.errors import UserError
 from bertcli.text import wordpiece
 from bertcli.text.added_tokens import with_special
-from bertcli.text.frame import read_frame
+from bertcli.text.frame import Frame, read_frame
 from bertcli.text.panics import may_panic, survive
 from bertcli.text.tokenizer_class import obey_folder
 from bertcli.text.tokenizer_files import Normalization, bert_part, find_tokenizer_file, read_vocabulary
@@ -94,9 +94,12 @@ class Tokenizer:
         self.pad_id, self.unk_id, self.mask_id = (ids[f"{role}_token"] for role in ("pad", "unk", "mask"))
         self.kind = type(backend.model).__name__
         self.mask_token = names["mask_token"]
-        usual = wordpiece.usual_frame(ids["cls_token"], ids["sep_token"])
+        cls_id, sep_id = ids["cls_token"], ids["sep_token"]
+        usual = Frame((cls_id,), (sep_id,), (sep_id,), two_segments=True)
         self.frame = read_frame(backend, where) or usual
-        backend.post_processor = self.frame.processor(backend)
+        if self.frame == usual:  # however it was written: the hash is that of the rows
+            tokens = ((names["cls_token"], cls_id), (names["sep_token"], sep_id))
+            backend.post_processor = wordpiece.usual_rows(*tokens)
         self.special_ids = tuple(sorted({*ids.values(), *self.frame.special_ids}))
         self.prefix = backend.model.continuing_subword_prefix
         self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)

@@ -61,7 +61,7 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
             f"added_tokens_decoder of the other, which {name or REBUILDS} obeys. Mend one of them"
         )
     if rebuilds:
-        backend.post_processor = None  # the class has rows of its own, `wordpiece.usual_frame`
+        backend.post_processor = None  # the class has rows of its own, `wordpiece.usual_rows`
     return names
 
 

@@ -6,22 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from bertcli.errors import UserError
-from bertcli.text.frame import Frame
 from bertcli.text.tokenizer_files import Normalization
 
-NAMES = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
-"""Role of a special token, as `tokenizer_config.json` calls it -> the token, where no file says another."""
-SPECIAL_TOKENS = tuple(NAMES.values())
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """In the order of the ids of a vocabulary trained here: 0 to 4."""
+NAMES = {f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS}
+"""Role of a special token, as `tokenizer_config.json` calls it -> the token, where no file says another."""
 CONTINUES = "##"
 """How a piece begins that continues a word."""
 LONGEST_WORD = 100
@@ -52,9 +45,12 @@ def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tok
     return backend
 
 
-def usual_frame(cls_id: int, sep_id: int) -> Frame:
-    """For files that say nothing of rows: [CLS] A [SEP], and [CLS] A [SEP] B [SEP] in two segments."""
-    return Frame((cls_id,), (sep_id,), (sep_id,), two_segments=True)
+def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> processors.TemplateProcessing:
+    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] in two segments: for files that say nothing of rows."""
+    (cls, _), (sep, _) = cls_token, sep_token
+    single = [f"{cls}:0", "$A:0", f"{sep}:0"]
+    pair = [*single, "$B:1", f"{sep}:1"]
+    return processors.TemplateProcessing(single=single, pair=pair, special_tokens=[cls_token, sep_token])
 
 
 def check(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -> None:

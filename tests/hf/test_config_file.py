@@ -59,9 +59,12 @@ def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
         ({"hidden_size": "absent"}, "hidden_size: missing"),
         (
             {"num_hidden_layers": 10**9},
-            "num_hidden_layers: 1000000000 is more than any BERT has; at most 1,000",
+            "num_hidden_layers: 1000000000 is more than any model has; at most 1,000",
         ),
-        ({"hidden_size": 10**12}, "hidden_size: 1000000000000 is more than any BERT has; at most 16,777,216"),
+        (
+            {"hidden_size": 10**12},
+            "hidden_size: 1000000000000 is more than any model has; at most 16,777,216",
+        ),
         ({"num_hidden_layers": 0}, "num_hidden_layers: 0 is not a whole number above 0"),
         ({"vocab_size": "many"}, "vocab_size: 'many' is not a whole number above 0"),
         ({"num_attention_heads": 4}, "num_attention_heads: 4 does not divide hidden_size 15"),
