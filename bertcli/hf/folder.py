@@ -1,4 +1,4 @@
-"""A pretraining model, or a bare encoder, with its tokenizer <-> a plain Hugging Face BERT folder."""
+"""A pretraining model with its tokenizer <-> a plain Hugging Face folder; a folder -> its encoder alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.config.finetune import TaskType
+from bertcli.errors import UserError
 from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.model_files import read_model_files, write_model_files
@@ -25,6 +26,18 @@ class LoadedModel:
     report: LoadReport
     task: TaskType | None = None
     """What the folder was fine-tuned for; None: it was not."""
+
+    def need(self, head: str, *read: str) -> None:
+        """Raise `UserError` unless the folder brought a head (`Family.heads`) and what it reads: a new one
+        cannot predict."""
+        if self.task is not None:
+            raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli predict")
+        family = self.report.family
+        if not self.report.has(head, *read):
+            raise UserError(
+                f"the model has no {family.heads[head]}: give one that was pretrained with it, by bertcli "
+                f"pretrain (data.objective), or as a {family.classes['pretraining']} of transformers"
+            )
 
 
 def save_model_folder(
@@ -70,13 +83,6 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
         files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=files.family.heads
     )
     return LoadedModel(model, files.tokenizer, report, task_type(files.config, files.family))
-
-
-def save_encoder_folder(
-    folder: Path, model: PooledModel, tokenizer: Tokenizer, card: str | None = None
-) -> None:
-    """Write a bare encoder as `hf.model_files.write_model_files` does."""
-    write_model_files(folder, model, tokenizer, "encoder", {}, card)
 
 
 def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:

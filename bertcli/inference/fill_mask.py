@@ -67,20 +67,10 @@ def fill_masks(
     tokens are plain text. They are never predicted, since none was ever asked for in training; the
     probabilities are still the full softmax's.
 
-    Raises `UserError` where the model has no trained MLM head, `top_k` is impossible, or (while iterating)
+    Raises `UserError` as `LoadedModel.need`, where `top_k` is impossible, or (while iterating)
     another line has no mask or is longer than the model.
     """
-    if loaded.task is not None:
-        raise UserError(
-            f"the model is fine-tuned for {loaded.task}, and fills no mask: give it to bertcli predict"
-        )
-    if not loaded.report.has("mlm_head"):
-        family = loaded.report.family
-        raise UserError(
-            f"the model has no {family.heads['mlm_head']} ({family.tensors['mlm_head']}.*), so it cannot "
-            f"fill a mask; give one from bertcli pretrain, or a {family.classes['masked-lm']} or "
-            f"{family.classes['pretraining']} of transformers"
-        )
+    loaded.need("mlm_head")
     tokenizer = loaded.tokenizer
     candidates = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.special_ids]
     if not 1 <= top_k <= len(candidates):

@@ -73,21 +73,10 @@ def score_pairs(
 ) -> Iterator[ScoredPair]:
     """The NSP head's answer for each pair, in the pairs' order (Devlin et al. 2019, section 3.1, task 2).
 
-    Raises `UserError` where the model has no trained NSP head, or (while iterating) a pair is longer than
-    the model.
+    Raises `UserError` as `LoadedModel.need`, or (while iterating) where a pair is longer than the model.
     """
     model, tokenizer = loaded.model.to(device).eval(), loaded.tokenizer
-    if loaded.task is not None:
-        raise UserError(
-            f"the model is fine-tuned for {loaded.task}, and judges no pairs: give it to bertcli predict"
-        )
-    if not loaded.report.has("pair_head", "pooler"):
-        family = loaded.report.family
-        raise UserError(
-            f"the model has no {family.heads['pair_head']} ({family.tensors['pair_head.dense']}.* with "
-            f"{family.tensors['pooler.dense']}.*), so it cannot judge pairs; give one pretrained with "
-            f"data.objective: mlm+nsp, or a {family.classes['pretraining']} of transformers"
-        )
+    loaded.need("pair_head", "pooler")
     max_tokens = model.architecture.usable_positions
 
     @torch.inference_mode()

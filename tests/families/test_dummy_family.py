@@ -25,7 +25,6 @@ from bertcli.hf.convert import convert
 from bertcli.hf.folder import (
     load_encoder_folder,
     load_model_folder,
-    save_encoder_folder,
     save_model_folder,
 )
 from bertcli.hf.sentence_transformers import SentencePooling
@@ -41,7 +40,7 @@ from bertcli.text.tokenizer import Tokenizer
 from tests.data.stores import make_store
 from tests.decided import data_config
 from tests.families.dummy import DUMMY
-from tests.hf.folders import ODD, WORDS, change_config, rewrite, stirred
+from tests.hf.folders import ODD, WORDS, change_config, rewrite, save_encoder, stirred
 
 CPU = torch.device("cpu")
 NAMES = {
@@ -118,7 +117,7 @@ def test_its_folders_keep_their_bytes(folder: Path, tmp_path: Path):
 
 def test_the_encoder_alone_has_bare_names(folder: Path, tmp_path: Path):
     encoder, tokenizer = load_encoder_folder(folder)
-    save_encoder_folder(tmp_path / "bare", encoder, tokenizer)
+    save_encoder(tmp_path / "bare", encoder, tokenizer)
     assert "layers.0.q.weight" in load_file(tmp_path / "bare" / "model.safetensors")
     again, _ = load_encoder_folder(tmp_path / "bare")
     assert all(torch.equal(again.state_dict()[name], value) for name, value in encoder.state_dict().items())

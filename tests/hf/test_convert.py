@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 from bertcli.errors import UserError
 from bertcli.hf import convert as module
 from bertcli.hf.convert import convert
-from bertcli.hf.folder import load_encoder_folder, load_model_folder, save_encoder_folder, save_model_folder
+from bertcli.hf.folder import load_encoder_folder, load_model_folder, save_model_folder
 from bertcli.hf.lengths import trained_length
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_task_folder
@@ -18,6 +18,7 @@ from tests.hf.folders import (
     random_model,
     renamed,
     rewrite,
+    save_encoder,
     saved_model,
     saved_task,
     tiny_tokenizer,
@@ -122,7 +123,7 @@ def test_heads_that_no_class_holds_together_are_named(source, result):
 
 def test_what_makes_sentence_vectors_comes_along(source, result):
     saved_model(source / "whole")
-    save_encoder_folder(source, load_encoder_folder(source / "whole")[0], tiny_tokenizer())
+    save_encoder(source, load_encoder_folder(source / "whole")[0], tiny_tokenizer())
     (source / "1_Pooling").mkdir()
     (source / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}]

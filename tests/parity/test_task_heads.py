@@ -6,9 +6,9 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from bertcli.families.bert import BERT  # noqa: E402
-from bertcli.hf.folder import load_encoder_folder, save_encoder_folder  # noqa: E402
+from bertcli.hf.folder import load_encoder_folder  # noqa: E402
 from bertcli.hf.task_folder import load_task_folder  # noqa: E402
-from tests.hf.folders import LABELS, ODD, SETTINGS, saved_model, saved_task  # noqa: E402
+from tests.hf.folders import LABELS, ODD, SETTINGS, save_encoder, saved_model, saved_task  # noqa: E402
 from tests.parity.outputs import batch  # noqa: E402
 from tests.parity.transformers_side import odd_config, saved_by_transformers  # noqa: E402
 
@@ -95,7 +95,7 @@ def test_the_automatic_classes_load_our_folder(tmp_path, kind):
 def test_a_bare_encoder_is_transformers_own(tmp_path, pooler):
     saved_model(tmp_path / "whole", nsp=pooler)
     model, tokenizer = load_encoder_folder(tmp_path / "whole")
-    save_encoder_folder(tmp_path / "bare", model, tokenizer)
+    save_encoder(tmp_path / "bare", model, tokenizer)
     theirs, info = transformers.BertModel.from_pretrained(
         tmp_path / "bare", add_pooling_layer=pooler, output_loading_info=True
     )
