@@ -101,10 +101,8 @@ class BatchStream:
         return share.of(parts, lambda rows: self._batch(slots.take(rows), spans.take(rows)))
 
     def _batch(self, slots: Slots, spans: Spans) -> Batch:
-        rows, size = (
-            build_rows(self.store, spans, self._tokenizer, self.pairs.is_pair),
-            self._tokenizer.vocab_size,
-        )
+        is_pair, size = self.pairs.is_pair, self._tokenizer.vocab_size
+        rows = build_rows(self.store, spans, self._tokenizer, is_pair)
         if rows.ids_BT.max() >= size:  # of a store that is too large to be read whole first
             raise UserError(
                 f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
@@ -118,7 +116,7 @@ class BatchStream:
             rows_M=torch.from_numpy(masked.rows_M),
             columns_M=torch.from_numpy(masked.columns_M),
             targets_M=torch.from_numpy(masked.targets_M),
-            labels_B=torch.from_numpy(slots.labels) if self.pairs.is_pair else None,
+            labels_B=torch.from_numpy(slots.labels) if is_pair else None,
         )
 
     def spans(self, slots: Slots, step: int) -> Spans:

@@ -93,12 +93,9 @@ def _find_new_parts(
     """The parts that the folder does not give -> the Hugging Face names in each."""
     new: dict[str, list[str]] = {}
     for part in files.family.heads:
-        module = getattr(model, part, None)
-        if module is None:
-            continue
-        theirs = [hf_name(files.family, f"{part}.{name}") for name in module.state_dict()]
+        theirs = [hf_name(files.family, name) for name in model.state_dict() if name.startswith(f"{part}.")]
         absent = not any(name in files.weights for name in theirs)
-        if part in fresh or (part in may_be_new and absent):
+        if theirs and (part in fresh or (part in may_be_new and absent)):
             new[part] = theirs
     return new
 
@@ -114,11 +111,8 @@ def _check(model: nn.Module, files: ModelFiles, names: dict[str, str]) -> list[s
         if name in weights and tuple(weights[name].shape) != shape
     ]
     others = [name for name in weights if name not in wanted]
-    problems += [
-        f"unknown: {name} {tuple(weights[name].shape)}"
-        for name in others
-        if not is_harmless(files.family, name)
-    ]
+    strange = [name for name in others if not is_harmless(files.family, name)]
+    problems += [f"unknown: {name} {tuple(weights[name].shape)}" for name in strange]
     if problems:
         count = "1 weight does" if len(problems) == 1 else f"{len(problems)} weights do"
         raise UserError("\n  ".join([f"{files.where}: {count} not fit this {files.family.name}:", *problems]))

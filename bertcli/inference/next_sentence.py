@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -36,11 +36,7 @@ class ScoredPair:
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return {
-            "text_a": self.text_a,
-            "text_b": self.text_b,
-            "is_next_probability": self.is_next_probability,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)

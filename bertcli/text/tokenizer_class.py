@@ -16,7 +16,7 @@ import tokenizers
 from bertcli.errors import UserError
 from bertcli.text.added_tokens import register_tokens
 from bertcli.text.json_file import read_json
-from bertcli.text.wordpiece import NAMES, NEEDS_MECAB, OBEYS, REBUILDING, REBUILDS, differences
+from bertcli.text.wordpiece import NAMES, OBEYS, REBUILDING, REBUILDS, differences
 
 _OBEY = {OBEYS, "TokenizersBackend"}
 _JAPANESE = {"word_tokenizer_type": ("basic", None), "subword_tokenizer_type": ("wordpiece", None)}
@@ -35,12 +35,13 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
     model = file.with_name("config.json")
     if not where.is_file() and not model.is_file():
         return NAMES
-    name = config.get("tokenizer_class") or (read_json(model) if model.is_file() else {}).get(
-        "tokenizer_class"
-    )
+    outer = read_json(model) if model.is_file() else {}
+    name = config.get("tokenizer_class") or outer.get("tokenizer_class")
     rebuilds = _rebuilds(name, config, where)
-    names = {key: _content(config.get(key) or token) for key, token in NAMES.items()}
+    names = dict(NAMES)
     for key, token in NAMES.items():
+        given = config.get(key) or token
+        names[key] = given.get("content") if isinstance(given, dict) else given
         if not isinstance(names[key], str) or (rebuilds and names[key] != token):
             raise UserError(
                 f"{where}: {key} is {config[key]!r}; BERT's is {token}. Give a BERT tokenizer's files"
@@ -65,10 +66,6 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
     return names
 
 
-def _content(token: Any) -> Any:
-    return token.get("content") if isinstance(token, dict) else token
-
-
 def _rebuilds(name: Any, config: Mapping[str, Any], where: Path) -> bool:
     """Whether the class rebuilds BERT's pipeline. Raises `UserError` for one that is not known here."""
     for key, plain in _JAPANESE.items():
@@ -81,9 +78,8 @@ def _rebuilds(name: Any, config: Mapping[str, Any], where: Path) -> bool:
         return True
     if name in _OBEY:
         return False
-    japanese = ": it needs MeCab" if name == NEEDS_MECAB else ""
     raise UserError(
-        f"{where}: the tokenizer is a {name}, which bertcli does not compute{japanese}. Give a BERT "
+        f"{where}: the tokenizer is a {name}, which bertcli does not compute. Give a BERT "
         f"tokenizer; or, where tokenizer.json is the whole tokenizer, set tokenizer_class to {OBEYS}"
     )
 

@@ -28,7 +28,6 @@ REBUILDING = {
     *("MobileBertTokenizer", "SqueezeBertTokenizer"),
 }
 """All are one pipeline; each may end in Fast as well."""
-NEEDS_MECAB = "BertJapaneseTokenizer"
 
 
 def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:

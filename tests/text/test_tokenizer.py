@@ -222,7 +222,7 @@ def test_a_damaged_vocabulary_is_an_error(tmp_path: Path):
         Tokenizer.load(path)
     write_vocabulary(path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps([1]))
-    with pytest.raises(UserError, match=r"tokenizer_config.json: not a JSON object"):
+    with pytest.raises(UserError, match=r"tokenizer_config.json: expected a JSON object"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": "yes"}))
     with pytest.raises(UserError, match=r"do_lower_case: 'yes' is neither true, false nor null"):

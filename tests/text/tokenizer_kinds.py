@@ -232,7 +232,7 @@ KINDS: dict[str, Kind] = {
     ),
     "BertJapanese": Kind(
         lambda folder, pieces: bert(folder, pieces, tokenizer_class="BertJapaneseTokenizer"),
-        "is a BertJapaneseTokenizer, which bertcli does not compute: it needs MeCab",
+        "is a BertJapaneseTokenizer, which bertcli does not compute",
     ),
     "BertJapanese by its keys": Kind(
         lambda folder, pieces: bert(folder, pieces, word_tokenizer_type="mecab"),
