@@ -118,7 +118,7 @@ def check_pretraining(
         tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenized_share)
     if failure is not None and not counts.findings:  # else it failed on what the check has found, too
         findings.append(Finding(True, failure, share=1.0))
-    figures = _figures(config, sources, counts, tokens, reader.frame if reader else None)
+    figures = _figures(config, sources, counts, tokens=tokens, frame=reader.frame if reader else None)
     if look is not None:
         figures |= {
             "line_written": look.written,

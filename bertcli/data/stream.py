@@ -102,13 +102,13 @@ class BatchStream:
 
     def _batch(self, slots: Slots, spans: Spans) -> Batch:
         is_pair, size = self.pairs.is_pair, self._tokenizer.vocab_size
-        rows = build_rows(self.store, spans, self._tokenizer, is_pair)
+        rows = build_rows(self.store, spans, self._tokenizer, is_pair=is_pair)
         if rows.ids_BT.max() >= size:  # of a store that is too large to be read whole first
             raise UserError(
                 f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
                 f"{size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
             )
-        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, self.seed, self.mask_rule)
+        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=self.mask_rule)
         return Batch(
             ids_BT=torch.from_numpy(masked.ids_BT),
             segments_BT=torch.from_numpy(rows.segments_BT),
@@ -201,7 +201,7 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
             ids[rows, starts + offset] = token_id
     maskable = is_text & (ids != tokenizer.unk_id)  # an unknown word is none that could be learned
     has_b = in_b & (columns < lengths[:, None]) & (is_pair and frame.two_segments)
-    return Rows(ids, has_b.astype(np.int64), maskable, lengths)
+    return Rows(ids, has_b.astype(np.int64), maskable_BT=maskable, lengths_B=lengths)
 
 
 def row_tokens(config: DataConfig, frame: Frame, steps: int) -> int:

@@ -54,7 +54,7 @@ def measure_corpus(
     if not loaded.report.has("mlm_head"):
         raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
     corpus, max_length = as_in_the_run(folder, corpus, max_length, say)
-    positions = loaded.model.architecture.max_positions
+    positions = loaded.model.architecture.usable_positions
     if max_length > positions:
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
     with tempfile.TemporaryDirectory() as scratch:

@@ -32,7 +32,7 @@ def read_architecture(path: Path) -> Architecture:
     values: dict[str, Any] = {**family.parts, "family": family.model_type}
     for ours, (key, default) in family.sizes.items():
         most = _MOST_LAYERS if ours == "layers" else _LARGEST
-        values[ours] = _positive_int(key, config.get(key, default), most, problems)
+        values[ours] = _positive_int(key, config.get(key, default), most, problems=problems)
     for ours, (key, default) in family.rates.items():
         value = config.get(key, default)
         values[ours] = None if value is default is None else _rate(key, value, problems)

@@ -84,7 +84,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     differences = []
 
     def fill(partial: Path) -> None:
-        write_model_files(partial, whole.model, files.tokenizer, whole.kind, whole.keys, card=None)
+        write_model_files(partial, whole.model, files.tokenizer, kind=whole.kind, more=whole.keys)
         _carry(files.where.parent, partial)
         differences.append(_compare(whole, files.tokenizer, read_model_files(partial)))
 
@@ -92,7 +92,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
         f"{destination}: could not be written", "and try again", "name a folder that can be written"
     ):
         write_folder(destination.absolute(), fill, sealed=False)
-    return Converted(whole.report, optimizer, files.tokenizer.lowercase, differences[0])
+    return Converted(whole.report, optimizer, lowercase=files.tokenizer.lowercase, difference=differences[0])
 
 
 def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]]:
@@ -111,15 +111,16 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
 def _build_whole(files: ModelFiles) -> _Whole:
     if task_type(files.config, files.family) is not None:
         task = task_model(files)
-        return _Whole(task.model, task.report, task.settings.type, task_keys(task.settings, task.labels))
+        keys = task_keys(task.settings, task.labels)
+        return _Whole(task.model, task.report, task.settings.type, keys=keys)
     sizes, pooler = files.architecture, files.holds("pooler.dense.weight")
     pairs = pooler and files.holds("pair_head.dense.weight")
     if files.holds("mlm_head.bias"):
         model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
         keys = {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}
-        return _Whole(model, report, "pretraining" if pairs else "masked-lm", keys)
+        return _Whole(model, report, "pretraining" if pairs else "masked-lm", keys=keys)
     model, report = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
-    return _Whole(model, report, "pairs" if pairs else "encoder", {})
+    return _Whole(model, report, "pairs" if pairs else "encoder", keys={})
 
 
 def _carry(source: Path, destination: Path) -> None:

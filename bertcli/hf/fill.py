@@ -68,7 +68,7 @@ def build_from(
     """
     with sizes_alone():
         model = build()
-    new_parts = _find_new_parts(model, files, may_be_new, fresh)
+    new_parts = _find_new_parts(model, files, may_be_new, fresh=fresh)
     new = [theirs for part in new_parts.values() for theirs in part]
     names = {name: hf_name(files.family, name) for name in model.state_dict()}
     names = {ours: theirs for ours, theirs in names.items() if theirs not in new}

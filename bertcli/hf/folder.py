@@ -21,6 +21,8 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class LoadedModel:
+    """A pretraining model of a folder, and what became of each weight."""
+
     model: PretrainingModel
     tokenizer: Tokenizer
     report: LoadReport
@@ -56,7 +58,7 @@ def save_model_folder(
     """
     kind = "masked-lm" if model.pair_head is None else "pretraining"
     more = {} if trained_length is None else {TRAINED_LENGTH: trained_length}
-    write_model_files(folder, model, tokenizer, kind, more, card, weights)
+    write_model_files(folder, model, tokenizer, kind=kind, more=more, card=card, weights=weights)
 
 
 def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | None = None) -> LoadedModel:
@@ -82,7 +84,8 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
     model, report = build_from(
         files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=files.family.heads
     )
-    return LoadedModel(model, files.tokenizer, report, task_type(files.config, files.family))
+    task = task_type(files.config, files.family)
+    return LoadedModel(model, files.tokenizer, report, task=task)
 
 
 def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:

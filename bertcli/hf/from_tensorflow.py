@@ -74,7 +74,10 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
         values = torch.from_numpy(checkpoint.read(name))
         # Dense layers hold their matrix as [in, out]; variables of its own code do not.
         weights[str(theirs)] = values.T.contiguous() if name.endswith("/kernel") else values
-    return ModelFiles(checkpoint.index, read_json(config), architecture, tokenizer, weights), optimizer
+    files = ModelFiles(
+        checkpoint.index, read_json(config), architecture, tokenizer=tokenizer, weights=weights
+    )
+    return files, optimizer
 
 
 def is_cased(vocabulary: list[str]) -> bool:

@@ -54,6 +54,7 @@ class ModelFiles:
 
     @property
     def family(self) -> Family:
+        """The family that the folder is of."""
         return FAMILIES[self.architecture.family]
 
     def holds(self, parameter: str) -> bool:
@@ -71,7 +72,7 @@ def read_model_files(folder: Path) -> ModelFiles:
     config = folder / "config.json"
     architecture, tokenizer = read_architecture(config), Tokenizer.load(folder)
     weights = _modernize(read_weights(where), where, FAMILIES[architecture.family])
-    return ModelFiles(where, read_json(config), architecture, tokenizer, weights)
+    return ModelFiles(where, read_json(config), architecture, tokenizer=tokenizer, weights=weights)
 
 
 def write_model_files(
@@ -80,7 +81,7 @@ def write_model_files(
     tokenizer: Tokenizer,
     kind: str,
     more: Mapping[str, Any],
-    card: str | None,
+    card: str | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write `config.json` (with the keys of `more`), `model.safetensors`, the tokenizer's files and the card.
@@ -92,7 +93,7 @@ def write_model_files(
     """
     folder.mkdir(parents=True, exist_ok=True)
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
-    text = config_json(architecture, kind, tokenizer.pad_id, more)
+    text = config_json(architecture, kind, tokenizer.pad_id, more=more)
     (folder / "config.json").write_text(text, encoding="utf-8")
     family, state = FAMILIES[architecture.family], weights or model.state_dict()
     named = {hf_name(family, name): value for name, value in state.items()}

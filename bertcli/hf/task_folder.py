@@ -50,8 +50,15 @@ def save_task_folder(
     `settings` may be the whole `TaskConfig`: what only training needs is left out. `weights` are written in
     place of the model's own.
     """
-    keys = task_keys(settings, labels)
-    write_model_files(folder, model, tokenizer, settings.type, keys, card, weights)
+    write_model_files(
+        folder,
+        model,
+        tokenizer,
+        kind=settings.type,
+        more=task_keys(settings, labels),
+        card=card,
+        weights=weights,
+    )
 
 
 def load_task_folder(folder: Path) -> LoadedTask:
@@ -78,7 +85,7 @@ def task_model(files: ModelFiles) -> LoadedTask:
     model, report = build_from(
         files, lambda: build_task_model(settings.type, files.architecture, len(labels))
     )
-    return LoadedTask(model, files.tokenizer, settings, labels, report)
+    return LoadedTask(model, files.tokenizer, settings, labels=labels, report=report)
 
 
 def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[str]) -> LoadedTask:
@@ -97,7 +104,7 @@ def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[s
         may_be_new=("pooler",),
         fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
     )
-    return LoadedTask(model, files.tokenizer, settings, tuple(labels), report)
+    return LoadedTask(model, files.tokenizer, settings, labels=tuple(labels), report=report)
 
 
 def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> bool:
@@ -109,4 +116,4 @@ def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, 
 
 def _read_task(files: ModelFiles) -> tuple[TaskSettings, tuple[str, ...]]:
     config = files.where.with_name("config.json")
-    return read_task(files.config, files.family, files.architecture.usable_positions, config)
+    return read_task(files.config, files.family, files.architecture.usable_positions, where=config)

@@ -84,10 +84,12 @@ def fill_masks(
         batch = batch_of([text.row for text in texts], tokenizer.pad_id, device)
         masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
         logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV
-        predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer))
+        predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer=tokenizer))
         return [_filled(text, [next(predictions) for _ in text.parts[1:]], tokenizer) for text in texts]
 
-    return in_like_lengths(lines, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
+    return in_like_lengths(
+        lines, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
+    )
 
 
 def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[MaskedText]:

@@ -86,7 +86,9 @@ def score_pairs(
             for each, probability in zip(encoded, is_next_B, strict=True)
         ]
 
-    return in_like_lengths(pairs, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
+    return in_like_lengths(
+        pairs, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
+    )
 
 
 def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[EncodedPair]:

@@ -53,7 +53,7 @@ class MultipleChoice:
         for number, example in enumerate(examples):
             a, b = next(ids), next(ids)
             choices = [next(ids) for _ in example.choices]
-            rows = tuple(self._row(a, b, choice, tokenizer.frame) for choice in choices)
+            rows = tuple(self._row(a, b, choice, frame=tokenizer.frame) for choice in choices)
             whole = len(a) + len(b) + max(len(choice) for choice in choices)
             whole += tokenizer.frame.cost(pair=True)
             dropped = whole - max(row.length for row in rows)

@@ -26,6 +26,7 @@ class Row:
 
     @property
     def length(self) -> int:
+        """In tokens."""
         return len(self.ids)
 
 
@@ -46,6 +47,7 @@ class Frame:
 
     @property
     def special_ids(self) -> set[int]:
+        """Of every token of a row that is not of a text."""
         return {*self.prefix, *self.between, *self.suffix}
 
     def cost(self, pair: bool) -> int:

@@ -47,14 +47,14 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
                 f"{where}: {key} is {config[key]!r}; BERT's is {token}. Give a BERT tokenizer's files"
             )
     if file.suffix == ".json" and rebuilds:
-        _check_rebuilt(file, where, json.loads(backend.to_str()), config)
+        _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
     elif not rebuilds and file.suffix != ".json":
         raise UserError(
             f"{where}: names the class {name}, which reads a tokenizer.json, and there is none. Copy it too, "
             f"or set tokenizer_class to {REBUILDS}"
         )
     before = {token.content for token in backend.get_added_tokens_decoder().values()}
-    registered = register_tokens(backend, file.parent, config, names.values())
+    registered = register_tokens(backend, file.parent, config, own=names.values())
     lost = sorted(before - registered - set(names.values()))
     if rebuilds and lost and "added_tokens_decoder" in config:
         raise UserError(

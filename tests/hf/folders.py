@@ -59,7 +59,7 @@ def stirred(model: Model) -> Model:
 
 def save_encoder(folder: Path, model: PooledModel, tokenizer: Tokenizer) -> None:
     """As a folder of the encoder alone, with its pooler if it has one."""
-    write_model_files(folder, model, tokenizer, "encoder", {}, card=None)
+    write_model_files(folder, model, tokenizer, kind="encoder", more={})
 
 
 def saved_model(folder: Path, seed: int = 0, nsp: bool = True) -> PretrainingModel:
