@@ -188,20 +188,19 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
     b_end = b_start + spans.b_end - spans.b_start
     lengths = b_end + len(frame.suffix)
     columns = np.arange(lengths.max(), dtype=np.int64)
-    in_b = columns >= b_start[:, None]
-    in_a = (columns >= frame.a_starts) & (columns < a_end[:, None])
+    in_b, real = columns >= b_start[:, None], columns < lengths[:, None]
     shift = np.where(in_b, (spans.b_start - b_start)[:, None], (spans.a_start - frame.a_starts)[:, None])
     ids = store.ids.take(shift + columns, mode="clip").astype(np.int64)
-    is_text = in_a | (in_b & (columns < b_end[:, None]))
-    ids[~is_text] = tokenizer.pad_id
+    ids[~real] = tokenizer.pad_id
+    maskable = real & (ids != tokenizer.unk_id)  # an unknown word is none that could be learned
     rows = np.arange(len(ids))
     places = [(frame.prefix, np.zeros_like(a_end)), (frame.suffix, b_end)]
     for special, starts in [*places, (frame.between, a_end)] if is_pair else places:
         for offset, token_id in enumerate(special):
             ids[rows, starts + offset] = token_id
-    maskable = is_text & (ids != tokenizer.unk_id)  # an unknown word is none that could be learned
-    has_b = in_b & (columns < lengths[:, None]) & (is_pair and frame.two_segments)
-    return Rows(ids, has_b.astype(np.int64), maskable_BT=maskable, lengths_B=lengths)
+            maskable[rows, starts + offset] = False
+    segments = (in_b & real).astype(np.int64) if is_pair and frame.two_segments else np.zeros_like(ids)
+    return Rows(ids, segments, maskable_BT=maskable, lengths_B=lengths)
 
 
 def row_tokens(config: DataConfig, frame: Frame, steps: int) -> int:

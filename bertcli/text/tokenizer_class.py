@@ -41,11 +41,10 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
     names = dict(NAMES)
     for key, token in NAMES.items():
         given = config.get(key) or token
-        names[key] = given.get("content") if isinstance(given, dict) else given
-        if not isinstance(names[key], str) or (rebuilds and names[key] != token):
-            raise UserError(
-                f"{where}: {key} is {config[key]!r}; BERT's is {token}. Give a BERT tokenizer's files"
-            )
+        content = given.get("content") if isinstance(given, dict) else given
+        if not isinstance(content, str) or (rebuilds and content != token):
+            raise UserError(f"{where}: {key} is {given!r}; BERT's is {token}. Give a BERT tokenizer's files")
+        names[key] = content
     if file.suffix == ".json" and rebuilds:
         _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
     elif not rebuilds and file.suffix != ".json":

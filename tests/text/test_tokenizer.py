@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
+from tokenizers import processors
 from transformers import AutoTokenizer
 
 from bertcli.errors import UserError
@@ -140,6 +141,31 @@ def test_a_bare_vocabulary_is_normalized_as_told(
     tokenizer.save(tmp_path / "saved")
     (tmp_path / "saved" / "tokenizer.json").unlink()  # what is left: vocab.txt and tokenizer_config.json
     assert Tokenizer.load(tmp_path / "saved").hash == tokenizer.hash
+
+
+@pytest.mark.parametrize(
+    ("post_processor", "same"),
+    [
+        (None, True),
+        (processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), True),
+        (processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2)), False),
+    ],
+)
+def test_the_hash_is_that_of_the_rows_however_they_are_written(
+    tmp_path: Path, post_processor: processors.PostProcessor | None, same: bool
+):
+    small().save(tmp_path)
+    backend = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    backend.post_processor = post_processor
+    backend.save(str(tmp_path / "own.json"))
+    tokenizer = Tokenizer.load(tmp_path / "own.json")
+    assert (tokenizer.hash == small().hash, tokenizer.frame == small().frame) == (same, same)
+    row = tokenizer.frame.row(tokenizer.encode("the"), tokenizer.encode("cat"))
+    tokenizer.save(tmp_path / "saved")
+    (tmp_path / "saved" / "config.json").write_text('{"model_type": "bert"}')
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "saved")("the", "cat", return_token_type_ids=True)
+    assert theirs["input_ids"] == row.ids
+    assert sum(theirs["token_type_ids"]) == row.length - row.second_starts
 
 
 def test_the_hash_tells_tokenizers_apart():
