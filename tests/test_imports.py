@@ -27,7 +27,8 @@ LAYERS: dict[str, set[str]] = {
     "memory": {"config", "model"},
     "hardware": {"errors", "model", "memory"},
     "tasks": {"errors", "config", "text", "examples", "metrics", "data", "model"},
-    "hf": {"errors", "files", "owned", "config", "text", "model", "terminal"},
+    "families": set(),
+    "hf": {"errors", "files", "owned", "families", "config", "text", "model", "terminal"},
     "inference": {
         *(
             "errors",
@@ -51,7 +52,7 @@ LAYERS: dict[str, set[str]] = {
         *("errors", "config", "text", "store", "examples", "metrics", "data", "model", "distributed"),
         *("owned", "samples", "hardware", "tasks", "hf", "inference", "engine", "checkpoints", "terminal"),
     },
-    "cards": {"config", "text", "store", "evaluation", "model", "tasks"},
+    "cards": {"families", "config", "text", "store", "evaluation", "model", "tasks"},
     "runs": {
         *("errors", "files", "owned", "config", "text", "store", "examples", "metrics"),
         *("samples", "terminal", "data", "model", "distributed", "memory", "hardware", "tasks", "hf"),
@@ -82,7 +83,10 @@ LAYERS: dict[str, set[str]] = {
     "__init__": set(),
 }
 """Layer -> the layers it may import from, besides itself."""
-NO_TORCH = ("errors", "processes", "samples", "config", "text", "store", "examples", "metrics", "cli")
+NO_TORCH = (
+    *("errors", "families", "processes", "samples", "config", "text", "store", "examples", "metrics"),
+    "cli",
+)
 
 
 def imported_modules(path: Path) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bertcli.cards.markdown import front_matter, plain, public_name
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
+from bertcli.families.registry import FAMILIES
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.store.token_store import OpenStore
 from bertcli.tasks.reference import Reference, perplexity
@@ -29,19 +30,20 @@ def model_card(
         if config.data.short_steps
         else ""
     )
-    usage = "BertForPreTraining" if model.pair_head is not None else "BertForMaskedLM"
+    family, mask = FAMILIES[sizes.family], store.tokenizer.mask_token
+    usage = family.classes["masked-lm" if model.pair_head is None else "pretraining"]
     head = front_matter(
         {
             "language": config.corpus.language,
             "library_name": "transformers",
             "pipeline_tag": "fill-mask",
-            "tags": ["bert", "bertcli"],
+            "tags": [family.model_type, "bertcli"],
         }
     )
     source = config.model.init_from
     return f"""{head}
 
-# A BERT of {sizes.layers} layers x {sizes.hidden}
+# A {family.name} of {sizes.layers} layers x {sizes.hidden}
 
 Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
 {sizes.vocab_size:,} WordPieces ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
@@ -66,7 +68,7 @@ Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a v
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
 | gradient clipping | norm {training.max_grad_norm:g} |
 | dropout | {config.model.dropout:g} |
-| masks | {config.data.mask_rate:.0%} of the tokens, {_split(config.data.mask_split)} |
+| masks | {config.data.mask_rate:.0%} of the tokens, {_split(config.data.mask_split, mask)} |
 | precision | {training.precision} |
 | seed | {config.seed} |
 
@@ -81,7 +83,7 @@ The complete config stands in the run folder's `config.yaml`.
 ## Use
 
 ```sh
-bertcli predict-mask . "The [MASK] was dark."
+bertcli predict-mask . "The {mask} was dark."
 ```
 
 ```python
@@ -94,8 +96,8 @@ The model has read nothing but this corpus, and repeats what stands in it, its p
 """
 
 
-def _split(split: tuple[float, float, float]) -> str:
-    return "{:.0%} [MASK], {:.0%} a random token, {:.0%} unchanged".format(*split)
+def _split(split: tuple[float, float, float], mask: str) -> str:
+    return "{:.0%} {}, {:.0%} a random token, {:.0%} unchanged".format(split[0], mask, *split[1:])
 
 
 def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:

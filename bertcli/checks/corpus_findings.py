@@ -209,7 +209,7 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
     if unknown > UNKNOWN and look is not None and look.unbroken > UNKNOWN:
         yield Finding(
             False,
-            f"{_percent(unknown)} of the tokens are [UNK]: words of more than 100 characters are read as "
+            f"{_percent(unknown)} of the tokens are unknown: words of more than 100 characters are read as "
             f"one, and {_percent(look.unbroken)} of the text is in such",
             "if its script writes no blanks between words, put them there first, with a program that finds "
             "words; else leave out what is no text",
@@ -219,7 +219,7 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
         is_full = figures["vocab_size"] >= config.tokenizer.vocab_size
         yield Finding(
             False,
-            f"{_percent(unknown)} of the tokens are [UNK]: the vocabulary lacks characters of this text",
+            f"{_percent(unknown)} of the tokens are unknown: the vocabulary lacks characters of this text",
             "leave tokenizer.path out to train a vocabulary on it"
             if is_given
             else "raise tokenizer.vocab_size"

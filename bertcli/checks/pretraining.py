@@ -16,6 +16,7 @@ from bertcli.checks.lines import Examination
 from bertcli.checks.shown import look_at_lines
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.data.pair_rules import PAIR_RULES
+from bertcli.data.stream import row_tokens
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.store.build import SMALL_CORPUS
@@ -27,6 +28,7 @@ from bertcli.store.progress import Report
 from bertcli.store.token_store import SIDES, open_store
 from bertcli.store.verify import check_arrays
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
+from bertcli.text.frame import Frame
 from bertcli.text.sample import sample_share
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
@@ -116,7 +118,7 @@ def check_pretraining(
         tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenized_share)
     if failure is not None and not counts.findings:  # else it failed on what the check has found, too
         findings.append(Finding(True, failure, share=1.0))
-    figures = _figures(config, sources, counts, tokens)
+    figures = _figures(config, sources, counts, tokens=tokens, frame=reader.frame if reader else None)
     if look is not None:
         figures |= {
             "line_written": look.written,
@@ -217,7 +219,11 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> T
 
 
 def _figures(
-    config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, tokens: TokenFigures | None
+    config: PretrainConfig,
+    sources: Sequence[Source],
+    counts: CorpusCounts,
+    tokens: TokenFigures | None,
+    frame: Frame | None,
 ) -> dict[str, Any]:
     train, heldout = (counts.progress.sides[side] for side in SIDES)
     repeated, repeated_lines = counts.documents.times(), counts.repeated_lines.times()
@@ -247,12 +253,12 @@ def _figures(
         "other_language_lines": {name: places.count for name, places in counts.others.items()},
         "tokens_from": None,
     }
-    if tokens is None:
+    if tokens is None or frame is None:
         return figures
-    frame = 3 if PAIR_RULES[config.data.objective].is_pair else 2
-    steps_per_epoch = math.ceil(
-        tokens.tokens / (config.training.batch_size * (config.data.max_length - frame))
-    )
+    data, training = config.data, config.training
+    room = data.max_length - frame.cost(PAIR_RULES[data.objective].is_pair)
+    steps_per_epoch = math.ceil(tokens.tokens / (training.batch_size * room))
+    tokens_read = row_tokens(data, frame, training.steps or DEFAULT_STEPS) * training.batch_size
     return figures | {
         "tokens_from": tokens.source,
         "tokens_error": tokens.error,
@@ -263,19 +269,9 @@ def _figures(
         "unk_rate": tokens.unk_rate,
         "unigram_entropy": tokens.unigram_entropy,
         "steps_per_epoch": steps_per_epoch,
-        "pairs_per_epoch": steps_per_epoch * config.training.batch_size,
-        "epochs": _tokens_read(config, frame) / max(1, tokens.tokens)
-        if config.training.epochs is None
-        else config.training.epochs,
+        "pairs_per_epoch": steps_per_epoch * training.batch_size,
+        "epochs": tokens_read / max(1, tokens.tokens) if training.epochs is None else training.epochs,
     }
-
-
-def _tokens_read(config: PretrainConfig, frame: int) -> int:
-    """Most tokens of text in all rows of a run of so many steps, as `BatchStream.tokens_until`."""
-    data, steps = config.data, config.training.steps or DEFAULT_STEPS
-    short = min(steps, data.short_steps)
-    length = short * (data.short_length - frame) + (steps - short) * (data.max_length - frame)
-    return length * config.training.batch_size
 
 
 def _count(places: Places | None) -> int:

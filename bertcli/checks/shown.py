@@ -47,7 +47,7 @@ def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: To
     if not lines:
         return None
     pieces = [[tokenizer.token(i) for i in ids] for ids in tokenizer.encode_batch(lines)]
-    shown = [" ".join(each).replace(" ##", "") for each in pieces]
+    shown = [tokenizer.join(each) for each in pieces]
     number = max(range(len(lines)), key=lambda n: _strangeness(lines[n], shown[n]))
     words = [word for line in lines for word in line.split()]
     letters = max(1, sum(map(len, words)))

@@ -130,7 +130,7 @@ def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
         "epoch": f"{f['steps_per_epoch']:,} steps, {f['pairs_per_epoch']:,} pairs; the run reads the text "
         f"{f['epochs']:.1f} times",
         "vocabulary": f"{f['vocab_size']:,} entries, {pieces}, "
-        f"{f['unk_rate']:.4%} [UNK]{source[f['tokens_from']]}",
+        f"{f['unk_rate']:.4%} unknown{source[f['tokens_from']]}",
         "entropy": f"{f['unigram_entropy']:.3f} nats a token, by frequency alone",
         **({"as written": f["line_written"], "as read": f["line_read"]} if "line_read" in f else {}),
     }

@@ -159,15 +159,13 @@ def _evaluate_data(
     from bertcli.examples.files import find_labeled_file
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
-    from bertcli.hf.task_config import task_type
-    from bertcli.hf.task_folder import load_task_folder
+    from bertcli.hf.task_folder import is_finetuned, load_task_folder
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.inputs import adapt_settings
     from bertcli.terminal import say
-    from bertcli.text.json_file import read_json
 
     file, folder = find_labeled_file(data), resolve_model(model)
-    if task_type(read_json(folder / "config.json")) is None:
+    if not is_finetuned(folder):
         raise UserError(
             f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
         )

@@ -21,7 +21,8 @@ def predict_mask(
         ),
     ],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe.")
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe."),
     ] = None,
     top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
     input_: Annotated[
@@ -50,14 +51,15 @@ def predict_mask(
     lines = read_lines(texts or [], input_)
     loaded = load_model_folder(resolve_model(model), nsp=False)
     for filled in fill_masks(loaded, lines, top_k, batch_size, resolve_device(device)):
-        print(json.dumps(filled.as_json(), ensure_ascii=False) if json_ else _readable(filled), flush=True)
+        readable = _readable(filled, loaded.tokenizer.mask_token)
+        print(json.dumps(filled.as_json(), ensure_ascii=False) if json_ else readable, flush=True)
 
 
-def _readable(filled: FilledText) -> str:
+def _readable(filled: FilledText, mask: str) -> str:
     """The filled sentence, and a table of each mask's words."""
     lines = [filled.filled]
     for number, predictions in enumerate(filled.masks, start=1):
-        title = f"[MASK] {number}" if len(filled.masks) > 1 else "[MASK]"
+        title = f"{mask} {number}" if len(filled.masks) > 1 else mask
         for rank, prediction in enumerate(predictions):
             lines.append(
                 f"  {title if rank == 0 else '':10}{prediction.probability:7.2%}  {prediction.token}"

@@ -94,7 +94,7 @@ def _table(s: dict[str, Any]) -> str:
         "one sentence": f"{s['one_sentence_documents']:,} documents: they give no true pair",
         "dropped": f"{s['dropped_documents']:,} documents, {s['dropped_sentences']:,} sentences: no token",
         "vocabulary": f"{s['vocab_size']:,} entries, {s['tokens_per_word']:.3f} tokens a word, "
-        f"{s['unk_rate']:.4%} [UNK]",
+        f"{s['unk_rate']:.4%} unknown",
         "entropy": f"{s['unigram_entropy']:.3f} nats a token, by frequency alone",
         "store": f"{s['store']}, {s['store_bytes'] / 1e6:,.1f} MB",
         "time": f"{s['seconds']:.1f} s, {s['mb_per_second']:.1f} MB/s",

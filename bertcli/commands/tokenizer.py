@@ -89,7 +89,7 @@ def encode(
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens.")] = False,
 ) -> None:
-    """Show the tokens and ids of texts, with [CLS] and [SEP] as a model reads them.
+    """Show the tokens and ids of texts, with the special ones as a model reads them.
 
     Example: bertcli tokenizer encode --tokenizer runs/vocabulary "It was a dark night."
     """
@@ -100,7 +100,7 @@ def encode(
         raise UserError("give texts or --input, not both")
     loaded = Tokenizer.load(tokenizer, lowercase=not cased)
     for text in texts or _lines(input_):
-        ids = [loaded.cls_id, *loaded.encode(text), loaded.sep_id]
+        ids = loaded.frame.row(loaded.encode(text)).ids
         tokens = [loaded.token(i) for i in ids]
         if json_:
             print(json.dumps({"text": text, "ids": ids, "tokens": tokens}, ensure_ascii=False))

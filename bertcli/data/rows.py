@@ -8,19 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the model reads at once: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`."""
-
-    ids: Sequence[int]
-    second_starts: int
-    """Where segment 1 begins; the row's length where there is none."""
-
-    @property
-    def length(self) -> int:
-        """In tokens."""
-        return len(self.ids)
+from bertcli.text.frame import Row
 
 
 @dataclass(frozen=True)
@@ -28,8 +16,8 @@ class RowBatch:
     """Rows filled up to the longest.
 
     Attributes:
-        ids_BT: int64, [PAD] from a row's length on.
-        segments_BT: int64, 0 for A and 1 for B and the [SEP] after it.
+        ids_BT: int64, padding from a row's length on.
+        segments_BT: int64, as `text.frame.Frame` says.
         mask_BT: bool, True at real tokens, on the CPU; None where no row is padded.
     """
 
@@ -38,21 +26,11 @@ class RowBatch:
     mask_BT: Tensor | None
 
 
-def single(ids: Sequence[int], cls_id: int, sep_id: int) -> Row:
-    """`[CLS] ids [SEP]`, all of it segment 0."""
-    return Row([cls_id, *ids, sep_id], len(ids) + 2)
-
-
-def pair(a: Sequence[int], b: Sequence[int], cls_id: int, sep_id: int) -> Row:
-    """`[CLS] a [SEP] b [SEP]`, segment 1 from b on."""
-    return Row([cls_id, *a, sep_id, *b, sep_id], len(a) + 2)
-
-
 def batch_of(rows: Sequence[Row], pad_id: int, device: torch.device) -> RowBatch:
     """The rows as tensors on `device`."""
-    lengths_B = torch.tensor([len(row.ids) for row in rows])
+    lengths_B = torch.tensor([row.length for row in rows])
     longest = int(lengths_B.max())
-    ids = [[*row.ids, *[pad_id] * (longest - len(row.ids))] for row in rows]
+    ids = [[*row.ids, *[pad_id] * (longest - row.length)] for row in rows]
     positions_T = torch.arange(longest)
     seconds_B = torch.tensor([row.second_starts for row in rows])
     mask_BT = positions_T < lengths_B[:, None]

@@ -26,17 +26,8 @@ from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError
 from bertcli.store.manifest import REBUILD
 from bertcli.store.token_store import TokenStore
+from bertcli.text.frame import Frame
 from bertcli.text.tokenizer import Tokenizer
-
-
-@dataclass(frozen=True)
-class SpecialIds:
-    """The ids that frame a row, and the one that stands for what the vocabulary lacks."""
-
-    pad: int
-    cls: int
-    sep: int
-    unk: int
 
 
 class BatchStream:
@@ -52,32 +43,27 @@ class BatchStream:
         self.pairs = PAIR_RULES[config.objective]
         _check_store(store, self.pairs)
         self.store, self.config, self.seed, self.batch_size = store, config, seed, batch_size
-        self.special = SpecialIds(
-            pad=tokenizer.pad_id, cls=tokenizer.cls_id, sep=tokenizer.sep_id, unk=tokenizer.unk_id
-        )
-        self._vocab_size = tokenizer.vocab_size
+        self._tokenizer = tokenizer
         self.mask_rule = MaskRule(
             rate=config.mask_rate,
             split=config.mask_split,
             whole_word=config.whole_word,
             mask_id=tokenizer.mask_id,
-            special_ids=np.sort(np.array(tokenizer.special_ids, dtype=np.int64)),
+            special_ids=np.array(tokenizer.special_ids, dtype=np.int64),
             continuation=tokenizer.continuation,
         )
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of text in a row: what [CLS] and [SEP] leave of `max_length`."""
+        """Most tokens of text in a row: what special tokens leave of `max_length`."""
         return self._text_tokens(self.config.max_length)
 
     def tokens_until(self, step: int) -> int:
         """Most tokens of text in all rows of the steps before `step`."""
-        short = min(step, self.config.short_steps)
-        tokens = short * self._text_tokens(self.config.short_length) + (step - short) * self.max_tokens
-        return tokens * self.batch_size
+        return row_tokens(self.config, self._tokenizer.frame, step) * self.batch_size
 
     def _text_tokens(self, length: int) -> int:
-        return length - (3 if self.pairs.is_pair else 2)
+        return length - self._tokenizer.frame.cost(self.pairs.is_pair)
 
     def reuse_lines(self, steps: int) -> list[str]:
         """How often a run of `steps` uses its text, and each true pair; the latter only where it is much."""
@@ -115,13 +101,14 @@ class BatchStream:
         return share.of(parts, lambda rows: self._batch(slots.take(rows), spans.take(rows)))
 
     def _batch(self, slots: Slots, spans: Spans) -> Batch:
-        rows = build_rows(self.store, spans, self.special, self.pairs.is_pair)
-        if rows.ids_BT.max() >= self._vocab_size:  # of a store that is too large to be read whole first
+        is_pair, size = self.pairs.is_pair, self._tokenizer.vocab_size
+        rows = build_rows(self.store, spans, self._tokenizer, is_pair=is_pair)
+        if rows.ids_BT.max() >= size:  # of a store that is too large to be read whole first
             raise UserError(
                 f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
-                f"{self._vocab_size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
+                f"{size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
             )
-        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, self.seed, self.mask_rule)
+        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=self.mask_rule)
         return Batch(
             ids_BT=torch.from_numpy(masked.ids_BT),
             segments_BT=torch.from_numpy(rows.segments_BT),
@@ -129,7 +116,7 @@ class BatchStream:
             rows_M=torch.from_numpy(masked.rows_M),
             columns_M=torch.from_numpy(masked.columns_M),
             targets_M=torch.from_numpy(masked.targets_M),
-            labels_B=torch.from_numpy(slots.labels) if self.pairs.is_pair else None,
+            labels_B=torch.from_numpy(slots.labels) if is_pair else None,
         )
 
     def spans(self, slots: Slots, step: int) -> Spans:
@@ -185,7 +172,7 @@ class _Steps(Dataset[list[MicroBatch] | UserError]):
 
 @dataclass(frozen=True)
 class Rows:
-    """Unmasked rows: ids_BT int64, segments_BT int64, maskable_BT bool (text, but [UNK]), lengths_B int64."""
+    """Unmasked rows: ids_BT int64, segments_BT int64, maskable_BT bool (known text), lengths_B int64."""
 
     ids_BT: I64
     segments_BT: I64
@@ -193,29 +180,33 @@ class Rows:
     lengths_B: I64
 
 
-def build_rows(store: TokenStore, spans: Spans, special: SpecialIds, is_pair: bool) -> Rows:
-    """Frame each slot's spans as [CLS] A [SEP] B [SEP], or [CLS] A B [SEP] in one segment."""
-    a_tokens, b_tokens = spans.a_end - spans.a_start, spans.b_end - spans.b_start
-    if is_pair:
-        lengths, a_sep = a_tokens + b_tokens + 3, a_tokens + 1
-        b_column = a_sep + 1
-    else:
-        lengths = a_tokens + b_tokens + 2
-        a_sep = lengths - 1
-        b_column = a_tokens + 1
+def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: bool) -> Rows:
+    """Frame each slot's spans as a pair, or as one text with B right after A."""
+    frame = tokenizer.frame
+    a_end = frame.a_starts + spans.a_end - spans.a_start  # this and what follows: columns of the rows
+    b_start = a_end + len(frame.between) if is_pair else a_end
+    b_end = b_start + spans.b_end - spans.b_start
+    lengths = b_end + len(frame.suffix)
     columns = np.arange(lengths.max(), dtype=np.int64)
-    in_b = columns >= b_column[:, None]
-    source = np.where(in_b, (spans.b_start - b_column)[:, None], (spans.a_start - 1)[:, None]) + columns
-    ids = store.ids.take(source, mode="clip").astype(np.int64)
-    real = columns < lengths[:, None]
-    is_sep = (columns == a_sep[:, None]) | (columns == lengths[:, None] - 1)
-    ids[~real] = special.pad
-    ids[is_sep] = special.sep
-    ids[:, 0] = special.cls
-    maskable = real & ~is_sep & (ids != special.unk)  # [UNK] names no word that could be learned
-    maskable[:, 0] = False
-    segments = (in_b & real).astype(np.int64) if is_pair else np.zeros_like(ids)
-    return Rows(ids, segments, maskable, lengths)
+    in_b, real = columns >= b_start[:, None], columns < lengths[:, None]
+    shift = np.where(in_b, (spans.b_start - b_start)[:, None], (spans.a_start - frame.a_starts)[:, None])
+    ids = store.ids.take(shift + columns, mode="clip").astype(np.int64)
+    ids[~real] = tokenizer.pad_id
+    maskable = real & (ids != tokenizer.unk_id)  # an unknown word is none that could be learned
+    rows = np.arange(len(ids))
+    places = [(frame.prefix, np.zeros_like(a_end)), (frame.suffix, b_end)]
+    for special, starts in [*places, (frame.between, a_end)] if is_pair else places:
+        for offset, token_id in enumerate(special):
+            ids[rows, starts + offset] = token_id
+            maskable[rows, starts + offset] = False
+    segments = (in_b & real).astype(np.int64) if is_pair and frame.two_segments else np.zeros_like(ids)
+    return Rows(ids, segments, maskable_BT=maskable, lengths_B=lengths)
+
+
+def row_tokens(config: DataConfig, frame: Frame, steps: int) -> int:
+    """Most tokens of text that one row of each of the first `steps` steps holds, in all."""
+    short, cost = min(steps, config.short_steps), frame.cost(PAIR_RULES[config.objective].is_pair)
+    return short * (config.short_length - cost) + (steps - short) * (config.max_length - cost)
 
 
 def _begin_worker(worker: int) -> None:

@@ -32,7 +32,7 @@ def measure_stream(
     Returns:
         batches, pairs, tokens; is_next_share; same_document_share (of NotNext pairs, B from A's document);
         fill (real tokens / positions computed); masked_share of the maskable tokens, and by tenth of the
-        row's real length; mask_split ([MASK], random, unchanged); special_masked (a count); unk_rate of the
+        row's real length; mask_split (the mask, random, unchanged); special_masked (a count); unk_rate of the
         text's tokens; stream_hash (SHA-256, independent of how batches are cut). Shares of nothing are null.
     """
     count: Counter[str] = Counter()
@@ -159,7 +159,7 @@ def show_pairs(batch: Batch, tokenizer: Tokenizer, at_most: int, color: bool) ->
         label = None
         if batch.labels_B is not None:
             label = "IsNext" if int(batch.labels_B[row]) == IS_NEXT else "NotNext"
-        yield ShownPair(label, " ".join(tokens).replace(" ##", ""))
+        yield ShownPair(label, tokenizer.join(tokens))
 
 
 def _masks_of_row(batch: Batch, row: int) -> Iterator[tuple[int, int]]:

@@ -51,10 +51,10 @@ def measure_corpus(
         raise UserError(
             f"{folder}: is fine-tuned for {loaded.task}; measure it on a labeled file: --data FILE"
         )
-    if not loaded.report.has_mlm_head():
+    if not loaded.report.has("mlm_head"):
         raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
     corpus, max_length = as_in_the_run(folder, corpus, max_length, say)
-    positions = loaded.model.architecture.max_positions
+    positions = loaded.model.architecture.usable_positions
     if max_length > positions:
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
     with tempfile.TemporaryDirectory() as scratch:

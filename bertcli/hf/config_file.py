@@ -8,46 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import UserError
+from bertcli.families.family import Family
+from bertcli.families.registry import FAMILIES, UNNAMED
 from bertcli.model.architecture import Architecture
 from bertcli.text.json_file import read_json
 
-_SIZES = {
-    "vocab_size": "vocab_size",
-    "hidden": "hidden_size",
-    "layers": "num_hidden_layers",
-    "heads": "num_attention_heads",
-    "feed_forward": "intermediate_size",
-    "max_positions": "max_position_embeddings",
-    "num_segments": "type_vocab_size",
-}
-_RATES = {
-    "dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-    "layer_norm_eps": "layer_norm_eps",
-    "init_std": "initializer_range",
-}
-"""Our name -> theirs."""
-
 _MOST_LAYERS, _LARGEST = 1000, 1 << 24
 """Of layers, and of every other size: beyond, not even an outline of the model could be made."""
-
-_DEFAULTS: dict[str, int | float] = {
-    "type_vocab_size": 2,
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "layer_norm_eps": 1e-12,
-    "initializer_range": 0.02,
-}
-"""What a folder that does not say so means: the values of Google's release."""
-
-_FIXED: dict[str, tuple[Any, ...]] = {
-    "hidden_act": ("gelu",),
-    "position_embedding_type": ("absolute", None),
-    "is_decoder": (False, None),
-    "add_cross_attention": (False, None),
-    "is_encoder_decoder": (False, None),
-}
-"""Keys with one meaning here (None: as if absent); another value would be another model."""
 
 
 def read_architecture(path: Path) -> Architecture:
@@ -56,65 +23,73 @@ def read_architecture(path: Path) -> Architecture:
     Raises `UserError` listing every key that is missing, impossible, or asks for another mathematics.
     """
     config = read_json(path)
-    model_type = config.get("model_type", "bert")
-    if model_type != "bert":
-        raise UserError(f"{path}: model_type is {model_type!r}; bertcli reads BERT models, model_type 'bert'")
+    family = find_family(config, path)
     problems = [
-        f"{key}: {config[key]!r} is another model than BERT; expected {allowed[0]!r}"
-        for key, allowed in _FIXED.items()
+        f"{key}: {config[key]!r} is another model than {family.name}; expected {allowed[0]!r}"
+        for key, allowed in family.fixed.items()
         if key in config and not any(config[key] is value or config[key] == value for value in allowed)
     ]
-    values: dict[str, Any] = {}
-    for ours, theirs in _SIZES.items():
-        values[ours] = _positive_int(config, theirs, problems)
-    for ours, theirs in _RATES.items():
-        values[ours] = _rate(config, theirs, problems)
-    if config.get("classifier_dropout") is not None:
-        values["classifier_dropout"] = _rate(config, "classifier_dropout", problems)
+    values: dict[str, Any] = {**family.parts, "family": family.model_type}
+    for ours, (key, default) in family.sizes.items():
+        most = _MOST_LAYERS if ours == "layers" else _LARGEST
+        values[ours] = _positive_int(key, config.get(key, default), most, problems=problems)
+    for ours, (key, default) in family.rates.items():
+        value = config.get(key, default)
+        values[ours] = None if value is default is None else _rate(key, value, problems)
     if values["init_std"] == 0:
-        problems.append("initializer_range: 0 would start every weight of a new head alike")
+        problems.append(f"{family.rates['init_std'][0]}: 0 would start every weight of a new head alike")
     if values["hidden"] % values["heads"]:
-        problems.append(
-            f"num_attention_heads: {values['heads']} does not divide hidden_size {values['hidden']}"
-        )
+        hidden, heads = family.sizes["hidden"][0], family.sizes["heads"][0]
+        problems.append(f"{heads}: {values['heads']} does not divide {hidden} {values['hidden']}")
     if problems:
         raise UserError("\n  ".join([f"{path}:", *problems]))
     return Architecture(**values)
 
 
+def find_family(config: Mapping[str, Any], where: Path) -> Family:
+    """The family of a `config.json`'s content. Raises `UserError` for one that is not read."""
+    model_type = config.get("model_type", UNNAMED)
+    for family in FAMILIES.values():
+        if family.model_type == model_type:
+            return family
+    known = ", ".join(f"{name!r} ({family.name})" for name, family in FAMILIES.items())
+    raise UserError(f"{where}: model_type is {model_type!r}; bertcli reads {known}")
+
+
 def config_json(
-    architecture: Architecture, model_class: str, pad_id: int, more: Mapping[str, Any] | None = None
+    architecture: Architecture, kind: str, pad_id: int, more: Mapping[str, Any] | None = None
 ) -> str:
-    """The text of a `config.json` that transformers 4 and 5 read, which `more` keys may be added to."""
+    """The text of a `config.json` that transformers 4 and 5 read, which `more` keys may be added to.
+
+    `kind`: what the folder holds, a key of `Family.classes`.
+    """
+    family = FAMILIES[architecture.family]
+    keys = {ours: key for ours, (key, _) in {**family.sizes, **family.rates}.items()}
     config = {
-        "architectures": [model_class],
-        "classifier_dropout": architecture.classifier_dropout,
+        "architectures": [family.classes[kind]],
         "dtype": "float32",
-        "hidden_act": "gelu",
-        "model_type": "bert",
+        "model_type": family.model_type,
         "pad_token_id": pad_id,
-        "tie_word_embeddings": True,
+        **family.written,
+        **{key: getattr(architecture, ours) for ours, key in keys.items()},
+        **(more or {}),
     }
-    for ours, theirs in (_SIZES | _RATES).items():
-        config[theirs] = getattr(architecture, ours)
-    return json.dumps(config | dict(more or {}), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _positive_int(config: dict[str, Any], key: str, problems: list[str]) -> int:
-    value = config.get(key, _DEFAULTS.get(key))
+def _positive_int(key: str, value: Any, most: int, problems: list[str]) -> int:
     if value is None:
         problems.append(f"{key}: missing")
     elif type(value) is not int or value < 1:
         problems.append(f"{key}: {value!r} is not a whole number above 0")
-    elif value > (largest := _MOST_LAYERS if key == _SIZES["layers"] else _LARGEST):
-        problems.append(f"{key}: {value} is more than any BERT has; at most {largest:,} are read")
+    elif value > most:
+        problems.append(f"{key}: {value} is more than any model has; at most {most:,} are read")
     else:
         return value
     return 1
 
 
-def _rate(config: dict[str, Any], key: str, problems: list[str]) -> float:
-    value = config.get(key, _DEFAULTS.get(key))
+def _rate(key: str, value: Any, problems: list[str]) -> float:
     if type(value) not in (int, float) or not 0 <= value < 1:
         problems.append(f"{key}: {value!r} is not a number from 0 to below 1")
         return 0.0

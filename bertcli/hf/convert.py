@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,14 +16,13 @@ from torch import Tensor, nn
 from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.hf.fill import LoadReport, build_from
-from bertcli.hf.folder import save_encoder_folder, save_model_folder
 from bertcli.hf.from_tensorflow import find_tf_checkpoint, read_tf_checkpoint
 from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_files
 from bertcli.hf.sentence_transformers import SENTENCE_FILES, read_pooling
-from bertcli.hf.task_config import task_type
-from bertcli.hf.task_folder import save_task_folder, task_model
+from bertcli.hf.task_config import task_keys, task_type
+from bertcli.hf.task_folder import task_model
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel
 from bertcli.owned.folders import write_folder
@@ -34,7 +34,7 @@ _CARRIED = ("README.md", *SENTENCE_FILES)
 """What is copied as it is."""
 _SENTENCES = (
     "It was a dark and stormy night; the rain fell in torrents.",
-    "Zürich, l'été: 3,5 °C? ÀÉÎ naïve [MASK] 東京 Привет",
+    "Zürich, l'été: 3,5 °C? ÀÉÎ naïve 東京 Привет",
 )
 _NUM_PIECES = 60
 
@@ -58,11 +58,12 @@ class Converted:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A model with all the heads that its files bring, and how it is saved."""
+    """A model with all the heads that its files bring; `kind` and `keys` are for `write_model_files`."""
 
     model: nn.Module
     report: LoadReport
-    save: Callable[[Path], None]
+    kind: str
+    keys: Mapping[str, Any]
 
 
 def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
@@ -83,7 +84,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     differences = []
 
     def fill(partial: Path) -> None:
-        whole.save(partial)
+        write_model_files(partial, whole.model, files.tokenizer, kind=whole.kind, more=whole.keys)
         _carry(files.where.parent, partial)
         differences.append(_compare(whole, files.tokenizer, read_model_files(partial)))
 
@@ -91,7 +92,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
         f"{destination}: could not be written", "and try again", "name a folder that can be written"
     ):
         write_folder(destination.absolute(), fill, sealed=False)
-    return Converted(whole.report, optimizer, files.tokenizer.lowercase, differences[0])
+    return Converted(whole.report, optimizer, lowercase=files.tokenizer.lowercase, difference=differences[0])
 
 
 def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]]:
@@ -108,34 +109,18 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
 
 
 def _build_whole(files: ModelFiles) -> _Whole:
-    if task_type(files.config) is not None:
+    if task_type(files.config, files.family) is not None:
         task = task_model(files)
-        return _Whole(
-            task.model,
-            task.report,
-            lambda folder: save_task_folder(folder, task.model, task.tokenizer, task.settings, task.labels),
-        )
-    pooler = files.holds("pooler.dense.weight")
-    nsp = pooler and files.holds("pair_head.dense.weight")
+        keys = task_keys(task.settings, task.labels)
+        return _Whole(task.model, task.report, task.settings.type, keys=keys)
+    sizes, pooler = files.architecture, files.holds("pooler.dense.weight")
+    pairs = pooler and files.holds("pair_head.dense.weight")
     if files.holds("mlm_head.bias"):
-        model, report = build_from(files, lambda: PretrainingModel(files.architecture, nsp))
-        length = files.config.get(TRAINED_LENGTH)
-        return _Whole(
-            model,
-            report,
-            lambda folder: save_model_folder(folder, model, files.tokenizer, trained_length=length),
-        )
-    if nsp:
-        pairs, report = build_from(files, lambda: PooledModel(files.architecture, True, pair_head=True))
-        return _Whole(
-            pairs,
-            report,
-            lambda folder: write_model_files(
-                folder, pairs, files.tokenizer, "BertForNextSentencePrediction", {}, None
-            ),
-        )
-    encoder, report = build_from(files, lambda: PooledModel(files.architecture, pooler))
-    return _Whole(encoder, report, lambda folder: save_encoder_folder(folder, encoder, files.tokenizer))
+        model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
+        keys = {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}
+        return _Whole(model, report, "pretraining" if pairs else "masked-lm", keys=keys)
+    model, report = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
+    return _Whole(model, report, "pairs" if pairs else "encoder", keys={})
 
 
 def _carry(source: Path, destination: Path) -> None:
@@ -149,7 +134,7 @@ def _carry(source: Path, destination: Path) -> None:
 def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
     """The largest difference of any output, on a text with pieces from all over the vocabulary."""
     pieces = random.Random(0).choices(range(tokenizer.vocab_size), k=_NUM_PIECES)
-    texts = [*_SENTENCES, " ".join(tokenizer.token(piece) for piece in pieces)]
+    texts = [*_SENTENCES, tokenizer.mask_token, " ".join(tokenizer.token(piece) for piece in pieces)]
     encoded = tokenizer.encode_batch(texts)
     if encoded != written.tokenizer.encode_batch(texts):
         raise UserError(
@@ -158,7 +143,7 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
     again = _build_whole(written)
     difference = 0.0
     for ids in encoded:
-        row = [tokenizer.cls_id, *ids, tokenizer.sep_id][: written.architecture.usable_positions]
+        row = tokenizer.frame.row(ids).ids[: written.architecture.usable_positions]
         ids_1T = torch.tensor([row])
         for ours, theirs in zip(_outputs(whole.model, ids_1T), _outputs(again.model, ids_1T), strict=True):
             difference = max(difference, float((ours - theirs).abs().max()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from bertcli.errors import UserError
+from bertcli.families.family import Family
 from bertcli.hf.model_files import ModelFiles
 from bertcli.hf.names import hf_name, is_harmless
 from bertcli.model.build import sizes_alone
@@ -17,22 +19,12 @@ from bertcli.model.init import initialize
 
 Model = TypeVar("Model", bound=nn.Module)
 
-PARTS = ("pooler", "mlm_head", "pair_head", "classifier", "qa_outputs")
-"""The modules that a folder may lack."""
-_WORDS = {
-    "bert.pooler.": "pooler",
-    "cls.predictions.": "masked-language-model head",
-    "cls.seq_relationship.": "next-sentence head",
-    "classifier.": "task head",
-    "qa_outputs.": "task head",
-}
-"""How the names of a part begin in a folder -> what a user calls it."""
-
 
 @dataclass(frozen=True)
 class LoadReport:
     """What became of each weight, by its Hugging Face name."""
 
+    family: Family
     loaded: tuple[str, ...]
     new: tuple[str, ...]
     """Not taken from the folder: freshly initialized."""
@@ -41,19 +33,19 @@ class LoadReport:
 
     def new_parts(self) -> list[str]:
         """The parts of the model that are new, in words."""
-        return [words for start, words in _WORDS.items() if any(name.startswith(start) for name in self.new)]
+        return [words for part, words in self.family.heads.items() if self._names(part) & set(self.new)]
 
     def dropped(self) -> list[str]:
         """What of `left_aside` was learned: weights of heads, but no buffers of the body."""
-        return [name for name in self.left_aside if not name.startswith("bert.embeddings.")]
+        return [name for name in self.left_aside if not re.fullmatch(self.family.buffers, name)]
 
-    def has_mlm_head(self) -> bool:
-        """Whether the folder brought a masked-language-model head: a new one cannot predict."""
-        return "cls.predictions.bias" in self.loaded
+    def has(self, *parts: str) -> bool:
+        """Whether the folder brought these of our heads: a new one cannot predict."""
+        return all(self._names(part) & set(self.loaded) for part in parts)
 
-    def has_nsp_head(self) -> bool:
-        """Whether the folder brought a next-sentence head and the pooler that it reads."""
-        return {"cls.seq_relationship.weight", "bert.pooler.dense.weight"} <= set(self.loaded)
+    def _names(self, part: str) -> set[str]:
+        modules = [theirs for ours, theirs in self.family.tensors.items() if ours.split(".")[0] == part]
+        return {f"{module}.{parameter}" for module in modules for parameter in ("weight", "bias")}
 
 
 def build_from(
@@ -67,18 +59,18 @@ def build_from(
     Args:
         files: what the folder brings.
         build: makes the model; called where memory and random numbers cost nothing.
-        may_be_new: those of `PARTS` that are initialized, from torch's generator, where the folder has
+        may_be_new: those of `Family.heads` that are initialized, from torch's generator, where the folder has
             nothing of them.
-        fresh: those of `PARTS` that are initialized in any case; what the folder has of them is left aside.
+        fresh: those that are initialized in any case; what the folder has of them is left aside.
 
     Raises:
         UserError: weights that are unknown, missing or misshapen, all at once.
     """
     with sizes_alone():
         model = build()
-    new_parts = _find_new_parts(model, files, may_be_new, fresh)
+    new_parts = _find_new_parts(model, files, may_be_new, fresh=fresh)
     new = [theirs for part in new_parts.values() for theirs in part]
-    names = {name: hf_name(name) for name in model.state_dict()}
+    names = {name: hf_name(files.family, name) for name in model.state_dict()}
     names = {ours: theirs for ours, theirs in names.items() if theirs not in new}
     left_aside = _check(model, files, names)  # before anything of the sizes in config.json is made real
     for part in new_parts:
@@ -90,7 +82,9 @@ def build_from(
         for ours, theirs in names.items()
     }
     model.load_state_dict(model.state_dict() | taken, assign=True)
-    return model, LoadReport(tuple(names.values()), tuple(sorted(new)), tuple(sorted(left_aside)))
+    return model, LoadReport(
+        files.family, tuple(names.values()), new=tuple(sorted(new)), left_aside=tuple(sorted(left_aside))
+    )
 
 
 def _find_new_parts(
@@ -98,13 +92,10 @@ def _find_new_parts(
 ) -> dict[str, list[str]]:
     """The parts that the folder does not give -> the Hugging Face names in each."""
     new: dict[str, list[str]] = {}
-    for part in PARTS:
-        module = getattr(model, part, None)
-        if module is None:
-            continue
-        theirs = [hf_name(f"{part}.{name}") for name in module.state_dict()]
+    for part in files.family.heads:
+        theirs = [hf_name(files.family, name) for name in model.state_dict() if name.startswith(f"{part}.")]
         absent = not any(name in files.weights for name in theirs)
-        if part in fresh or (part in may_be_new and absent):
+        if theirs and (part in fresh or (part in may_be_new and absent)):
             new[part] = theirs
     return new
 
@@ -120,8 +111,9 @@ def _check(model: nn.Module, files: ModelFiles, names: dict[str, str]) -> list[s
         if name in weights and tuple(weights[name].shape) != shape
     ]
     others = [name for name in weights if name not in wanted]
-    problems += [f"unknown: {name} {tuple(weights[name].shape)}" for name in others if not is_harmless(name)]
+    strange = [name for name in others if not is_harmless(files.family, name)]
+    problems += [f"unknown: {name} {tuple(weights[name].shape)}" for name in strange]
     if problems:
         count = "1 weight does" if len(problems) == 1 else f"{len(problems)} weights do"
-        raise UserError("\n  ".join([f"{files.where}: {count} not fit this BERT:", *problems]))
+        raise UserError("\n  ".join([f"{files.where}: {count} not fit this {files.family.name}:", *problems]))
     return others

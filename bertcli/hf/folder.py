@@ -1,4 +1,4 @@
-"""A pretraining model, or a bare encoder, with its tokenizer <-> a plain Hugging Face BERT folder."""
+"""A pretraining model with its tokenizer <-> a plain Hugging Face folder; a folder -> its encoder alone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.config.finetune import TaskType
-from bertcli.hf.fill import PARTS, LoadReport, build_from
+from bertcli.errors import UserError
+from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.model_files import read_model_files, write_model_files
-from bertcli.hf.names import hf_name
 from bertcli.hf.task_config import task_type
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel
@@ -21,11 +21,25 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class LoadedModel:
+    """A pretraining model of a folder, and what became of each weight."""
+
     model: PretrainingModel
     tokenizer: Tokenizer
     report: LoadReport
     task: TaskType | None = None
     """What the folder was fine-tuned for; None: it was not."""
+
+    def need(self, head: str, *read: str) -> None:
+        """Raise `UserError` unless the folder brought a head (`Family.heads`) and what it reads: a new one
+        cannot predict."""
+        if self.task is not None:
+            raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli predict")
+        family = self.report.family
+        if not self.report.has(head, *read):
+            raise UserError(
+                f"the model has no {family.heads[head]}: give one that was pretrained with it, by bertcli "
+                f"pretrain (data.objective), or as a {family.classes['pretraining']} of transformers"
+            )
 
 
 def save_model_folder(
@@ -39,16 +53,16 @@ def save_model_folder(
     """Write a pretraining model as `hf.model_files.write_model_files` does.
 
     The tied decoder is left out, as transformers does. A model without the NSP head is declared a
-    `BertForMaskedLM`. `trained_length` (tokens in a row) stands in `config.json` for those who go on from it.
-    `weights` are written in place of the model's own.
+    masked language model. `trained_length` (tokens in a row) stands in `config.json` for those who continue
+    from it. `weights` are written in place of the model's own.
     """
-    model_class = "BertForMaskedLM" if model.pair_head is None else "BertForPreTraining"
+    kind = "masked-lm" if model.pair_head is None else "pretraining"
     more = {} if trained_length is None else {TRAINED_LENGTH: trained_length}
-    write_model_files(folder, model, tokenizer, model_class, more, card, weights=weights)
+    write_model_files(folder, model, tokenizer, kind=kind, more=more, card=card, weights=weights)
 
 
 def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | None = None) -> LoadedModel:
-    """Read a model folder, ours or any of transformers' BERT classes, on the CPU in fp32.
+    """Read a model folder, ours or any of the family's classes in transformers, on the CPU in fp32.
 
     What the wanted model has and the folder lacks is initialized from torch's generator and named in the
     report, a whole head at a time; what the folder has besides is left aside and named.
@@ -67,19 +81,11 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
     if dropout is not None:
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
     with_nsp = files.holds("pair_head.dense.weight") if nsp is None else nsp
-    model, report = build_from(files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=PARTS)
-    return LoadedModel(model, files.tokenizer, report, task_type(files.config))
-
-
-def save_encoder_folder(
-    folder: Path, model: PooledModel, tokenizer: Tokenizer, card: str | None = None
-) -> None:
-    """Write a bare encoder, a `BertModel` of transformers, as `hf.model_files.write_model_files` does."""
-
-    def bare_name(name: str) -> str:
-        return hf_name(name).removeprefix("bert.")
-
-    write_model_files(folder, model, tokenizer, "BertModel", {}, card, bare_name)
+    model, report = build_from(
+        files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=files.family.heads
+    )
+    task = task_type(files.config, files.family)
+    return LoadedModel(model, files.tokenizer, report, task=task)
 
 
 def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import torch
 
 from bertcli.errors import UserError
+from bertcli.families.registry import FAMILIES
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.model_files import ModelFiles
+from bertcli.hf.names import name_from_tensorflow
 from bertcli.hf.tf_checkpoint import TfCheckpoint
-from bertcli.hf.tf_names import is_optimizer_state, is_transposed, name_from_tensorflow
 from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import read_vocabulary
+
+_OPTIMIZER = re.compile(r".+/adam_[mv]|(.+/)?(global_step|beta[12]_power)")
+"""Variables that belong to the training run alone: Adam's moments, the step."""
 
 
 def find_tf_checkpoint(path: Path) -> Path | None:
@@ -54,20 +59,25 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
         cased = is_cased(read_vocabulary(vocabulary))
     tokenizer = Tokenizer.load(vocabulary, lowercase=not cased)
     architecture = read_architecture(config)
+    family = FAMILIES[architecture.family]
 
     checkpoint = TfCheckpoint(prefix)
-    optimizer = tuple(name for name in checkpoint.entries if is_optimizer_state(name))
-    names = {name: name_from_tensorflow(name) for name in checkpoint.entries if name not in optimizer}
+    optimizer = tuple(name for name in checkpoint.entries if _OPTIMIZER.fullmatch(name))
+    names = {name: name_from_tensorflow(family, name) for name in checkpoint.entries if name not in optimizer}
     if unknown := [name for name, theirs in names.items() if theirs is None]:
         raise UserError(
-            f"{checkpoint.index}: variables that no BERT pretrained by Google's code has: "
+            f"{checkpoint.index}: variables that no {family.name} pretrained by Google's code has: "
             f"{', '.join(unknown)}. Checkpoints of run_pretraining.py are read."
         )
     weights = {}
     for name, theirs in names.items():
         values = torch.from_numpy(checkpoint.read(name))
-        weights[str(theirs)] = values.T.contiguous() if is_transposed(name) else values
-    return ModelFiles(checkpoint.index, read_json(config), architecture, tokenizer, weights), optimizer
+        # Dense layers hold their matrix as [in, out]; variables of its own code do not.
+        weights[str(theirs)] = values.T.contiguous() if name.endswith("/kernel") else values
+    files = ModelFiles(
+        checkpoint.index, read_json(config), architecture, tokenizer=tokenizer, weights=weights
+    )
+    return files, optimizer
 
 
 def is_cased(vocabulary: list[str]) -> bool:

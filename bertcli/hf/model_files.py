@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.errors import UserError
+from bertcli.families.family import Family
+from bertcli.families.registry import FAMILIES
 from bertcli.hf.config_file import config_json, read_architecture
 from bertcli.hf.locate import check_folder
-from bertcli.hf.names import TIED_DECODER, hf_name, modern_name
+from bertcli.hf.names import hf_name, modern_name
 from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.model.architecture import Architecture
 from bertcli.text.json_file import read_json
@@ -37,6 +39,11 @@ class ModelFiles:
     weights: dict[str, Tensor]
 
     def __post_init__(self) -> None:
+        if self.tokenizer.kind != self.family.tokenizer:
+            raise UserError(
+                f"{self.where.parent}: a {self.tokenizer.kind} tokenizer; that of {self.family.name} is a "
+                f"{self.family.tokenizer}. Put the model's own tokenizer there."
+            )
         tokens, places = self.tokenizer.vocab_size, self.architecture.vocab_size
         if tokens > places:
             raise UserError(
@@ -45,13 +52,18 @@ class ModelFiles:
                 f"Put the model's own vocabulary there."
             )
 
+    @property
+    def family(self) -> Family:
+        """The family that the folder is of."""
+        return FAMILIES[self.architecture.family]
+
     def holds(self, parameter: str) -> bool:
         """Whether the folder brings a parameter, by our name."""
-        return hf_name(parameter) in self.weights
+        return hf_name(self.family, parameter) in self.weights
 
 
 def read_model_files(folder: Path) -> ModelFiles:
-    """Read a folder of ours or of any of transformers' BERT classes.
+    """Read a folder of ours or of any of the family's classes in transformers.
 
     Raises `UserError`: a file is missing or damaged; the config asks for another mathematics; two copies of
     a weight differ; a tokenizer with ids that the model lacks.
@@ -59,52 +71,53 @@ def read_model_files(folder: Path) -> ModelFiles:
     where = check_folder(folder)
     config = folder / "config.json"
     architecture, tokenizer = read_architecture(config), Tokenizer.load(folder)
-    return ModelFiles(
-        where, read_json(config), architecture, tokenizer, _modernize(read_weights(where), where)
-    )
+    weights = _modernize(read_weights(where), where, FAMILIES[architecture.family])
+    return ModelFiles(where, read_json(config), architecture, tokenizer=tokenizer, weights=weights)
 
 
 def write_model_files(
     folder: Path,
     model: nn.Module,
     tokenizer: Tokenizer,
-    model_class: str,
+    kind: str,
     more: Mapping[str, Any],
-    card: str | None,
-    name_of: Callable[[str], str] = hf_name,
+    card: str | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write `config.json` (with the keys of `more`), `model.safetensors`, the tokenizer's files and the card.
 
     The weights, `model`'s own or `weights` in their place (a copy made earlier), are fp32, under the names
-    that transformers gives them in `model_class`. The same weights give
+    that transformers gives them in the class of `kind` (a key of `Family.classes`). The same weights give
     the same bytes. The files are written one by one: write to a fresh folder and rename it where that
     matters. Raises `OSError` where the disk refuses.
     """
     folder.mkdir(parents=True, exist_ok=True)
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
-    text = config_json(architecture, model_class, tokenizer.pad_id, more)
+    text = config_json(architecture, kind, tokenizer.pad_id, more=more)
     (folder / "config.json").write_text(text, encoding="utf-8")
-    named = {name_of(name): value for name, value in (weights or model.state_dict()).items()}
+    family, state = FAMILIES[architecture.family], weights or model.state_dict()
+    named = {hf_name(family, name): value for name, value in state.items()}
+    if kind == "encoder":
+        named = {name.removeprefix(family.prefix): value for name, value in named.items()}
     write_safetensors(folder / "model.safetensors", named)
     tokenizer.save(folder, model_max_length=architecture.usable_positions)
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-def _modernize(weights: dict[str, Tensor], where: Path) -> dict[str, Tensor]:
+def _modernize(weights: dict[str, Tensor], where: Path, family: Family) -> dict[str, Tensor]:
     """The weights under one spelling, without the second copy of what is tied."""
     modern: dict[str, Tensor] = {}
     for name, value in weights.items():
-        key = modern_name(name)
+        key = modern_name(family, name)
         if key in modern and not torch.equal(modern[key], value):
             raise UserError(f"{where}: holds {key} twice, with different values")
         modern[key] = value
-    decoder = modern.pop(TIED_DECODER, None)
-    words = modern.get(hf_name("body.embeddings.word.weight"))
+    decoder = modern.pop(family.tied_decoder, None)
+    words = modern.get(hf_name(family, "body.embeddings.word.weight"))
     if decoder is not None and words is not None and not torch.equal(decoder, words):
         raise UserError(
-            f"{where}: {TIED_DECODER} differs from the word embeddings. In BERT they are one matrix; "
-            f"a model that unties them cannot be read."
+            f"{where}: {family.tied_decoder} differs from the word embeddings. In {family.name} they are "
+            f"one matrix; a model that unties them cannot be read."
         )
     return modern

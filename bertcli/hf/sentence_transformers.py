@@ -89,13 +89,13 @@ def _max_length(folder: Path) -> int | None:
     path = folder / "sentence_bert_config.json"
     if not path.is_file():
         return None
-    config = read_json(path)
-    if config.get("do_lower_case") and not Tokenizer.load(folder).lowercase:
+    config, tokenizer = read_json(path), Tokenizer.load(folder)
+    if config.get("do_lower_case") and not tokenizer.lowercase:
         raise UserError(
             f"{path}: do_lower_case asks for lower case, but the folder's tokenizer keeps upper case. Set "
             f"one of them right."
         )
-    length = config.get("max_seq_length")
-    if length is not None and (type(length) is not int or length < 3):
-        raise UserError(f"{path}: max_seq_length: {length!r} is not a number of tokens above 2")
+    length, cost = config.get("max_seq_length"), tokenizer.frame.cost(pair=False)
+    if length is not None and (type(length) is not int or length <= cost):
+        raise UserError(f"{path}: max_seq_length: {length!r} is not a number of tokens above {cost}")
     return length

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bertcli.config.finetune import TaskSettings, TaskType
 from bertcli.config.load import check_config
 from bertcli.errors import UserError
+from bertcli.families.family import Family
 
 SETTINGS = "bertcli_task"
 """The key of the `TaskSettings`; other libraries pass over it."""
-_CLASSES: dict[TaskType, str] = {
-    "classification": "BertForSequenceClassification",
-    "regression": "BertForSequenceClassification",
-    "token-classification": "BertForTokenClassification",
-    "question-answering": "BertForQuestionAnswering",
-    "multiple-choice": "BertForMultipleChoice",
-}
 _PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 _LONGEST = 512
 _MOST_LABELS = 1 << 20
 """A number of outputs that no head has."""
-
-
-def model_class(task: TaskType) -> str:
-    """The class of transformers that holds such a model."""
-    return _CLASSES[task]
 
 
 def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
@@ -48,11 +37,11 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
     return keys
 
 
-def task_type(config: Mapping[str, Any]) -> TaskType | None:
+def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
     """What a model was fine-tuned for; None for a pretrained one."""
     classes = _classes(config)
-    for task, class_ in _CLASSES.items():
-        if class_ in classes:
+    for task in get_args(TaskType):
+        if family.classes[task] in classes:
             regression = config.get("problem_type") == "regression" or (
                 config.get("problem_type") is None and len(_names_of_outputs(config)) == 1
             )
@@ -61,7 +50,7 @@ def task_type(config: Mapping[str, Any]) -> TaskType | None:
 
 
 def read_task(
-    config: Mapping[str, Any], max_positions: int, where: Path
+    config: Mapping[str, Any], family: Family, max_positions: int, where: Path
 ) -> tuple[TaskSettings, tuple[str, ...]]:
     """The settings of a fine-tuned model, and its labels in the order of the outputs.
 
@@ -76,11 +65,12 @@ def read_task(
     Raises:
         UserError: the model is not fine-tuned; its settings or its labels cannot be used.
     """
-    task = task_type(config)
+    task = task_type(config, family)
     if task is None:
         classes = _classes(config)
-        masked = any(class_ in ("BertForPreTraining", "BertForMaskedLM") for class_ in classes)
-        what = "a masked language model" if masked else classes[0] if classes else "a BERT of no task"
+        masked = any(family.classes[kind] in classes for kind in ("pretraining", "masked-lm"))
+        what = classes[0] if classes else f"a {family.name} of no task"
+        what = "a masked language model" if masked else what
         raise UserError(
             f"{where}: this is {what}, not a fine-tuned one: fine-tune it first: bertcli finetune CONFIG"
         )

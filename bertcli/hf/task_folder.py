@@ -9,10 +9,12 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.hf.config_file import find_family
 from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_files
-from bertcli.hf.task_config import model_class, read_task, task_keys, task_type
+from bertcli.hf.task_config import read_task, task_keys, task_type
 from bertcli.model.task_models import TaskModel, build_task_model
+from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
 
 _HEADS = ("classifier", "qa_outputs")
@@ -48,20 +50,33 @@ def save_task_folder(
     `settings` may be the whole `TaskConfig`: what only training needs is left out. `weights` are written in
     place of the model's own.
     """
-    keys = task_keys(settings, labels)
-    write_model_files(folder, model, tokenizer, model_class(settings.type), keys, card, weights=weights)
+    write_model_files(
+        folder,
+        model,
+        tokenizer,
+        kind=settings.type,
+        more=task_keys(settings, labels),
+        card=card,
+        weights=weights,
+    )
 
 
 def load_task_folder(folder: Path) -> LoadedTask:
     """Read a fine-tuned model, ours or transformers', on the CPU in fp32.
 
-    transformers' are BertForSequenceClassification, BertForTokenClassification, BertForQuestionAnswering
-    and BertForMultipleChoice; how their input is read: `hf.task_config.read_task`.
+    transformers' classes are those of `Family.classes`; how their input is read: `hf.task_config.read_task`.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`; the model is not fine-tuned.
     """
     return task_model(read_model_files(folder))
+
+
+def is_finetuned(folder: Path) -> bool:
+    """Whether a model folder is that of a fine-tuned model, by its `config.json`."""
+    path = folder / "config.json"
+    config = read_json(path)
+    return task_type(config, find_family(config, path)) is not None
 
 
 def task_model(files: ModelFiles) -> LoadedTask:
@@ -70,7 +85,7 @@ def task_model(files: ModelFiles) -> LoadedTask:
     model, report = build_from(
         files, lambda: build_task_model(settings.type, files.architecture, len(labels))
     )
-    return LoadedTask(model, files.tokenizer, settings, labels, report)
+    return LoadedTask(model, files.tokenizer, settings, labels=labels, report=report)
 
 
 def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[str]) -> LoadedTask:
@@ -89,11 +104,11 @@ def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[s
         may_be_new=("pooler",),
         fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
     )
-    return LoadedTask(model, files.tokenizer, settings, tuple(labels), report)
+    return LoadedTask(model, files.tokenizer, settings, labels=tuple(labels), report=report)
 
 
 def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> bool:
-    if task_type(files.config) != settings.type:
+    if task_type(files.config, files.family) != settings.type:
         return False
     theirs, their_labels = _read_task(files)
     return their_labels == labels and theirs.multi_label == settings.multi_label
@@ -101,4 +116,4 @@ def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, 
 
 def _read_task(files: ModelFiles) -> tuple[TaskSettings, tuple[str, ...]]:
     config = files.where.with_name("config.json")
-    return read_task(files.config, files.architecture.usable_positions, config)
+    return read_task(files.config, files.family, files.architecture.usable_positions, where=config)

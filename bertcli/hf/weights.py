@@ -14,16 +14,10 @@ from torch import Tensor
 from bertcli.errors import UserError
 from bertcli.text.json_file import is_inside, read_json
 
-_DTYPES = (
-    torch.float64,
-    torch.float32,
-    torch.float16,
-    torch.bfloat16,
-    torch.int64,
-    torch.int32,
-    torch.uint8,
-    torch.bool,
-)
+_DTYPES = {
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.int32, torch.uint8, torch.bool),
+}
 """Of weights, and of the buffers that stand beside them in old folders."""
 
 

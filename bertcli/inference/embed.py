@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bertcli.data.rows import Row, batch_of
+from bertcli.data.rows import batch_of
 from bertcli.examples.examples import TextExample
 from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
 from bertcli.inference.rows import by_length
 from bertcli.model.task_models import PooledModel
-from bertcli.tasks.framing import frame
+from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -51,12 +51,13 @@ class Embedder:
         """
         positions = self.model.architecture.usable_positions
         longest = positions if self.pooling.max_length is None else self.pooling.max_length
+        frame = self.tokenizer.frame
         for some in in_buffers(texts, self.batch_size):
             encoded = self.tokenizer.encode_batch([text.text_a for text in some])
-            rows = [frame(ids, None, self.tokenizer, longest) for ids in encoded]
+            rows = [frame.fit(ids, None, longest) for ids in encoded]
             vectors = by_length(rows, self.batch_size, self._compute)
             for text, ids, row, vector_D in zip(some, encoded, rows, vectors, strict=True):
-                yield Embedded(text.text_a, vector_D, len(ids) + 2 - row.length)
+                yield Embedded(text.text_a, vector_D, len(ids) + frame.cost(pair=False) - row.length)
 
     @torch.inference_mode()
     def _compute(self, rows: list[Row]) -> list[Tensor]:
@@ -70,9 +71,9 @@ class Embedder:
 
 
 def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: str) -> Tensor:
-    """vectors_BD: the mean or the maximum over a row's real tokens, or the hidden state of [CLS].
+    """vectors_BD: the mean or the maximum over a row's real tokens, or the first one's hidden state.
 
-    `mask_BT` (bool): True at real tokens, [CLS] and [SEP] among them; None: all are.
+    `mask_BT` (bool): True at real tokens, special ones among them; None: all are.
     """
     if mode == "cls":
         return hidden_BTD[:, 0]

@@ -1,4 +1,4 @@
-"""Texts with `[MASK]` -> the words that the model would put there."""
+"""Texts with masks -> the words that the model would put there."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertcli.data.rows import Row, batch_of
+from bertcli.data.rows import batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
 from bertcli.inference.rows import in_like_lengths
+from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
-
-MASK = "[MASK]"
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Prediction:
     """A word for a mask."""
 
     token: str
-    """A piece of the vocabulary; `##` says that it goes on the word before."""
+    """A piece of the vocabulary, with the prefix of those that continue a word."""
     id: int
     probability: float
     """Of the softmax over the whole vocabulary."""
@@ -62,24 +61,16 @@ class MaskedText:
 def fill_masks(
     loaded: LoadedModel, lines: Iterable[Line], top_k: int, batch_size: int, device: torch.device
 ) -> Iterator[FilledText]:
-    """Fill every `[MASK]` of every line, each mask by itself, in the lines' order.
+    """Fill every mask (`Tokenizer.mask_token`) of every line, each by itself, in the lines' order.
 
-    A blank line has no mask and an empty result, so that results and lines are parallel. Only the literal
-    `[MASK]` is a mask; "[SEP]" and the like are plain text. Special tokens are never
-    predicted, since none was ever asked for in training; the probabilities are still the full softmax's.
+    A blank line has no mask and an empty result, so that results and lines are parallel. Other special
+    tokens are plain text. They are never predicted, since none was ever asked for in training; the
+    probabilities are still the full softmax's.
 
-    Raises `UserError` where the model has no trained MLM head, `top_k` is impossible, or (while iterating)
+    Raises `UserError` as `LoadedModel.need`, where `top_k` is impossible, or (while iterating)
     another line has no mask or is longer than the model.
     """
-    if loaded.task is not None:
-        raise UserError(
-            f"the model is fine-tuned for {loaded.task}, and fills no mask: give it to bertcli predict"
-        )
-    if not loaded.report.has_mlm_head():
-        raise UserError(
-            "the model has no masked-language-model head (cls.predictions.*), so it cannot fill a mask; "
-            "give one from bertcli pretrain, or a BertForMaskedLM or BertForPreTraining of transformers"
-        )
+    loaded.need("mlm_head")
     tokenizer = loaded.tokenizer
     candidates = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.special_ids]
     if not 1 <= top_k <= len(candidates):
@@ -93,31 +84,34 @@ def fill_masks(
         batch = batch_of([text.row for text in texts], tokenizer.pad_id, device)
         masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
         logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV
-        predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer))
-        return [_filled(text, [next(predictions) for _ in text.parts[1:]]) for text in texts]
+        predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer=tokenizer))
+        return [_filled(text, [next(predictions) for _ in text.parts[1:]], tokenizer) for text in texts]
 
-    return in_like_lengths(lines, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
+    return in_like_lengths(
+        lines, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
+    )
 
 
 def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[MaskedText]:
-    """`[CLS] text [SEP]` of each line. The mask's id comes in here alone: text never encodes to it."""
-    texts = [line.text.split(MASK) for line in lines]
+    """The row of each line. The mask's id comes in here alone: text never encodes to it."""
+    mask = tokenizer.mask_token
+    texts = [line.text.split(mask) for line in lines]
     encoded = iter(tokenizer.encode_batch([part for parts in texts for part in parts]))
     rows = []
     for line, parts in zip(lines, texts, strict=True):
         if len(parts) == 1 and line.text.strip():
-            hint = "; write it in capitals" if MASK.lower() in line.text.lower() else ""
-            raise UserError(f"{line.where}: no {MASK} in {_shortened(line.text)!r}{hint}")
-        ids = [tokenizer.cls_id, *next(encoded)]
+            hint = f"; write it as {mask}" if mask.lower() in line.text.lower() else ""
+            raise UserError(f"{line.where}: no {mask} in {_shortened(line.text)!r}{hint}")
+        ids = list(next(encoded))
         for _ in parts[1:]:
             ids += [tokenizer.mask_id, *next(encoded)]
-        ids.append(tokenizer.sep_id)
-        if len(ids) > max_tokens:
+        row = tokenizer.frame.row(ids)
+        if row.length > max_tokens:
             raise UserError(
-                f"{line.where}: {len(ids)} tokens with [CLS] and [SEP], but the model reads at most "
+                f"{line.where}: {row.length} tokens with the special ones, but the model reads at most "
                 f"{max_tokens}; shorten the text or split it"
             )
-        rows.append(MaskedText(parts, Row(ids, len(ids))))
+        rows.append(MaskedText(parts, row))
     return rows
 
 
@@ -132,14 +126,16 @@ def _top_predictions(
     ]
 
 
-def _filled(text: MaskedText, masks: list[list[Prediction]]) -> FilledText:
-    """The user's own text around the masks; a `##` piece is drawn to what stands before it."""
+def _filled(text: MaskedText, masks: list[list[Prediction]], tokenizer: Tokenizer) -> FilledText:
+    """The user's own text around the masks; a piece that continues a word is drawn to what precedes it."""
     filled = text.parts[0]
     for predictions, part in zip(masks, text.parts[1:], strict=True):
-        token = predictions[0].token
-        filled = filled.rstrip() + token[2:] if token.startswith("##") else filled + token
-        filled += part
-    return FilledText(MASK.join(text.parts), filled, masks)
+        best = predictions[0]
+        if tokenizer.continuation[best.id]:
+            filled = filled.rstrip() + best.token.removeprefix(tokenizer.prefix) + part
+        else:
+            filled += best.token + part
+    return FilledText(tokenizer.mask_token.join(text.parts), filled, masks)
 
 
 def _shortened(text: str, length: int = 60) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
-from bertcli.data.rows import Row, batch_of, pair
+from bertcli.data.rows import batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
 from bertcli.inference.rows import in_like_lengths
+from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -35,11 +36,7 @@ class ScoredPair:
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return {
-            "text_a": self.text_a,
-            "text_b": self.text_b,
-            "is_next_probability": self.is_next_probability,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -72,20 +69,10 @@ def score_pairs(
 ) -> Iterator[ScoredPair]:
     """The NSP head's answer for each pair, in the pairs' order (Devlin et al. 2019, section 3.1, task 2).
 
-    Raises `UserError` where the model has no trained NSP head, or (while iterating) a pair is longer than
-    the model.
+    Raises `UserError` as `LoadedModel.need`, or (while iterating) where a pair is longer than the model.
     """
     model, tokenizer = loaded.model.to(device).eval(), loaded.tokenizer
-    if loaded.task is not None:
-        raise UserError(
-            f"the model is fine-tuned for {loaded.task}, and judges no pairs: give it to bertcli predict"
-        )
-    if not loaded.report.has_nsp_head():
-        raise UserError(
-            "the model has no next-sentence head (cls.seq_relationship.* with bert.pooler.*), so it cannot "
-            "judge pairs; give one pretrained with data.objective: mlm+nsp, or a BertForPreTraining of "
-            "transformers"
-        )
+    loaded.need("pair_head", "pooler")
     max_tokens = model.architecture.usable_positions
 
     @torch.inference_mode()
@@ -99,18 +86,20 @@ def score_pairs(
             for each, probability in zip(encoded, is_next_B, strict=True)
         ]
 
-    return in_like_lengths(pairs, batch_size, lambda some: _encode(some, tokenizer, max_tokens), compute)
+    return in_like_lengths(
+        pairs, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
+    )
 
 
 def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[EncodedPair]:
-    """`[CLS] A [SEP] B [SEP]` of each pair."""
+    """The row of each pair."""
     ids = iter(tokenizer.encode_batch([text for each in pairs for text in (each.text_a, each.text_b)]))
     encoded = []
     for each in pairs:
-        row = pair(next(ids), next(ids), tokenizer.cls_id, tokenizer.sep_id)
+        row = tokenizer.frame.row(next(ids), next(ids))
         if row.length > max_tokens:
             raise UserError(
-                f"{each.where}: {row.length} tokens with [CLS] and both [SEP], but the model reads at most "
+                f"{each.where}: {row.length} tokens with the special ones, but the model reads at most "
                 f"{max_tokens}; shorten the texts"
             )
         encoded.append(EncodedPair(each, row))

@@ -32,6 +32,8 @@ class Architecture:
     layer_norm_eps: float = 1e-12
     init_std: float = 0.02
     """Of the normal distribution before truncation (`bertcli.model.init`)."""
+    family: str = "bert"
+    """The `model_type` under which its folders are written (`bertcli.families`)."""
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:

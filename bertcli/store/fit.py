@@ -18,7 +18,7 @@ def misfits(manifest: Manifest, vocabulary: str) -> Iterator[str]:
     """What says that `vocabulary`, a path, was made for other text than the store's; none where it fits."""
     if manifest.unk_rate > UNKNOWN:
         yield (
-            f"{manifest.unk_rate:.1%} of the tokens are [UNK]: the vocabulary of {vocabulary} lacks "
+            f"{manifest.unk_rate:.1%} of the tokens are unknown: the vocabulary of {vocabulary} lacks "
             "characters of this text; bertcli check-data says more"
         )
     sides = (manifest.train, manifest.heldout)

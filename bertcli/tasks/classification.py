@@ -53,7 +53,7 @@ class Classification:
         self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_texts(examples, tokenizer, self.max_length, self._target)
+        return encode_texts(examples, tokenizer, self.max_length, target=self._target)
 
     def _target(self, label: Any) -> int | list[float]:
         return [float(name in label) for name in self.labels] if self.multi_label else self._numbers[label]

@@ -12,11 +12,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.data.rows import Row, pair
 from bertcli.examples.examples import ChoiceExample
 from bertcli.tasks.base import Term
-from bertcli.tasks.framing import longest_first
 from bertcli.tasks.supervised import Item, LabeledBatch
+from bertcli.text.frame import Frame, Row, longest_first
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -42,7 +41,7 @@ class MultipleChoice:
         self.max_length = settings.max_length
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
-        """An item for each example, with a row for each choice: `[CLS] text_a [SEP] text_b choice [SEP]`.
+        """An item for each example, with a row for each choice: the pair of text_a and "text_b choice".
 
         Where that is too long the longer segment is cut, at the end; in the second one the choice last.
         """
@@ -54,17 +53,18 @@ class MultipleChoice:
         for number, example in enumerate(examples):
             a, b = next(ids), next(ids)
             choices = [next(ids) for _ in example.choices]
-            rows = tuple(self._row(a, b, choice, tokenizer) for choice in choices)
-            whole = len(a) + len(b) + max(len(choice) for choice in choices) + 3
+            rows = tuple(self._row(a, b, choice, frame=tokenizer.frame) for choice in choices)
+            whole = len(a) + len(b) + max(len(choice) for choice in choices)
+            whole += tokenizer.frame.cost(pair=True)
             dropped = whole - max(row.length for row in rows)
             items.append(Item(number, rows, example.label, dropped=dropped, whole=whole))
         return items
 
-    def _row(self, a: list[int], b: list[int], choice: list[int], tokenizer: Tokenizer) -> Row:
-        kept_a, second = longest_first(len(a), len(b) + len(choice), self.max_length - 3)
+    def _row(self, a: list[int], b: list[int], choice: list[int], frame: Frame) -> Row:
+        room = self.max_length - frame.cost(pair=True)
+        kept_a, second = longest_first(len(a), len(b) + len(choice), room)
         kept_choice = min(len(choice), second)
-        ids = [*b[: second - kept_choice], *choice[:kept_choice]]
-        return pair(a[:kept_a], ids, tokenizer.cls_id, tokenizer.sep_id)
+        return frame.row(a[:kept_a], [*b[: second - kept_choice], *choice[:kept_choice]])
 
     def count(self, batch: LabeledBatch) -> float:
         return len(batch.items)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.data.rows import pair
 from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.base import Term
@@ -26,7 +25,7 @@ from bertcli.text.tokenizer import PlacedPieces, Tokenizer
 MAX_QUESTION = 64
 """Tokens, as in the original code; never more than half of a row."""
 NOWHERE = (0, 0)
-"""Start and end where a window holds no answer: [CLS]."""
+"""Start and end where a window holds no answer: the row's first token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ class Answered:
 class QuestionAnswering:
     """Start and end of the answer, each by a softmax over the tokens; long contexts in windows.
 
-    A window that does not hold the whole answer points at [CLS], and so does every window of a question
-    without answer. What is given back is the text of the context itself, never decoded tokens.
+    A window that does not hold the whole answer points at the first token, and so does every window of
+    a question without answer. What is given back is the text of the context itself, never decoded tokens.
     """
 
     metric = "f1"
@@ -82,7 +81,7 @@ class QuestionAnswering:
         self.null_threshold = settings.null_threshold
 
     def encode(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer) -> list[Item]:
-        """An item for each window of each context: `[CLS] question [SEP] window [SEP]`.
+        """An item for each window of each context: question and window.
 
         The target is the row's positions of the first and the last token of the first of the answers.
         """
@@ -103,14 +102,16 @@ class QuestionAnswering:
         context: PlacedPieces,
         tokenizer: Tokenizer,
     ) -> list[Item]:
-        kept = question[: min(MAX_QUESTION, (self.max_length - 3) // 2)]
-        room = self.max_length - len(kept) - 3
+        frame = tokenizer.frame
+        cost = frame.cost(pair=True)
+        kept = question[: min(MAX_QUESTION, (self.max_length - cost) // 2)]
+        room = self.max_length - len(kept) - cost
         overlap = min(self.doc_stride, room // 2)
-        whole = len(question) + len(context.ids) + 3
+        whole = len(question) + len(context.ids) + cost
         items = []
         for window in cut_windows([1] * len(context.ids), room, overlap):
-            row = pair(kept, context.ids[window.start : window.stop], tokenizer.cls_id, tokenizer.sep_id)
-            passage = Passage(window, row.second_starts, context.spans)
+            row = frame.row(kept, context.ids[window.start : window.stop])
+            passage = Passage(window, frame.b_starts(len(kept)), context.spans)
             target = None if example.answers is None else _target(passage, example.answers)
             items.append(Item(number, (row,), target, passage, len(question) - len(kept), whole))
         return items

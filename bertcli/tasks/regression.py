@@ -40,7 +40,7 @@ class Regression:
         self.max_length = settings.max_length
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_texts(examples, tokenizer, self.max_length, float)
+        return encode_texts(examples, tokenizer, self.max_length, target=float)
 
     def count(self, batch: LabeledBatch) -> float:
         return len(batch.items)

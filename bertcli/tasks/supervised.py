@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from bertcli.data.rows import Row, RowBatch, batch_of
+from bertcli.data.rows import RowBatch, batch_of
 from bertcli.data.share import MicroBatch, Share
 from bertcli.tasks.base import Term
+from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bertcli.examples.examples import TextExample
-from bertcli.tasks.framing import frame
 from bertcli.tasks.supervised import Item
 from bertcli.text.tokenizer import Tokenizer
 
@@ -17,11 +16,11 @@ def encode_texts(
     """An item for each `TextExample`; `target` makes what the loss reads out of a label (None: None)."""
     ids_a = tokenizer.encode_batch([text.text_a for text in examples])
     ids_b = iter(tokenizer.encode_batch([text.text_b for text in examples if text.text_b is not None]))
-    items = []
+    frame, items = tokenizer.frame, []
     for number, (text, a) in enumerate(zip(examples, ids_a, strict=True)):
         b = None if text.text_b is None else next(ids_b)
-        row = frame(a, b, tokenizer, max_length)
-        whole = len(a) + 2 if b is None else len(a) + len(b) + 3
+        row = frame.fit(a, b, max_length)
+        whole = len(a) + len(b or ()) + frame.cost(b is not None)
         answer = None if text.label is None else target(text.label)
         items.append(Item(number, (row,), answer, dropped=whole - row.length, whole=whole))
     return items

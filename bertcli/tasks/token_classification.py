@@ -17,7 +17,6 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import TaggedExample
 from bertcli.metrics.entities import chunks, entity_scores
 from bertcli.tasks.base import Term
-from bertcli.tasks.framing import frame
 from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tasks.windows import cut_windows, most_context
 from bertcli.text.tokenizer import Tokenizer
@@ -87,19 +86,20 @@ class TokenClassification:
     def _windows(
         self, number: int, example: TaggedExample, pieces: Sequence[list[int]], tokenizer: Tokenizer
     ) -> list[Item]:
-        room = self.max_length - 2  # [CLS] and [SEP]
+        frame = tokenizer.frame
+        room = self.max_length - frame.cost(pair=False)
         sizes = [min(len(ids), room) for ids in pieces]
         ids = [token for word in pieces for token in word[:room]]
         firsts = np.cumsum([0, *sizes])
         windows = cut_windows(sizes, room, overlap=min(self.doc_stride, room // 2))
         owner_T = most_context(windows)
-        whole = sum(map(len, pieces)) + 2
+        whole = sum(map(len, pieces)) + frame.cost(pair=False)
         with_pieces = np.flatnonzero(sizes)
         items = []
         for place, window in enumerate(windows):
             judged = with_pieces[owner_T[firsts[with_pieces]] == place].tolist()
-            positions = [int(firsts[word]) - window.start + 1 for word in judged]
-            row = frame(ids[window.start : window.stop], None, tokenizer, self.max_length)
+            positions = [int(firsts[word]) - window.start + frame.a_starts for word in judged]
+            row = frame.row(ids[window.start : window.stop])
             target = None if example.tags is None else [self._number(example, word) for word in judged]
             dropped = sum(len(pieces[word]) - sizes[word] for word in judged)
             items.append(Item(number, (row,), target, JudgedWords(judged, positions), dropped, whole))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ from tokenizers import AddedToken
 from bertcli.errors import UserError
 from bertcli.text.json_file import read_json
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""BERT's own, in the order of the ids of a vocabulary trained here: 0 to 4. In a text they are plain text."""
 _PLACE = ("single_word", "lstrip", "rstrip", "normalized")
 """The flags that decide where a registered token is found."""
 
@@ -22,22 +20,25 @@ Registered = dict[str, tuple[AddedToken, int | None]]
 """Content -> the token, and its id where the files give one."""
 
 
-def register_tokens(backend: tokenizers.Tokenizer, folder: Path, config: Mapping[str, Any]) -> set[str]:
+def register_tokens(
+    backend: tokenizers.Tokenizer, folder: Path, config: Mapping[str, Any], own: Collection[str]
+) -> set[str]:
     """Add to `backend` the tokens that the folder's JSON files register, as transformers does; returns those.
 
-    `config` is `tokenizer_config.json`; its `added_tokens_decoder` takes the place of older files.
+    `config` is `tokenizer_config.json`; its `added_tokens_decoder` takes the place of older files. `own`: the
+    five special tokens with roles, which are plain text in a text.
     Raises `UserError` for an id that the token would not have, and where two files disagree on one.
     """
     where = folder / "tokenizer_config.json"
     try:
-        registered = _registered(folder, config)
+        registered = _registered(folder, config, own)
     except (TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{where}: the tokens that it registers cannot be read: {error}") from None
     known = {token.content: token for token in backend.get_added_tokens_decoder().values()}
     for content, (token, token_id) in registered.items():
         if content not in known:
             (backend.add_special_tokens if token.special else backend.add_tokens)([token])
-        elif content not in SPECIAL_TOKENS and _place(known[content]) != _place(token):
+        elif content not in own and _place(known[content]) != _place(token):
             raise UserError(
                 f"{folder / 'tokenizer.json'} and {where} disagree on the token {content!r}: "
                 f"{_place(known[content])} and {_place(token)}. Write the same into both"
@@ -60,7 +61,7 @@ def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: boo
     return tokenizers.Tokenizer.from_str(json.dumps(data))
 
 
-def _registered(folder: Path, config: Mapping[str, Any]) -> Registered:
+def _registered(folder: Path, config: Mapping[str, Any], own: Collection[str]) -> Registered:
     """By id; those without one are last."""
     found: Registered = {}
     special = list(_special(config))
@@ -70,7 +71,7 @@ def _registered(folder: Path, config: Mapping[str, Any]) -> Registered:
             found[token.content] = token, int(token_id)
     else:
         special += _special(_read(folder / "special_tokens_map.json"))
-        contents = {*SPECIAL_TOKENS, *(token.content for token in special)}
+        contents = {*own, *(token.content for token in special)}
         for content, token_id in _read(folder / "added_tokens.json").items():
             is_special = content in contents
             found[content] = AddedToken(content, normalized=not is_special, special=is_special), int(token_id)

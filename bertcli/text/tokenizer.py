@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
-from tokenizers import decoders, models, pre_tokenizers, processors
+from tokenizers import pre_tokenizers
 
 from bertcli.errors import UserError
-from bertcli.text.added_tokens import SPECIAL_TOKENS, with_special
+from bertcli.text import wordpiece
+from bertcli.text.added_tokens import with_special
+from bertcli.text.frame import Frame, read_frame
 from bertcli.text.panics import may_panic, survive
-from bertcli.text.tokenizer_class import NAMES, REBUILDS, class_for, obey_folder
+from bertcli.text.tokenizer_class import obey_folder
 from bertcli.text.tokenizer_files import Normalization, bert_part, find_tokenizer_file, read_vocabulary
 
 Result = TypeVar("Result")
@@ -30,7 +32,7 @@ class PlacedPieces:
     """The token ids of a text, and where each stands in it.
 
     Attributes:
-        ids: without [CLS] and [SEP].
+        ids: without special tokens.
         spans: int32 [tokens, 2]; start and end of each, in characters of the text.
     """
 
@@ -41,14 +43,18 @@ class PlacedPieces:
 class Tokenizer:
     """BERT's tokenizer: `BertNormalizer`, `BertPreTokenizer`, WordPiece (Devlin et al. 2019, section 3).
 
-    Another normalizer or pre-tokenizer is obeyed. Tokens that are registered besides the vocabulary are found
-    whole in a text; BERT's own five special ones are plain text there.
+    Another normalizer, pre-tokenizer or post-processor is obeyed. Tokens that are registered besides the
+    vocabulary are found whole in a text; the five special ones are plain text there.
 
     Attributes:
         vocab_size: entries of the vocabulary.
-        pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the five special tokens.
-        special_ids: those five, in that order.
-        continuation: bool [vocab_size]; true where a piece goes on a word (`##ing`).
+        kind: of the model that cuts words, as the tokenizers library calls it.
+        frame: what stands around texts in a row.
+        pad_id, unk_id, mask_id: ids of special tokens with other roles.
+        mask_token: what a user writes for a mask.
+        special_ids: of all special tokens, ascending.
+        continuation: bool [vocab_size]; true where a piece continues a word (`##ing`).
+        prefix: how such a piece begins.
         lowercase: whether letters lose their case.
         strip_accents: of BERT's normalizer, None: as `lowercase`; of another normalizer always None.
         strips_accents: whether letters lose their marks, whatever the normalizer is.
@@ -56,58 +62,54 @@ class Tokenizer:
         hash: SHA-256 of all that decides the ids, hexadecimal.
     """
 
-    def __init__(self, backend: tokenizers.Tokenizer, where: str):
-        """Wrap a WordPiece tokenizer of the library; `where` is what an error names.
+    def __init__(self, backend: tokenizers.Tokenizer, where: str, names: Mapping[str, str] = wordpiece.NAMES):
+        """Wrap a WordPiece tokenizer of the library.
 
-        Raises `UserError` where the model is another than WordPiece or lacks a special token.
+        Args:
+            where: what an error names.
+            names: the special tokens by role (`wordpiece.NAMES`).
+
+        Raises:
+            UserError: the model is another than WordPiece, lacks a special token, or makes rows of a form
+                that is not read.
         """
-        if not isinstance(backend.model, models.WordPiece):
-            kind = type(backend.model).__name__
-            raise UserError(
-                f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files"
-            )
-        own = backend.get_vocab(with_added_tokens=False)  # where WordPiece itself looks [UNK] up
-        missing = [
-            token
-            for token in SPECIAL_TOKENS
-            if backend.token_to_id(token) is None or (token == "[UNK]" and token not in own)
-        ]
-        if missing:
-            raise UserError(
-                f"{where}: the vocabulary lacks {', '.join(missing)}; a BERT vocabulary holds "
-                f"{' '.join(SPECIAL_TOKENS)}, each on a line of its own. Add what is missing, or leave "
-                "tokenizer.path out to train a vocabulary"
-            )
-        if backend.model.unk_token != "[UNK]":
-            raise UserError(
-                f"{where}: what is not in the vocabulary is to be {backend.model.unk_token!r}; BERT has "
-                "[UNK] there. Set unk_token to [UNK], or give a BERT tokenizer's files"
-            )
+        wordpiece.check(backend, names, where)
         backend.no_truncation()
         backend.no_padding()
-        backend.post_processor = _template(backend)
         added = list(backend.get_added_tokens_decoder().values())
-        self._special = {token.content for token in added if token.special} - set(SPECIAL_TOKENS)
+        own = set(names.values())
+        self._names, self._where = names, where
+        self._special = {token.content for token in added if token.special} - own
         if self._special:
             backend = with_special(backend, self._special, False)
         backend.encode_special_tokens = True  # "[MASK]" in a text is three tokens of plain text
-        self._backend, self._where = backend, where
+        self._backend = backend
         vocabulary = backend.get_vocab(with_added_tokens=True)
         self.vocab_size = max(vocabulary.values()) + 1
         if self.vocab_size > _LARGEST:
             raise UserError(
                 f"{where}: has the id {self.vocab_size - 1:,}; ids up to {_LARGEST - 1:,} are read"
             )
-        ids = [vocabulary[token] for token in SPECIAL_TOKENS]
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
-        self.special_ids = tuple(ids)
-        prefix = backend.model.continuing_subword_prefix
+        ids = {role: vocabulary[token] for role, token in names.items()}
+        self.pad_id, self.unk_id, self.mask_id = (ids[f"{role}_token"] for role in ("pad", "unk", "mask"))
+        self.kind = type(backend.model).__name__
+        self.mask_token = names["mask_token"]
+        cls_id, sep_id = ids["cls_token"], ids["sep_token"]
+        usual = Frame((cls_id,), (sep_id,), (sep_id,), two_segments=True)
+        self.frame = read_frame(backend, where) or usual
+        if self.frame == usual:  # however it was written: the hash is that of the rows
+            tokens = ((names["cls_token"], cls_id), (names["sep_token"], sep_id))
+            backend.post_processor = wordpiece.usual_rows(*tokens)
+        self.special_ids = tuple(sorted({*ids.values(), *self.frame.special_ids}))
+        self.prefix = backend.model.continuing_subword_prefix
         self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
-        self.continuation[[i for token, i in vocabulary.items() if token.startswith(prefix)]] = True
-        normalizer = backend.normalizer
+        self.continuation[[i for token, i in vocabulary.items() if token.startswith(self.prefix)]] = True
         pipeline = json.loads(backend.to_str())
-        self._class, self._may_panic = class_for(pipeline), may_panic(pipeline)
+        is_usual = self.frame == usual and names == wordpiece.NAMES and not wordpiece.differences(pipeline)
+        self._class = wordpiece.REBUILDS if is_usual else wordpiece.OBEYS
+        self._may_panic = may_panic(pipeline)
         capital, accented = ("", "")
+        normalizer = backend.normalizer
         if normalizer is not None:
             normalize = normalizer.normalize_str
             capital, accented = self._survive(lambda: [normalize(letter) for letter in "Aé"])
@@ -117,7 +119,7 @@ class Tokenizer:
         self.splits_at_blanks = (
             normalizer is not None
             and isinstance(backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
-            and not {token.content for token in added} - set(SPECIAL_TOKENS)
+            and not {token.content for token in added} - own
         )
         canonical = json.dumps(pipeline, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         self.hash = hashlib.sha256(canonical.encode()).hexdigest()
@@ -134,24 +136,22 @@ class Tokenizer:
         if file.suffix == ".json":
             backend = survive(lambda: _read_json(file), str(file), quietly=True)
         else:
-            backend = _from_pieces(read_vocabulary(file), normalization)
-        if file != Path(path):
-            obey_folder(backend, file)
-        return cls(backend, str(file))
+            backend = wordpiece.build(read_vocabulary(file), normalization)
+        return cls(backend, str(file), wordpiece.NAMES if file == Path(path) else obey_folder(backend, file))
 
     @classmethod
     def from_vocabulary(
         cls, tokens: Sequence[str], normalization: Normalization, where: str = "the vocabulary"
     ) -> Tokenizer:
         """The tokenizer of a list of pieces; a piece's id is its place."""
-        return cls(_from_pieces(tokens, normalization), where)
+        return cls(wordpiece.build(tokens, normalization), where)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of one text, without [CLS] and [SEP]."""
+        """The ids of one text. No special tokens."""
         return self._survive(lambda: self._backend.encode(text, add_special_tokens=False)).ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without [CLS] and [SEP]; on all cores."""
+        """The ids of each text, without special tokens, on all cores."""
         encodings = self._survive(
             lambda: self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
         )
@@ -179,6 +179,10 @@ class Tokenizer:
         if token is None:
             raise UserError(f"token id {token_id} is outside the vocabulary of {self.vocab_size:,} entries")
         return token
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """Pieces with blanks between words, for people."""
+        return " ".join(tokens).replace(f" {self.prefix}", "")
 
     def save(self, folder: Path, model_max_length: int = 512) -> None:
         """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`, as transformers reads them.
@@ -213,11 +217,16 @@ class Tokenizer:
                 "strip_accents": bert.strip_accents,
                 "tokenize_chinese_chars": bert.handle_chinese_chars,
             }
-        if self._class != REBUILDS:  # which gives segment ids by itself
+        if self._class != wordpiece.REBUILDS:  # which gives segment ids by itself
             options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
         if self._special:
             options["additional_special_tokens"] = sorted(self._special)
-        return {"tokenizer_class": self._class, **options, "model_max_length": model_max_length, **NAMES}
+        return {
+            "tokenizer_class": self._class,
+            **options,
+            "model_max_length": model_max_length,
+            **self._names,
+        }
 
 
 def _read_json(file: Path) -> tokenizers.Tokenizer:
@@ -225,23 +234,3 @@ def _read_json(file: Path) -> tokenizers.Tokenizer:
         return tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises a bare Exception, with the reason in words
         raise UserError(f"{file}: not a tokenizer.json of the tokenizers library: {error}") from None
-
-
-def _from_pieces(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:
-    ids = {token: i for i, token in enumerate(tokens)}
-    backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
-    backend.normalizer = normalization.normalizer()
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece(prefix="##")
-    special = [token for token in SPECIAL_TOKENS if token in ids]
-    backend.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
-    return backend
-
-
-def _template(backend: tokenizers.Tokenizer) -> processors.TemplateProcessing:
-    """BERT's rows, whatever the file had: they are what a model is given here."""
-    return processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0",
-        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
-    )

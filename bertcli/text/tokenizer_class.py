@@ -14,31 +14,19 @@ from typing import Any
 import tokenizers
 
 from bertcli.errors import UserError
-from bertcli.text.added_tokens import SPECIAL_TOKENS, register_tokens
+from bertcli.text.added_tokens import register_tokens
 from bertcli.text.json_file import read_json
+from bertcli.text.wordpiece import NAMES, OBEYS, REBUILDING, REBUILDS, differences
 
-REBUILDS, OBEYS = "BertTokenizer", "PreTrainedTokenizerFast"
-_REBUILD = {
-    *(REBUILDS, "DistilBertTokenizer", "ElectraTokenizer", "LayoutLMTokenizer", "LxmertTokenizer"),
-    *("MobileBertTokenizer", "SqueezeBertTokenizer"),
-}
-"""Each may end in Fast as well; all are one pipeline."""
 _OBEY = {OBEYS, "TokenizersBackend"}
 _JAPANESE = {"word_tokenizer_type": ("basic", None), "subword_tokenizer_type": ("wordpiece", None)}
 """Keys of `BertJapaneseTokenizer`, and the values with which it needs nothing else."""
-NAMES = {f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS}
-"""`cls_token` and its like, as the keys of `tokenizer_config.json` call BERT's special tokens."""
 
 
-def class_for(pipeline: Mapping[str, Any]) -> str:
-    """The class that gives the ids of a `tokenizer.json`'s content."""
-    return REBUILDS if _differences(pipeline) == [] else OBEYS
-
-
-def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> None:
+def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
     """Make `backend`, read from `file`, what transformers makes of the folder around it.
 
-    A folder of the tokenizers library alone, with neither
+    Returns its special tokens by role. A folder of the tokenizers library alone, with neither
     `tokenizer_config.json` nor `config.json`, says nothing more.
     Raises `UserError` where the folder asks for what is not computed here, or its files disagree.
     """
@@ -46,47 +34,51 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> None:
     config = read_json(where) if where.is_file() else {}
     model = file.with_name("config.json")
     if not where.is_file() and not model.is_file():
-        return
-    name = config.get("tokenizer_class") or (read_json(model) if model.is_file() else {}).get(
-        "tokenizer_class"
-    )
+        return NAMES
+    outer = read_json(model) if model.is_file() else {}
+    name = config.get("tokenizer_class") or outer.get("tokenizer_class")
     rebuilds = _rebuilds(name, config, where)
+    names = dict(NAMES)
     for key, token in NAMES.items():
         given = config.get(key) or token
-        if (given.get("content") if isinstance(given, dict) else given) != token:
+        content = given.get("content") if isinstance(given, dict) else given
+        if not isinstance(content, str) or (rebuilds and content != token):
             raise UserError(f"{where}: {key} is {given!r}; BERT's is {token}. Give a BERT tokenizer's files")
+        names[key] = content
     if file.suffix == ".json" and rebuilds:
-        _check_rebuilt(file, where, json.loads(backend.to_str()), config)
+        _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
     elif not rebuilds and file.suffix != ".json":
         raise UserError(
             f"{where}: names the class {name}, which reads a tokenizer.json, and there is none. Copy it too, "
             f"or set tokenizer_class to {REBUILDS}"
         )
     before = {token.content for token in backend.get_added_tokens_decoder().values()}
-    registered = register_tokens(backend, file.parent, config)
-    lost = sorted(before - registered - set(SPECIAL_TOKENS))
+    registered = register_tokens(backend, file.parent, config, own=names.values())
+    lost = sorted(before - registered - set(names.values()))
     if rebuilds and lost and "added_tokens_decoder" in config:
         raise UserError(
             f"{file} and {where} disagree: {', '.join(map(repr, lost))} is registered in the one, but not in "
             f"added_tokens_decoder of the other, which {name or REBUILDS} obeys. Mend one of them"
         )
+    if rebuilds:
+        backend.post_processor = None  # the class has rows of its own, `wordpiece.usual_rows`
+    return names
 
 
 def _rebuilds(name: Any, config: Mapping[str, Any], where: Path) -> bool:
-    """Whether the class makes BERT's pipeline anew. Raises `UserError` for one that is not known here."""
+    """Whether the class rebuilds BERT's pipeline. Raises `UserError` for one that is not known here."""
     for key, plain in _JAPANESE.items():
         if config.get(key) not in plain:
             raise UserError(
                 f"{where}: {key}: {config[key]!r} cuts Japanese text by a library of its own (MeCab or its "
                 "like), which bertcli does not. Give a model whose tokenizer is a plain WordPiece"
             )
-    if name is None or str(name).removesuffix("Fast") in _REBUILD:
+    if name is None or str(name).removesuffix("Fast") in REBUILDING:
         return True
     if name in _OBEY:
         return False
-    japanese = ": it needs MeCab" if name == "BertJapaneseTokenizer" else ""
     raise UserError(
-        f"{where}: the tokenizer is a {name}, which bertcli does not compute{japanese}. Give a BERT "
+        f"{where}: the tokenizer is a {name}, which bertcli does not compute. Give a BERT "
         f"tokenizer; or, where tokenizer.json is the whole tokenizer, set tokenizer_class to {OBEYS}"
     )
 
@@ -94,19 +86,19 @@ def _rebuilds(name: Any, config: Mapping[str, Any], where: Path) -> bool:
 def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Raise `UserError` where `tokenizer.json` is not what the class rebuilds from its options."""
     said = f"{config.get('tokenizer_class') or REBUILDS} in {where}" if where.is_file() else REBUILDS
-    if differences := _differences(pipeline):
+    if found := differences(pipeline):
         raise UserError(
-            f"{file} is not BERT's pipeline ({'; '.join(differences)}), but {said} stands for that pipeline "
+            f"{file} is not BERT's pipeline ({'; '.join(found)}), but {said} stands for that pipeline "
             f"and passes over the file. If the model was trained by the file, set tokenizer_class to "
             f"{OBEYS} in tokenizer_config.json; if not, remove the file and keep vocab.txt"
         )
     normalizer = pipeline["normalizer"]
-    found = _choices(normalizer["lowercase"], normalizer["strip_accents"], normalizer["handle_chinese_chars"])
-    wanted = _choices(*(config.get(key) for key in found))
-    if unlike := [key for key in found if found[key] != wanted[key]]:
+    has = _choices(normalizer["lowercase"], normalizer["strip_accents"], normalizer["handle_chinese_chars"])
+    says = _choices(*(config.get(key) for key in has))
+    if unlike := [key for key in has if has[key] != says[key]]:
         raise UserError(
             f"{file} and {where} disagree: "
-            + "; ".join(f"{key} is {found[key]} in the one, {wanted[key]} in the other" for key in unlike)
+            + "; ".join(f"{key} is {has[key]} in the one, {says[key]} in the other" for key in unlike)
             + " (what is not given is true, and strip_accents as do_lower_case). Which of them the model was "
             "trained with, it does not say: write the right values into both"
         )
@@ -119,27 +111,3 @@ def _choices(lowercase: Any, strip_accents: Any, split_chinese: Any) -> dict[str
     split_chinese = True if split_chinese is None else split_chinese
     values = {"do_lower_case": lowercase, "strip_accents": strips, "tokenize_chinese_chars": split_chinese}
     return {key: json.dumps(value) for key, value in values.items()}
-
-
-def _differences(pipeline: Mapping[str, Any]) -> list[str]:
-    """What of a `tokenizer.json` is not as `BertTokenizer` makes it, its three options aside."""
-    normalizer, before, model = pipeline["normalizer"], pipeline["pre_tokenizer"], pipeline["model"]
-    found = []
-    if (normalizer or {}).get("type") != "BertNormalizer":
-        found.append(f"normalizer {_kind(normalizer)}")
-    elif not normalizer["clean_text"]:
-        found.append("normalizer without clean_text")
-    if (before or {}).get("type") != "BertPreTokenizer":
-        found.append(f"pre-tokenizer {_kind(before)}")
-    for key, value in (("continuing_subword_prefix", "##"), ("max_input_chars_per_word", 100)):
-        if model[key] != value:
-            found.append(f"{key} {model[key]!r}")
-    return found
-
-
-def _kind(part: Mapping[str, Any] | None) -> str:
-    """A normalizer's or pre-tokenizer's type, those of a sequence spelled out."""
-    if part is None:
-        return "none"
-    inner = part.get("normalizers") or part.get("pretokenizers") or []
-    return " + ".join(each["type"] for each in inner) or part["type"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from tokenizers import normalizers
 
 from bertcli.errors import UserError
 from bertcli.owned.run_layout import RunLayout
+from bertcli.text.json_file import read_json
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,8 @@ def _folder_normalization(folder: Path, given: Normalization) -> Normalization:
     path = folder / "tokenizer_config.json"
     if not path.is_file():
         return given
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        found = {key: config.get(key) for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")}
-    except (ValueError, RecursionError, AttributeError) as error:
-        raise UserError(
-            f"{path}: not a JSON object: {error}; expected transformers' tokenizer_config.json"
-        ) from None
+    config = read_json(path)
+    found = {key: config.get(key) for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")}
     for key, value in found.items():
         if not isinstance(value, bool | None):
             raise UserError(

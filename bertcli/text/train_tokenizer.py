@@ -14,8 +14,9 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from bertcli.errors import UserError
-from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import Normalization
+from bertcli.text.wordpiece import CONTINUES, NAMES, SPECIAL_TOKENS
 
 MIN_ALPHABET = 1000
 """Characters kept however small the vocabulary; a larger one keeps up to a quarter of its entries."""
@@ -55,12 +56,12 @@ def train_tokenizer(
         alphabet = _alphabet(characters, normalizer, max(MIN_ALPHABET, vocab_size // 4))
         if not alphabet:
             raise UserError("there is no text to train a vocabulary on; give files that hold some")
-        singles = [*alphabet, *(f"##{c}" for c in alphabet if not _stands_alone(c))]
+        singles = [*alphabet, *(f"{CONTINUES}{c}" for c in alphabet if not _stands_alone(c))]
         smallest = len(SPECIAL_TOKENS) + len(singles)
         if vocab_size < smallest:
             raise UserError(
                 f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
-                f"characters, their ## pieces and the special tokens are {smallest:,}. Set "
+                f"characters, their {CONTINUES} pieces and the special tokens are {smallest:,}. Set "
                 f"tokenizer.vocab_size to {smallest:,} or more"
             )
         merges = _train(_lines(spool), normalizer, alphabet, singles, vocab_size)
@@ -116,7 +117,7 @@ def _train(
     vocab_size: int,
 ) -> list[str]:
     """The pieces of two characters and more, in the order in which they were merged."""
-    backend = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token=NAMES["unk_token"]))
     backend.normalizer = normalizer
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     first = [*SPECIAL_TOKENS, *singles]
@@ -126,7 +127,7 @@ def _train(
         special_tokens=first,
         initial_alphabet=alphabet,
         limit_alphabet=len(alphabet),
-        continuing_subword_prefix="##",
+        continuing_subword_prefix=CONTINUES,
         show_progress=False,
     )
     backend.train_from_iterator(lines, trainer)

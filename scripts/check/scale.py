@@ -48,8 +48,9 @@ from bertcli.store.hashed_file import BLOCK_BYTES, block_hash, num_blocks
 from bertcli.store.manifest import Manifest, SideCounts, write_manifest
 from bertcli.store.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, open_store
 from bertcli.store.verify import check_arrays
-from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import Normalization
+from bertcli.text.wordpiece import SPECIAL_TOKENS
 
 VOCAB_SIZE = 30_522
 SENTENCE, DOCUMENT = 20, 40

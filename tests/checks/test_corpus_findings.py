@@ -48,4 +48,4 @@ def test_a_vocabulary_of_another_language_is_said(folder: Path) -> None:
     (folder / "ru.txt").write_text("\n\n".join(f"Дом {n} был мал. Но сад велик." for n in range(30)))
     config = make_config(folder, tokenizer, files=[str(folder / "ru.txt")], language="ru")
     problems = " ".join(finding.problem for finding in check(config).findings)
-    assert "of the tokens are [UNK]" in problems
+    assert "of the tokens are unknown" in problems

@@ -28,7 +28,7 @@ def test_a_file_of_pairs(run_bertcli, model, tmp_path):
         (["only one"], "error: give two texts, A and B, each in quotation marks; found 1"),
         (["a", "b", "c"], "error: give two texts, A and B, each in quotation marks; found 3"),
         (["a", ""], "error: text 2: is empty"),
-        (["the " * 10, "cat " * 10], "error: the pair: 23 tokens with [CLS] and both [SEP]"),
+        (["the " * 10, "cat " * 10], "error: the pair: 23 tokens with the special ones"),
     ],
 )
 def test_bad_input_exits_2_with_its_message_alone(run_bertcli, model, arguments, message):

@@ -104,8 +104,8 @@ def test_a_row_reads_as_its_text(store: OpenStore) -> None:
     text = store.train.ids.astype(np.int64)
     for row, length in enumerate(batch.lengths_B.tolist()):
         ids = original_BT[row, :length].numpy()
-        assert ids[0] == tokenizer.cls_id
-        first_sep, last_sep = np.flatnonzero(ids == tokenizer.sep_id)
+        assert ids[0] == tokenizer.frame.prefix[0]
+        first_sep, last_sep = np.flatnonzero(ids == tokenizer.frame.suffix[0])
         assert last_sep == length - 1
         for segment in (ids[1:first_sep], ids[first_sep + 1 : last_sep]):
             windows = np.lib.stride_tricks.sliding_window_view(text, len(segment))

@@ -13,10 +13,11 @@ from torch import nn
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.hf.folder import save_model_folder
+from bertcli.hf.model_files import write_model_files
 from bertcli.hf.task_folder import save_task_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.model.task_models import TaskModel, build_task_model
+from bertcli.model.task_models import PooledModel, TaskModel, build_task_model
 from bertcli.text.tokenizer import Normalization, Tokenizer
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -54,6 +55,11 @@ def stirred(model: Model) -> Model:
             if parameter.ndim == 1:
                 parameter.normal_(1.0 if "norm.weight" in name else 0.0, 0.3)
     return model.eval()
+
+
+def save_encoder(folder: Path, model: PooledModel, tokenizer: Tokenizer) -> None:
+    """As a folder of the encoder alone, with its pooler if it has one."""
+    write_model_files(folder, model, tokenizer, kind="encoder", more={})
 
 
 def saved_model(folder: Path, seed: int = 0, nsp: bool = True) -> PretrainingModel:

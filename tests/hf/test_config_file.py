@@ -9,7 +9,7 @@ from tests.hf.folders import ODD
 
 
 def written(tmp_path, **changes):
-    config = json.loads(config_json(ODD, "BertForPreTraining", pad_id=0)) | changes
+    config = json.loads(config_json(ODD, "pretraining", pad_id=0)) | changes
     path = tmp_path / "config.json"
     path.write_text(json.dumps({key: value for key, value in config.items() if value != "absent"}))
     return path
@@ -50,7 +50,7 @@ def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "roberta"}, "model_type is 'roberta'; bertcli reads BERT models, model_type 'bert'"),
+        ({"model_type": "roberta"}, "model_type is 'roberta'; bertcli reads 'bert' (BERT)"),
         ({"hidden_act": "relu"}, "hidden_act: 'relu' is another model than BERT; expected 'gelu'"),
         ({"hidden_act": "gelu_new"}, "hidden_act: 'gelu_new' is another model than BERT; expected 'gelu'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type: 'relative_key' is another"),
@@ -59,9 +59,12 @@ def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
         ({"hidden_size": "absent"}, "hidden_size: missing"),
         (
             {"num_hidden_layers": 10**9},
-            "num_hidden_layers: 1000000000 is more than any BERT has; at most 1,000",
+            "num_hidden_layers: 1000000000 is more than any model has; at most 1,000",
         ),
-        ({"hidden_size": 10**12}, "hidden_size: 1000000000000 is more than any BERT has; at most 16,777,216"),
+        (
+            {"hidden_size": 10**12},
+            "hidden_size: 1000000000000 is more than any model has; at most 16,777,216",
+        ),
         ({"num_hidden_layers": 0}, "num_hidden_layers: 0 is not a whole number above 0"),
         ({"vocab_size": "many"}, "vocab_size: 'many' is not a whole number above 0"),
         ({"num_attention_heads": 4}, "num_attention_heads: 4 does not divide hidden_size 15"),

@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 from bertcli.errors import UserError
 from bertcli.hf import convert as module
 from bertcli.hf.convert import convert
-from bertcli.hf.folder import load_encoder_folder, load_model_folder, save_encoder_folder, save_model_folder
+from bertcli.hf.folder import load_encoder_folder, load_model_folder, save_model_folder
 from bertcli.hf.lengths import trained_length
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_task_folder
@@ -18,6 +18,7 @@ from tests.hf.folders import (
     random_model,
     renamed,
     rewrite,
+    save_encoder,
     saved_model,
     saved_task,
     tiny_tokenizer,
@@ -109,7 +110,7 @@ def test_a_next_sentence_model_keeps_its_head(source, result):
     assert_same_weights(result, want)
     config = json.loads((result / "config.json").read_text())
     assert config["architectures"] == ["BertForNextSentencePrediction"]
-    assert load_model_folder(result).report.has_nsp_head()
+    assert load_model_folder(result).report.has("pair_head", "pooler")
 
 
 def test_heads_that_no_class_holds_together_are_named(source, result):
@@ -117,12 +118,12 @@ def test_heads_that_no_class_holds_together_are_named(source, result):
     rewrite(source, added(classifier__weight=torch.zeros(2, 15), cls__seq_relationship__bias=torch.zeros(2)))
     done = convert(source, result, None)
     assert sorted(done.report.dropped()) == ["classifier.weight", "cls.seq_relationship.bias"]
-    assert load_model_folder(result).report.has_mlm_head()
+    assert load_model_folder(result).report.has("mlm_head")
 
 
 def test_what_makes_sentence_vectors_comes_along(source, result):
     saved_model(source / "whole")
-    save_encoder_folder(source, load_encoder_folder(source / "whole")[0], tiny_tokenizer())
+    save_encoder(source, load_encoder_folder(source / "whole")[0], tiny_tokenizer())
     (source / "1_Pooling").mkdir()
     (source / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}]
@@ -150,7 +151,7 @@ def test_a_tensorflow_checkpoint(result, name):
         "cls/predictions/transform/LayerNorm/gamma/adam_v",
         "global_step",
     }
-    assert load_model_folder(result).report.has_nsp_head()
+    assert load_model_folder(result).report.has("pair_head", "pooler")
 
 
 def test_case_of_a_tensorflow_checkpoint_may_be_given(result):

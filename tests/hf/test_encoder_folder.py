@@ -4,8 +4,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertcli.hf.folder import load_encoder_folder, save_encoder_folder
-from tests.hf.folders import random_model, saved_model, saved_task, tiny_tokenizer
+from bertcli.hf.folder import load_encoder_folder
+from tests.hf.folders import random_model, save_encoder, saved_model, saved_task, tiny_tokenizer
 
 
 def test_the_body_and_the_pooler_of_a_pretraining_folder(tmp_path):
@@ -32,7 +32,7 @@ def test_the_body_of_a_fine_tuned_folder(tmp_path, kind, pooler):
 def test_a_bare_encoder_is_saved_under_bare_names(tmp_path):
     saved_model(tmp_path / "whole")
     model, _ = load_encoder_folder(tmp_path / "whole")
-    save_encoder_folder(tmp_path / "bare", model, tiny_tokenizer())
+    save_encoder(tmp_path / "bare", model, tiny_tokenizer())
     assert json.loads((tmp_path / "bare" / "config.json").read_text())["architectures"] == ["BertModel"]
     names = set(load_file(tmp_path / "bare" / "model.safetensors"))
     assert {"embeddings.LayerNorm.bias", "encoder.layer.1.output.dense.bias", "pooler.dense.weight"} <= names

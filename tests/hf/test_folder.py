@@ -157,7 +157,7 @@ def test_a_bare_encoder_gets_new_heads_and_says_so(folder):
     loaded = load_model_folder(folder, nsp=True)
     assert set(loaded.report.new) == MLM_HEAD | NSP_HEAD
     assert loaded.report.new_parts() == ["masked-language-model head", "next-sentence head"]
-    assert not loaded.report.has_mlm_head()
+    assert not loaded.report.has("mlm_head")
     assert torch.equal(loaded.model.mlm_head.norm.weight, torch.ones(15))
     assert loaded.model.mlm_head.dense.weight.std().item() == pytest.approx(0.4, rel=0.15)  # not truncated
     assert_same(loaded.model.body, random_model().body)
@@ -169,7 +169,7 @@ def test_a_masked_lm_gets_pooler_and_pair_head_only_if_asked(folder):
     loaded = load_model_folder(folder, nsp=True)
     assert set(loaded.report.new) == POOLER | NSP_HEAD
     assert loaded.report.new_parts() == ["pooler", "next-sentence head"]
-    assert loaded.report.has_mlm_head()
+    assert loaded.report.has("mlm_head")
 
 
 def test_a_model_without_nsp_leaves_the_folders_pooler_and_head_aside(folder):

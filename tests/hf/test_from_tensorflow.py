@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from bertcli.errors import UserError
+from bertcli.families.bert import BERT
 from bertcli.hf.from_tensorflow import find_tf_checkpoint, is_cased, read_tf_checkpoint
-from bertcli.hf.names import hf_name
-from bertcli.hf.tf_names import is_optimizer_state, name_from_tensorflow
+from bertcli.hf.names import hf_name, name_from_tensorflow
 from tests.hf.folders import WORDS, random_model
 from tests.hf.tables import table
 from tests.hf.tf_values import TF_CHECKPOINT, tf_shapes, tf_value
@@ -21,33 +21,28 @@ def folder(tmp_path):
 
 def test_every_variable_of_the_model_has_a_place_of_its_own():
     """The names that they get are those of a pretraining model, all of them and no other."""
-    names = [name for name in tf_shapes() if not is_optimizer_state(name)]
-    assert sorted(str(name_from_tensorflow(name)) for name in names) == sorted(
-        hf_name(name) for name in random_model().state_dict()
+    names = [name for name in tf_shapes() if "adam" not in name]
+    assert sorted(str(name_from_tensorflow(BERT, name)) for name in names) == sorted(
+        hf_name(BERT, name) for name in random_model().state_dict()
     )
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "bert/encoder/layer_0/attention/self/query/kernel/adam_m",
-        "cls/predictions/output_bias/adam_v",
-        "global_step",
-        "beta1_power",
-        "training/beta2_power",
+        *("output_weights", "bert/encoder/layer_0/elsewhere/kernel", "bert/pooler/dense/scale"),
+        *("bert/encoder/layer_0/attention/self/query/kernel/adam_m", "global_step", "beta1_power"),
     ],
 )
-def test_the_optimizers_variables(name):
-    assert is_optimizer_state(name)
-    assert name_from_tensorflow(name) is None
-
-
-@pytest.mark.parametrize(
-    "name", ["output_weights", "bert/encoder/layer_0/elsewhere/kernel", "bert/pooler/dense/scale"]
-)
 def test_other_variables_are_unknown(name):
-    assert name_from_tensorflow(name) is None
-    assert not is_optimizer_state(name)
+    assert name_from_tensorflow(BERT, name) is None
+
+
+def test_what_belongs_to_the_optimizer_is_left_out(folder):
+    files, optimizer = read_tf_checkpoint(folder / "bert_model.ckpt", None)
+    moments = {name for name in tf_shapes() if "adam" in name}
+    assert set(optimizer) == moments | {"global_step"}
+    assert len(files.weights) == len(tf_shapes()) - len(moments)
 
 
 def test_kernels_are_transposed_and_nothing_else_is(folder):

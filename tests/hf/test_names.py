@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from bertcli.families.bert import BERT
 from bertcli.hf.names import hf_name, is_harmless, modern_name
 from bertcli.model.pretraining import PretrainingModel
 from tests.hf.folders import ODD
@@ -9,14 +10,14 @@ from tests.hf.folders import ODD
 def test_every_parameter_has_its_own_name_in_a_hugging_face_folder():
     with torch.device("meta"):
         ours = list(PretrainingModel(ODD).state_dict())
-    theirs = [hf_name(name) for name in ours]
+    theirs = [hf_name(BERT, name) for name in ours]
     assert len(set(theirs)) == len(ours)
     assert "bert.encoder.layer.1.attention.output.LayerNorm.weight" in theirs
 
 
 def test_a_name_outside_the_table_has_none():
     with pytest.raises(KeyError):
-        hf_name("body.encoder.layers.0.attention.elsewhere.weight")
+        hf_name(BERT, "body.encoder.layers.0.attention.elsewhere.weight")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_name_outside_the_table_has_none():
     ],
 )
 def test_old_and_bare_spellings(spelling, modern):
-    assert modern_name(spelling) == modern
+    assert modern_name(BERT, spelling) == modern
 
 
 @pytest.mark.parametrize(
@@ -47,4 +48,4 @@ def test_old_and_bare_spellings(spelling, modern):
     ],
 )
 def test_what_may_be_left_aside(name, harmless):
-    assert is_harmless(name) == harmless
+    assert is_harmless(BERT, name) == harmless

@@ -4,7 +4,8 @@ import pytest
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.hf.task_config import SETTINGS, model_class, read_task, task_keys, task_type
+from bertcli.families.bert import BERT
+from bertcli.hf.task_config import SETTINGS, read_task, task_keys, task_type
 
 WHERE = Path("config.json")
 
@@ -62,11 +63,11 @@ def labels(*names):
 )
 def test_a_folder_of_transformers_is_read_as_its_class_says(config, settings, names):
     usual = {"max_length": 512, "doc_stride": 128}
-    assert read_task(config, 1024, WHERE) == (TaskSettings(**settings | usual), names)
+    assert read_task(config, BERT, 1024, WHERE) == (TaskSettings(**settings | usual), names)
 
 
 def test_no_row_is_longer_than_the_model(tmp_path):
-    settings, _ = read_task(classifier(), 40, WHERE)
+    settings, _ = read_task(classifier(), BERT, 40, WHERE)
     assert (settings.max_length, settings.doc_stride) == (40, 10)
 
 
@@ -74,7 +75,7 @@ def test_labels_stand_in_the_order_of_their_numbers():
     names = [f"label {i}" for i in range(12)]
     shuffled = dict(sorted(labels(*names).items()))
     assert list(shuffled) != list(labels(*names))
-    assert read_task(classifier(id2label=shuffled), 512, WHERE)[1] == tuple(names)
+    assert read_task(classifier(id2label=shuffled), BERT, 512, WHERE)[1] == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_labels_stand_in_the_order_of_their_numbers():
 )
 def test_what_cannot_be_used_is_refused(config, message):
     with pytest.raises(UserError, match=message):
-        read_task(config, 512, WHERE)
+        read_task(config, BERT, 512, WHERE)
 
 
 def test_the_keys_that_transformers_reads():
@@ -105,9 +106,8 @@ def test_the_keys_that_transformers_reads():
     assert keys["problem_type"] == "single_label_classification"
     assert task_keys(TaskSettings(type="regression", text="t"), ())["id2label"] == {"0": "LABEL_0"}
     assert set(task_keys(TaskSettings(type="question-answering"), ())) == {SETTINGS}
-    assert model_class("multiple-choice") == "BertForMultipleChoice"
 
 
 @pytest.mark.parametrize("classes", [None, [], ["BertForPreTraining"], ["BertModel"]])
 def test_a_pretrained_model_has_no_task(classes):
-    assert task_type({"architectures": classes}) is None
+    assert task_type({"architectures": classes}, BERT) is None

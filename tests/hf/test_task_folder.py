@@ -193,6 +193,6 @@ def test_going_on_with_pretraining_leaves_the_task_aside(tmp_path):
     loaded = load_model_folder(tmp_path, nsp=False)
     assert loaded.task == "token-classification"
     assert set(loaded.report.left_aside) == CLASSIFIER
-    assert not loaded.report.has_mlm_head()
+    assert not loaded.report.has("mlm_head")
     saved_model(tmp_path / "pretrained")
     assert load_model_folder(tmp_path / "pretrained").task is None

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from bertcli.examples.examples import TextExample
-from bertcli.hf.folder import load_encoder_folder, save_encoder_folder
+from bertcli.hf.folder import load_encoder_folder
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.embed import Embedder, pool
 from bertcli.model.task_models import PooledModel
-from tests.hf.folders import ODD, stirred, tiny_tokenizer
+from tests.hf.folders import ODD, save_encoder, stirred, tiny_tokenizer
 
 TEXTS = ["the cat sat", "?", "a dog ran on the mat in the dark night", "the house was dark", "?"]
 
@@ -21,7 +21,7 @@ TEXTS = ["the cat sat", "?", "a dog ran on the mat in the dark night", "the hous
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoder")
     torch.manual_seed(0)
-    save_encoder_folder(folder, stirred(PooledModel(ODD, pooler=True)), tiny_tokenizer())
+    save_encoder(folder, stirred(PooledModel(ODD, pooler=True)), tiny_tokenizer())
     return folder
 
 

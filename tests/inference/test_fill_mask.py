@@ -105,12 +105,12 @@ def test_other_special_words_in_a_text_are_plain_text(loaded, monkeypatch):
 def test_unusable_texts_are_named(loaded):
     with pytest.raises(UserError, match=r"text 2: no \[MASK\] in 'the cat'$"):
         fill(loaded, "[MASK]", "the cat")
-    with pytest.raises(UserError, match=r"text 1: no \[MASK\] in 'the \[mask\]'; write it in capitals"):
+    with pytest.raises(UserError, match=r"text 1: no \[MASK\] in 'the \[mask\]'; write it as \[MASK\]"):
         fill(loaded, "the [mask]")
     with pytest.raises(UserError, match=r"text 1: no \[MASK\] in '(cat ){14}c\.\.\.'"):
         fill(loaded, "cat " * 30)
     with pytest.raises(
-        UserError, match=r"text 1: 20 tokens with \[CLS\] and \[SEP\], but the model reads at most 19"
+        UserError, match=r"text 1: 20 tokens with the special ones, but the model reads at most 19"
     ):
         fill(loaded, "the " * 17 + "[MASK]")
     assert fill(loaded, "the " * 16 + "[MASK]")

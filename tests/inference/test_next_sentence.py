@@ -44,9 +44,7 @@ def test_batches_change_nothing(loaded):
 
 
 def test_a_pair_longer_than_the_model(loaded):
-    message = (
-        r"here: 20 tokens with \[CLS\] and both \[SEP\], but the model reads at most 19; shorten the texts"
-    )
+    message = r"here: 20 tokens with the special ones, but the model reads at most 19; shorten the texts"
     with pytest.raises(UserError, match=message):
         score(loaded, ("the " * 9, "cat " * 8))
     assert score(loaded, ("the " * 8, "cat " * 8))
@@ -54,9 +52,7 @@ def test_a_pair_longer_than_the_model(loaded):
 
 def test_a_model_pretrained_without_nsp_is_refused(tmp_path):
     saved_model(tmp_path, nsp=False)
-    with pytest.raises(
-        UserError, match=r"no next-sentence head .*give one pretrained with data\.objective: mlm\+nsp"
-    ):
+    with pytest.raises(UserError, match=r"no next-sentence head: give one that was pretrained with it"):
         score(load_model_folder(tmp_path), ("a", "b"))
 
 

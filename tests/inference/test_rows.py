@@ -1,5 +1,5 @@
-from bertcli.data.rows import Row
 from bertcli.inference.rows import BUFFERED_BATCHES, in_like_lengths
+from bertcli.text.frame import Row
 
 
 def encode(lengths):

@@ -17,8 +17,8 @@ from bertcli.engine.loop import LoopSettings, train  # noqa: E402
 from bertcli.engine.optimizer import build_optimizer  # noqa: E402
 from bertcli.engine.schedule import learning_rate  # noqa: E402
 from bertcli.engine.step_report import StepReport  # noqa: E402
+from bertcli.families.bert import BERT  # noqa: E402
 from bertcli.hf.names import hf_name  # noqa: E402
-from bertcli.hf.task_config import model_class  # noqa: E402
 from bertcli.model.task_models import TaskModel  # noqa: E402
 from bertcli.tasks.registry import build_task  # noqa: E402
 from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised  # noqa: E402
@@ -95,7 +95,7 @@ def for_transformers(batch: LabeledBatch, kind: str) -> dict[str, Tensor]:
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     ours = saved_task(tmp_path, kind, dropout=0.0, attention_dropout=0.0)
-    theirs = getattr(transformers, model_class(SETTINGS[kind].type)).from_pretrained(tmp_path)
+    theirs = getattr(transformers, BERT.classes[SETTINGS[kind].type]).from_pretrained(tmp_path)
     task = build_task(SETTINGS[kind], LABELS.get(kind, ()))
     items = task.encode(draw_examples(kind, 50), tiny_tokenizer())
     order = EpochOrder(len(items), BATCH, seed=3)
@@ -111,4 +111,6 @@ def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     their_weights = theirs.state_dict()
     for name, weight in ours.state_dict().items():
         tolerance = 2e-4 if name.endswith(NO_GRADIENT) else 5e-6  # AdamW makes this of a rounding
-        torch.testing.assert_close(weight, their_weights[hf_name(name)], rtol=0, atol=tolerance, msg=name)
+        torch.testing.assert_close(
+            weight, their_weights[hf_name(BERT, name)], rtol=0, atol=tolerance, msg=name
+        )

@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 from bertcli.config.finetune import TaskSettings  # noqa: E402
 from bertcli.examples.examples import Answer, ChoiceExample, QuestionExample, TaggedExample  # noqa: E402
+from bertcli.families.bert import BERT  # noqa: E402
 from bertcli.hf.names import hf_name  # noqa: E402
 from bertcli.tasks.multiple_choice import MultipleChoice  # noqa: E402
 from bertcli.tasks.question_answering import QuestionAnswering  # noqa: E402
@@ -29,7 +30,7 @@ def of_transformers(name: str, ours: nn.Module) -> nn.Module:
     """The model of that name, with our weights."""
     config = odd_config(num_labels=len(LABELS) if name == "BertForTokenClassification" else 2)
     theirs = getattr(transformers, name)(config).eval()
-    theirs.load_state_dict({hf_name(key): value for key, value in ours.state_dict().items()})
+    theirs.load_state_dict({hf_name(BERT, key): value for key, value in ours.state_dict().items()})
     return theirs
 
 

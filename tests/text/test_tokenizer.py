@@ -9,13 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
+from tokenizers import processors
 from transformers import AutoTokenizer
 
 from bertcli.errors import UserError
 from bertcli.samples import SAMPLES
-from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.frame import Frame
+from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import Normalization
 from bertcli.text.train_tokenizer import train_tokenizer
+from bertcli.text.wordpiece import SPECIAL_TOKENS
 
 PIECES = [
     *SPECIAL_TOKENS,
@@ -61,8 +64,13 @@ def write_vocabulary(path: Path, pieces: list[str] = PIECES) -> Path:
 def test_the_attributes_say_what_is_in_the_vocabulary():
     tokenizer = small()
     assert (tokenizer.vocab_size, tokenizer.special_ids) == (len(PIECES), (0, 1, 2, 3, 4))
-    named = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
-    assert named == tokenizer.special_ids
+    assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask_token) == (
+        0,
+        1,
+        4,
+        "[MASK]",
+    )
+    assert tokenizer.frame == Frame((2,), (3,), (3,), two_segments=True)
     assert [PIECES[i] for i in np.flatnonzero(tokenizer.continuation)] == ["##s", "##a"]
     assert (tokenizer.continuation.dtype, tokenizer.lowercase, tokenizer.strip_accents) == (
         np.bool_,
@@ -135,6 +143,31 @@ def test_a_bare_vocabulary_is_normalized_as_told(
     assert Tokenizer.load(tmp_path / "saved").hash == tokenizer.hash
 
 
+@pytest.mark.parametrize(
+    ("post_processor", "same"),
+    [
+        (None, True),
+        (processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), True),
+        (processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2)), False),
+    ],
+)
+def test_the_hash_is_that_of_the_rows_however_they_are_written(
+    tmp_path: Path, post_processor: processors.PostProcessor | None, same: bool
+):
+    small().save(tmp_path)
+    backend = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    backend.post_processor = post_processor
+    backend.save(str(tmp_path / "own.json"))
+    tokenizer = Tokenizer.load(tmp_path / "own.json")
+    assert (tokenizer.hash == small().hash, tokenizer.frame == small().frame) == (same, same)
+    row = tokenizer.frame.row(tokenizer.encode("the"), tokenizer.encode("cat"))
+    tokenizer.save(tmp_path / "saved")
+    (tmp_path / "saved" / "config.json").write_text('{"model_type": "bert"}')
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "saved")("the", "cat", return_token_type_ids=True)
+    assert theirs["input_ids"] == row.ids
+    assert sum(theirs["token_type_ids"]) == row.length - row.second_starts
+
+
 def test_the_hash_tells_tokenizers_apart():
     assert small().hash == small().hash
     assert small(Normalization(lowercase=False)).hash != small().hash
@@ -168,7 +201,7 @@ def test_transformers_gives_the_same_ids(tmp_path: Path, trained: Tokenizer, cla
     assert trained.encode_batch(lines) == expected
     pair = theirs("the cat", "a dog")
     a, b = trained.encode("the cat"), trained.encode("a dog")
-    assert pair["input_ids"] == [trained.cls_id, *a, trained.sep_id, *b, trained.sep_id]
+    assert pair["input_ids"] == trained.frame.row(a, b).ids
     assert pair["token_type_ids"] == [0] * (len(a) + 2) + [1] * (len(b) + 1)
 
 
@@ -215,7 +248,7 @@ def test_a_damaged_vocabulary_is_an_error(tmp_path: Path):
         Tokenizer.load(path)
     write_vocabulary(path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps([1]))
-    with pytest.raises(UserError, match=r"tokenizer_config.json: not a JSON object"):
+    with pytest.raises(UserError, match=r"tokenizer_config.json: expected a JSON object"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": "yes"}))
     with pytest.raises(UserError, match=r"do_lower_case: 'yes' is neither true, false nor null"):

@@ -75,7 +75,7 @@ def test_a_folder_of_another_pipeline_has_segments_and_special_tokens(tmp_path: 
     theirs = AutoTokenizer.from_pretrained(tmp_path / "saved")
     a, b = tokenizer.encode("the cat"), tokenizer.encode("a dog")
     pair = theirs("the cat", "a dog")
-    assert pair["input_ids"] == [tokenizer.cls_id, *a, tokenizer.sep_id, *b, tokenizer.sep_id]
+    assert pair["input_ids"] == tokenizer.frame.row(a, b).ids
     assert pair["token_type_ids"] == [0] * (len(a) + 2) + [1] * (len(b) + 1)
     assert (theirs.mask_token_id, theirs.pad_token_id) == (tokenizer.mask_id, tokenizer.pad_id)
     assert theirs.model_max_length == 64

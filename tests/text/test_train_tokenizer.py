@@ -10,8 +10,9 @@ from typing import Literal
 import pytest
 
 from bertcli.errors import UserError
-from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.train_tokenizer import train_tokenizer
+from bertcli.text.wordpiece import SPECIAL_TOKENS
 
 TEXTS = ["the cat sat on the mat", "the cats sat, the mats sat", "a catalog of the Émigrés"] * 3
 TRAIN_ON_CLASSICS = """

@@ -13,9 +13,10 @@ import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
 from bertcli.samples import SAMPLES
-from bertcli.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import Normalization
 from bertcli.text.train_tokenizer import train_tokenizer
+from bertcli.text.wordpiece import SPECIAL_TOKENS
 
 HARD = (
     "Zürich, l'été: ÀÉÎ naïve façade; coöperate, Ångström, Ǆ ﬁne ½ ① Ｆｕｌｌ",
@@ -231,7 +232,7 @@ KINDS: dict[str, Kind] = {
     ),
     "BertJapanese": Kind(
         lambda folder, pieces: bert(folder, pieces, tokenizer_class="BertJapaneseTokenizer"),
-        "is a BertJapaneseTokenizer, which bertcli does not compute: it needs MeCab",
+        "is a BertJapaneseTokenizer, which bertcli does not compute",
     ),
     "BertJapanese by its keys": Kind(
         lambda folder, pieces: bert(folder, pieces, word_tokenizer_type="mecab"),

@@ -1,0 +1,125 @@
+"""What a row looks like: the special tokens around one text or two, and their segment ids.
+
+A tokenizer's file says it (its post-processor), so that `[CLS] A [SEP] B [SEP]` and `<s> A </s></s> B </s>`
+differ in data alone. Nothing else in bertcli knows how many special tokens a row has, or where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import tokenizers
+from tokenizers import models
+
+from bertcli.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the model reads at once: one text or two, with the special tokens around them."""
+
+    ids: Sequence[int]
+    second_starts: int
+    """Where segment 1 begins; the row's length where there is none."""
+
+    @property
+    def length(self) -> int:
+        """In tokens."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """`prefix A suffix` is the row of a single text, `prefix A between B suffix` that of a pair.
+
+    Attributes:
+        prefix, between, suffix: ids of special tokens, at least one each. The first one of a row is what
+            the pooler reads.
+        two_segments: whether B and the suffix after it are segment 1; all else is segment 0.
+    """
+
+    prefix: tuple[int, ...]
+    between: tuple[int, ...]
+    suffix: tuple[int, ...]
+    two_segments: bool
+
+    @property
+    def special_ids(self) -> set[int]:
+        """Of every token of a row that is not of a text."""
+        return {*self.prefix, *self.between, *self.suffix}
+
+    def cost(self, pair: bool) -> int:
+        """The special tokens of a row."""
+        return len(self.prefix) + len(self.suffix) + (len(self.between) if pair else 0)
+
+    @property
+    def a_starts(self) -> int:
+        """Where A's first token stands in a row."""
+        return len(self.prefix)
+
+    def b_starts(self, a_tokens: int) -> int:
+        """Where B's first token stands in the row of a pair."""
+        return len(self.prefix) + a_tokens + len(self.between)
+
+    def row(self, a: Sequence[int], b: Sequence[int] | None = None) -> Row:
+        """The row of a text or of a pair, however long."""
+        if b is None:
+            ids = [*self.prefix, *a, *self.suffix]
+            return Row(ids, len(ids))
+        ids = [*self.prefix, *a, *self.between, *b, *self.suffix]
+        return Row(ids, self.b_starts(len(a)) if self.two_segments else len(ids))
+
+    def fit(self, a: Sequence[int], b: Sequence[int] | None, max_length: int) -> Row:
+        """The row of at most `max_length` tokens, which is at least the cost.
+
+        A longer one loses tokens from the end; of a pair always the longer side, b where both are equal
+        (Devlin et al. 2019, section 4: packed as in pre-training).
+        """
+        room = max_length - self.cost(b is not None)
+        if b is None:
+            return self.row(a[:room])
+        kept_a, kept_b = longest_first(len(a), len(b), room)
+        return self.row(a[:kept_a], b[:kept_b])
+
+
+def read_frame(backend: tokenizers.Tokenizer, where: str) -> Frame | None:
+    """The frame that the post-processor of `backend` puts around texts; None: it leaves texts or pairs bare.
+
+    Raises `UserError` for one of another form, or with tokens that are not in the vocabulary.
+    """
+    probe = tokenizers.Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
+    probe.post_processor = backend.post_processor
+    single, pair = probe.encode("a"), probe.encode("a", "a")
+    if None not in single.sequence_ids or None not in pair.sequence_ids:
+        return None
+    groups = [list(group) for _, group in groupby(range(len(pair)), key=pair.sequence_ids.__getitem__)]
+    if [pair.sequence_ids[group[0]] for group in groups] == [None, 0, None, 1, None]:
+        prefix, _, between, _, suffix = (tuple(pair.ids[i] for i in group) for group in groups)
+        frame = Frame(prefix, between, suffix, two_segments=pair.type_ids[-1] == 1)
+        row = frame.row([0], [0])
+        special = zip(pair.sequence_ids, pair.tokens, pair.ids, strict=True)
+        if (
+            single.ids == frame.row([0]).ids
+            and not any(single.type_ids)
+            and pair.type_ids == [int(i >= row.second_starts) for i in range(row.length)]
+            and all(backend.token_to_id(name) == i for owner, name, i in special if owner is None)
+        ):
+            return frame
+    raise UserError(
+        f"{where}: its post_processor makes rows that are not read here: expected special tokens of the "
+        "vocabulary before a text, after it and between two; before and after, the same for one and for two"
+    )
+
+
+def longest_first(a: int, b: int, room: int) -> tuple[int, int]:
+    """How many of `a` and `b` tokens stay when one is dropped from the longer (a tie: b) until they fit."""
+    if a + b <= room:
+        return a, b
+    half = (room + 1) // 2
+    if b <= room - half:
+        return room - b, b
+    if a <= half:
+        return a, room - a
+    return half, room - half

@@ -1,0 +1,101 @@
+"""WordPiece as BERT has it: special tokens, row, pipeline, and the classes of transformers that make it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
+
+from bertcli.errors import UserError
+from bertcli.text.tokenizer_files import Normalization
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""In the order of the ids of a vocabulary trained here: 0 to 4."""
+NAMES = {f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS}
+"""Role of a special token, as `tokenizer_config.json` calls it -> the token, where no file says another."""
+CONTINUES = "##"
+"""How a piece begins that continues a word."""
+LONGEST_WORD = 100
+"""Characters: a longer word is one unknown token."""
+
+REBUILDS, OBEYS = "BertTokenizer", "PreTrainedTokenizerFast"
+"""Classes of transformers: the first rebuilds the pipeline of `differences` around the vocabulary, whatever
+`tokenizer.json` says; the second obeys that file."""
+REBUILDING = {
+    *(REBUILDS, "DistilBertTokenizer", "ElectraTokenizer", "LayoutLMTokenizer", "LxmertTokenizer"),
+    *("MobileBertTokenizer", "SqueezeBertTokenizer"),
+}
+"""All are one pipeline; each may end in Fast as well."""
+
+
+def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:
+    """The tokenizer of a list of pieces; a piece's id is its place."""
+    ids = {token: i for i, token in enumerate(tokens)}
+    backend = tokenizers.Tokenizer(
+        models.WordPiece(ids, unk_token=NAMES["unk_token"], max_input_chars_per_word=LONGEST_WORD)
+    )
+    backend.normalizer = normalization.normalizer()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix=CONTINUES)
+    special = [token for token in SPECIAL_TOKENS if token in ids]
+    backend.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
+    return backend
+
+
+def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> processors.TemplateProcessing:
+    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] in two segments: for files that say nothing of rows."""
+    (cls, _), (sep, _) = cls_token, sep_token
+    single = [f"{cls}:0", "$A:0", f"{sep}:0"]
+    pair = [*single, "$B:1", f"{sep}:1"]
+    return processors.TemplateProcessing(single=single, pair=pair, special_tokens=[cls_token, sep_token])
+
+
+def check(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -> None:
+    """Raise `UserError` where the model is another than WordPiece or lacks one of the special tokens."""
+    if not isinstance(backend.model, models.WordPiece):
+        kind = type(backend.model).__name__
+        raise UserError(f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files")
+    own = backend.get_vocab(with_added_tokens=False)  # where WordPiece itself looks the unknown token up
+    unknown = names["unk_token"]
+    missing = [
+        name
+        for name in names.values()
+        if backend.token_to_id(name) is None or (name == unknown and name not in own)
+    ]
+    if missing:
+        raise UserError(
+            f"{where}: the vocabulary lacks {', '.join(missing)}; a BERT vocabulary holds "
+            f"{' '.join(names.values())}, each on a line of its own. Add what is missing, or leave "
+            "tokenizer.path out to train a vocabulary"
+        )
+    if backend.model.unk_token != unknown:
+        raise UserError(
+            f"{where}: what is not in the vocabulary is to be {backend.model.unk_token!r}; BERT has "
+            f"{unknown} there. Set unk_token to {unknown}, or give a BERT tokenizer's files"
+        )
+
+
+def differences(pipeline: Mapping[str, Any]) -> list[str]:
+    """What of a `tokenizer.json` is not as the classes of `REBUILDING` make it, their three options aside."""
+    normalizer, before, model = pipeline["normalizer"], pipeline["pre_tokenizer"], pipeline["model"]
+    found = []
+    if (normalizer or {}).get("type") != "BertNormalizer":
+        found.append(f"normalizer {_kind(normalizer)}")
+    elif not normalizer["clean_text"]:
+        found.append("normalizer without clean_text")
+    if (before or {}).get("type") != "BertPreTokenizer":
+        found.append(f"pre-tokenizer {_kind(before)}")
+    for key, value in (("continuing_subword_prefix", CONTINUES), ("max_input_chars_per_word", LONGEST_WORD)):
+        if model[key] != value:
+            found.append(f"{key} {model[key]!r}")
+    return found
+
+
+def _kind(part: Mapping[str, Any] | None) -> str:
+    """A normalizer's or pre-tokenizer's type, those of a sequence spelled out."""
+    if part is None:
+        return "none"
+    inner = part.get("normalizers") or part.get("pretokenizers") or []
+    return " + ".join(each["type"] for each in inner) or part["type"]

@@ -1,0 +1,44 @@
+"""What is particular to BERT stands in `bertcli/families/`: strings elsewhere that name it are found here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import bertcli
+
+PACKAGE = Path(bertcli.__file__).parent
+PARTICULAR = re.compile(r"\bbert\.|\[(CLS|SEP|PAD|MASK|UNK)\]|\bBert[A-Z]")
+ALLOWED = {
+    "commands/predict_mask.py",  # the help that says what to write for a mask
+    "commands/pretrain.py",  # the command to try next
+    "text/wordpiece.py",  # its special tokens, and the classes of transformers that make its pipeline
+}
+
+
+def strings(source: str) -> list[str]:
+    """The string constants of a file, the parts of f-strings too; not those that stand alone (docstrings)."""
+    tree = ast.parse(source)
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+    ]
+
+
+def test_strings_are_found_in_every_form():
+    source = '"""[CLS]"""\nname = "bert.pooler"\n"""[SEP]"""\nprint(f"{name} is a BertModel")\n'
+    assert [text for text in strings(source) if PARTICULAR.search(text)] == ["bert.pooler", " is a BertModel"]
+
+
+def test_few_files_name_what_is_particular_to_bert():
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if any(PARTICULAR.search(text) for text in strings(path.read_text(encoding="utf-8")))
+    }
+    outside = {name for name in found if not name.startswith("families/")}
+    assert len(ALLOWED) <= 5
+    assert outside == ALLOWED
