@@ -101,4 +101,6 @@ def auto_micro_batch_size(
     if sizes.on_cpu:
         available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // sizes.length)
-    return rows_that_fit(architecture, parameters, sizes, available, at_most=min(batch_size, by_speed))
+    return rows_that_fit(
+        architecture, parameters, sizes, available=available, at_most=min(batch_size, by_speed)
+    )

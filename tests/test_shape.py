@@ -25,14 +25,6 @@ from tests.shape import (
 PACKAGE = Path(bertcli.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 FILE_LINES, BODY_LINES, PARAMETERS, UNNAMED, DOCUMENTED = 300, 60, 7, 3, 0.95
-UNNAMED_TODAY = 255
-"""Temporary, like `TODAY`: no more than this until there are none."""
-TODAY = {
-    "cards/model_card.py: model_card",
-    "commands/evaluate.py: _evaluate_data",
-    "hardware.py: auto_micro_batch_size",
-}
-"""Offenders that are still to be mended."""
 BRITISH = re.compile(
     r"colour|favour|honour|behaviour|neighbour|labell(ed|ing)|cancell(ed|ing)|modell(ed|ing)|travell|fulfil\b"
     r"|(normal|initial|optim|serial|token|organ|recogn|summar|general|special|maxim|minim|random|categor"
@@ -61,12 +53,12 @@ def test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    assert {name for name, each in own_functions() if body_lines(each) > BODY_LINES} - TODAY == set()
+    assert {name for name, each in own_functions() if body_lines(each) > BODY_LINES} == set()
 
 
 def test_functions_take_few_parameters() -> None:
     many = {name for name, each in own_functions() if parameters(each) > PARAMETERS and not is_autograd(name)}
-    assert many - TODAY == set()
+    assert many == set()
 
 
 def test_arguments_beyond_the_third_are_named() -> None:
@@ -76,7 +68,7 @@ def test_arguments_beyond_the_third_are_named() -> None:
         for path, tree in TREES.items()
         for line, called in unnamed_calls(tree, UNNAMED, exempt)
     ]
-    assert len(calls) <= UNNAMED_TODAY, calls
+    assert calls == []
 
 
 def test_public_names_have_docstrings() -> None:

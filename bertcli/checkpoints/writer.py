@@ -85,6 +85,6 @@ class CheckpointWriter:
         if sys.platform == "linux":  # where a thread has a priority of its own: steps come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
-            save_checkpoint(self._layout, snapshot, self._save_model, self._keep_last, say)
+            save_checkpoint(self._layout, snapshot, self._save_model, keep_last=self._keep_last, report=say)
         except BaseException as error:
             self._failure = error

@@ -55,8 +55,8 @@ def read_batches(
         for number, source in enumerate(sources):
             wrong, documents = WrongBytes("corpus.encoding", corpus.encoding), 0
             try:
-                for chunk in read_chunks([source], noting, Place(), None, progress):
-                    documents = _append(batch, chunk, number, documents)
+                for chunk in read_chunks([source], noting, Place(), hashes=None, progress=progress):
+                    documents = _append(batch, chunk, number, documents=documents)
                     size += sum(map(len, chunk.paragraphs))
                     if size >= CHUNK_CHARACTERS // 2:
                         yield batch

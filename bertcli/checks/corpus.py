@@ -75,9 +75,9 @@ def count_corpus(
         processes: how many examine the text beside this one, which reads it; 0: none.
     """
     counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
-    tally = _Tally(counts, sources, corpus, what)
+    tally = _Tally(counts, sources, corpus, what=what)
     with closing(tally), ProgressDisplay("reading", sources, report) as display:
-        batches = read_batches(sources, corpus, display.advance, counts.findings)
+        batches = read_batches(sources, corpus, display.advance, findings=counts.findings)
         for batch, examined in _examine(batches, what, processes):
             tally.add(batch, examined)
         tally.cut_few(corpus.heldout_fraction)
@@ -91,9 +91,9 @@ def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Ite
             batches,
             lambda batch: (batch.lines, batch.starts),
             Examiner,
-            (what,),
-            processes,
-            "a process that reads the corpus died, perhaps for want of memory; run the command again",
+            given=(what,),
+            processes=processes,
+            died="a process that reads the corpus died, perhaps for want of memory; run the command again",
         )
     examiner = Examiner(what)
     return ((batch, examiner(batch.lines, batch.starts)) for batch in batches)

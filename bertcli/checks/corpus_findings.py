@@ -48,7 +48,7 @@ def corpus_findings(
         *_stops(config, counts),
         *_few_pairs(config, counts, figures),
         *_faults(counts),
-        *_repeats(config, sources, counts, figures),
+        *_repeats(config, sources, counts, figures=figures),
         *_other_language(config, counts),
         *_epochs(config, figures),
         *_vocabulary(config, figures, look),
@@ -127,7 +127,7 @@ def _faults(counts: CorpusCounts) -> Iterator[Finding]:
         if places is not None:
             share = places.count / counts.lines
             found = f"{places.count:,} lines ({_percent(share)}) {problem}"
-            yield Finding(False, found, mend, tuple(places.first), share)
+            yield Finding(False, found, mend, places=tuple(places.first), share=share)
 
 
 def _repeats(
@@ -149,8 +149,8 @@ def _repeats(
             False,
             f"{_number(documents)} documents ({_percent(share)} of the text) repeat one before",
             "leave the copies out: what stands there twice is learned by heart",
-            places(counts.documents),
-            share,
+            places=places(counts.documents),
+            share=share,
         )
     share = figures["repeated_lines_share"]
     if share > REPEATED_LINES:
@@ -158,8 +158,8 @@ def _repeats(
             False,
             f"{_number(lines)} lines ({_percent(share)} of the text) repeat one before",
             "leave out headers, footers, licenses and copies",
-            places(counts.repeated_lines),
-            share,
+            places=places(counts.repeated_lines),
+            share=share,
         )
 
 
@@ -178,8 +178,8 @@ def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Fi
         f"{_percent(share)} of {counts.identified:,} lines are likely not {config.corpus.language}: {named}",
         "set corpus.language to what the text is in, or leave the other text out; identified by py3langid "
         f"in lines of {FEWEST_LETTERS} letters and more, languages near one another may be mistaken",
-        tuple(every.first),
-        share,
+        places=tuple(every.first),
+        share=share,
     )
 
 

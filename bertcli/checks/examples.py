@@ -89,7 +89,9 @@ class LabeledCheck:
         with self._failing(), noting_encoding(task.encoding, "task.encoding", wrong.note) as encoding:
             settings = task.settings.model_copy(update={"encoding": encoding})
             # Rows that cannot be used are an error at the end of the file: the others have come by then.
-            read = read_examples(path, settings, True, task.skip_bad, left_out.append, self.notes.append)
+            read = read_examples(
+                path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=self.notes.append
+            )
             for example in read:
                 examples.append(example)
         self.findings += wrong.findings(path, share=1.0)
@@ -124,7 +126,13 @@ class LabeledCheck:
             share = places.count / len(examples)
             problem, mend = FAULT_TEXTS[fault]
             self.findings.append(
-                Finding(False, f"{path}: {places.count:,} texts {problem}", mend, tuple(places.first), share)
+                Finding(
+                    False,
+                    f"{path}: {places.count:,} texts {problem}",
+                    mend,
+                    places=tuple(places.first),
+                    share=share,
+                )
             )
 
     def _judge(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
@@ -136,26 +144,26 @@ class LabeledCheck:
                     False,
                     f"{count:,} rows of {split} repeat the text of another one",
                     "delete the copies",
-                    _first_copies(examples, {}),
-                    count / len(examples),
+                    places=_first_copies(examples, {}),
+                    share=count / len(examples),
                 )
         if count := duplicates.get("across"):
             yield Finding(
                 False,
                 f"{count:,} rows of dev are in train as well: scores come out too good",
                 "take them out of one of the two files",
-                _first_copies(dev, {example.texts: example.where for example in reversed(train)}),
-                count / len(dev),
+                places=_first_copies(dev, {example.texts: example.where for example in reversed(train)}),
+                share=count / len(dev),
             )
         if contradictions:
             yield Finding(
                 False,
                 f"one text, several labels: {len(contradictions):,} texts of train",
                 "decide on one label for each",
-                tuple(
+                places=tuple(
                     f"{excerpt(each['text'])}: {'; '.join(each['where'])}" for each in contradictions[:PLACES]
                 ),
-                len(contradictions) / len(train),
+                share=len(contradictions) / len(train),
             )
         yield from self._judge_lengths()
 

@@ -99,7 +99,7 @@ def check_pretraining(
         if manifest is None:
             is_tiny = config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
             trains = tokenize_all or is_small or is_tiny
-            tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), trains, report)
+            tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), trains=trains, report=report)
         what = Examination(
             corpus.language,
             split=corpus.format != "sentences",
@@ -108,7 +108,12 @@ def check_pretraining(
             tokenizer=None if tokenizer is None else str(scratch),
         )
         counts = count_corpus(
-            sources, corpus, what, tokenizer.vocab_size if tokenizer else 0, processes, report
+            sources,
+            corpus,
+            what,
+            vocab_size=tokenizer.vocab_size if tokenizer else 0,
+            processes=processes,
+            report=report,
         )
         reader = Tokenizer.load(store_folder(config) / "tokenizer") if manifest else tokenizer
         look = None if reader is None else look_at_lines(sources, corpus, reader)
@@ -126,7 +131,9 @@ def check_pretraining(
             "tokens_per_character": look.tokens_per_character,
             "blanks_per_character": look.blanks,
         }
-    return CorpusReport(figures, [*findings, *corpus_findings(config, sources, counts, figures, look)])
+    return CorpusReport(
+        figures, [*findings, *corpus_findings(config, sources, counts, figures=figures, look=look)]
+    )
 
 
 def _cores_to_share() -> int:
@@ -169,10 +176,10 @@ def _find_tokenizer(
                 sources,
                 config.corpus,
                 options.vocab_size,
-                options.lowercase,
-                options.strips_accents(),
-                report,
-                scratch,
+                lowercase=options.lowercase,
+                strip_accents=options.strips_accents(),
+                report=report,
+                spool_folder=scratch,
             )
     except UserError as error:
         return None, str(error)
@@ -186,11 +193,11 @@ def _stored_tokens(manifest: Manifest) -> TokenFigures:
         "store",
         0.0,
         manifest.vocab_size,
-        manifest.train.tokens,
-        manifest.heldout.tokens,
-        manifest.tokens_per_word,
-        manifest.unk_rate,
-        manifest.unigram_entropy,
+        tokens=manifest.train.tokens,
+        heldout_tokens=manifest.heldout.tokens,
+        tokens_per_word=manifest.tokens_per_word,
+        unk_rate=manifest.unk_rate,
+        unigram_entropy=manifest.unigram_entropy,
     )
 
 
@@ -210,11 +217,11 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> T
         "all" if share >= 1.0 else "sample",
         error,
         tokenizer.vocab_size,
-        tokens[0],
-        tokens[1],
-        ratio,
-        float(uses[:, tokenizer.unk_id].sum() / max(1, uses.sum())),
-        unigram_entropy(uses[0]),
+        tokens=tokens[0],
+        heldout_tokens=tokens[1],
+        tokens_per_word=ratio,
+        unk_rate=float(uses[:, tokenizer.unk_id].sum() / max(1, uses.sum())),
+        unigram_entropy=unigram_entropy(uses[0]),
     )
 
 

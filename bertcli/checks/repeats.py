@@ -65,7 +65,7 @@ class RepeatCounter:
             if content_hash & self._mask:
                 continue
             if content_hash in first:
-                self._note(content_hash, sizes[number], place, texts[number])
+                self._note(content_hash, sizes[number], place, text=texts[number])
                 continue
             first[content_hash] = place
             if len(first) > self._bound:

@@ -76,7 +76,7 @@ def step(
         compile=compile_,
     )
     model = ModelConfig(preset=preset, dropout=dropout, max_positions=max(512, length))
-    _show(bench_synthetic(model, vocab_size, length, training, steps), json_)
+    _show(bench_synthetic(model, vocab_size, length, training=training, steps=steps), json_)
 
 
 @app.command()
@@ -131,7 +131,9 @@ def tokenize(
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        loaded = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, False, say)
+        loaded = train_on_corpus(
+            find_sources(corpus.files), corpus, vocab_size, lowercase=True, strip_accents=False, report=say
+        )
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 
@@ -183,7 +185,9 @@ def predict(
     from bertcli.measure.ragged import fresh_model, given_model, sample_messages
 
     where = resolve_device(device)
-    used = given_model(model) if model is not None else fresh_model(preset, vocab_size, max_length, say)
+    used = (
+        given_model(model) if model is not None else fresh_model(preset, vocab_size, max_length, report=say)
+    )
     examples = (
         sample_messages(used.settings)
         if input_ is None

@@ -93,11 +93,11 @@ def embed(
             own.normalize if normalize is None else normalize,
             max_length or own.max_length,
         ),
-        where,
-        resolve_precision(precision, where),
-        batch_size or default_batch_size(where),
+        device=where,
+        precision=resolve_precision(precision, where),
+        batch_size=batch_size or default_batch_size(where),
     )
-    examples = read_inputs(texts or [], input_, settings, say)
+    examples = read_inputs(texts or [], input_, settings, report=say)
     cut = CutRows()
     vectors = cut.watch(embedder.embed(examples))
     if output is None:

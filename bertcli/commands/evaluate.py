@@ -110,7 +110,15 @@ def evaluate(
                 "language": language,
                 "text_key": text_key,
             }
-            _evaluate_corpus(model, given, max_length, batch_size or 32, batches, device, json_)
+            _evaluate_corpus(
+                model,
+                given,
+                max_length,
+                batch_size=batch_size or 32,
+                batches=batches,
+                device=device,
+                json_=json_,
+            )
         elif data is not None:
             given = {"text": text, "label": label, "columns": columns, "format": format_}
             given |= {"quoting": quoting, "encoding": encoding}
@@ -142,7 +150,7 @@ def _evaluate_corpus(
 
     given = {key: value for key, value in corpus.items() if value is not None}
     folder, own = resolve_model(model), ranks.own_device(resolve_device(device))
-    measured = measure_corpus(folder, given, max_length, batch_size, batches, own)
+    measured = measure_corpus(folder, given, max_length, batch_size=batch_size, batches=batches, device=own)
     if json_:
         print(json.dumps(measured))
         return

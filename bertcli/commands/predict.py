@@ -76,7 +76,7 @@ def predict(
     where = resolve_device(device)
     loaded = load_task_folder(resolve_model(model))
     settings = adapt_settings(
-        loaded.settings, text, pair, columns, format=format_, quoting=quoting, encoding=encoding
+        loaded.settings, text, pair, columns=columns, format=format_, quoting=quoting, encoding=encoding
     )
     runner = Runner(
         model=loaded.model.to(where).eval(),
@@ -86,7 +86,7 @@ def predict(
         precision=resolve_precision(precision, where),
         batch_size=batch_size or default_batch_size(where),
     )
-    examples = read_inputs(texts or [], input_, settings, say)
+    examples = read_inputs(texts or [], input_, settings, report=say)
     is_table = tsv or (output is not None and output.suffix == ".tsv")
     is_for_people = bool(texts) and texts != ["-"] and output is None and not json_
     cut = CutRows()

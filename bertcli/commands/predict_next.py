@@ -48,7 +48,7 @@ def predict_next(
     else:
         pairs = pairs_of(read_lines(texts or [], input_))
     loaded = load_model_folder(resolve_model(model))
-    for scored in score_pairs(loaded, pairs, batch_size, resolve_device(device)):
+    for scored in score_pairs(loaded, pairs, batch_size, device=resolve_device(device)):
         if json_:
             print(json.dumps(scored.as_json(), ensure_ascii=False), flush=True)
         else:

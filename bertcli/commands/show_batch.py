@@ -46,7 +46,9 @@ def show_batch(
 
     run = decided_config(load_config(PretrainConfig, config, set_), report)
     store = prepare_store(run, report)
-    stream = BatchStream(store.train, store.tokenizer, run.data, run.seed, run.training.batch_size)
+    stream = BatchStream(
+        store.train, store.tokenizer, run.data, seed=run.seed, batch_size=run.training.batch_size
+    )
 
     if stats:
         workers = 0 if run.data.workers == "auto" else run.data.workers
@@ -63,7 +65,7 @@ def show_batch(
         print(json.dumps({"written": look.written, "read": look.read}, ensure_ascii=False))
     elif look is not None:
         print(f"as written: {look.written}\nas read:    {look.read}\n")
-    for pair in show_pairs(stream[0], store.tokenizer, pairs, color):
+    for pair in show_pairs(stream[0], store.tokenizer, pairs, color=color):
         if json_:
             print(json.dumps({"label": pair.label, "text": pair.text}, ensure_ascii=False))
         else:

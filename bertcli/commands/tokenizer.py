@@ -66,7 +66,9 @@ def train(
     if any((output / name).exists() or (output / name).is_symlink() for name in names):
         raise UserError(f"--output {output}: a tokenizer stands there already; name another folder")
     corpus = CorpusConfig(files=files, format=format_.value, text_key=text_key, encoding=encoding)
-    tokenizer = train_on_corpus(find_sources(files), corpus, vocab_size, not cased, strip_accents, say)
+    tokenizer = train_on_corpus(
+        find_sources(files), corpus, vocab_size, lowercase=not cased, strip_accents=strip_accents, report=say
+    )
     try:
         tokenizer.save(output)
     except OSError as error:

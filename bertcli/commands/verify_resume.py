@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from bertcli.runs.verify_resume import Verdict
+    from bertcli.runs.verify_resume import Verification
 
 
 def verify_resume(
@@ -24,7 +24,7 @@ def verify_resume(
     folder: Annotated[
         Path | None, typer.Option(help="Where the runs may put their files; by default a temporary place.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="The verdict as one JSON object.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="The verified as one JSON object.")] = False,
 ) -> None:
     """Prove on this machine that a killed run of CONFIG ends as an undisturbed one.
 
@@ -37,32 +37,32 @@ def verify_resume(
     from bertcli.config.either import load_either_config
     from bertcli.runs.verify_resume import verify_resume as verify
 
-    verdict = verify(load_either_config(config, set_), steps, kills, seed, folder)
-    print(json.dumps(_as_json(verdict, seed)) if json_ else _as_text(verdict, seed))
-    raise typer.Exit(bool(verdict.differences))
+    verified = verify(load_either_config(config, set_), steps=steps, kills=kills, seed=seed, parent=folder)
+    print(json.dumps(_as_json(verified, seed)) if json_ else _as_text(verified, seed))
+    raise typer.Exit(bool(verified.differences))
 
 
-def _as_json(verdict: Verdict, seed: int) -> dict[str, Any]:
+def _as_json(verified: Verification, seed: int) -> dict[str, Any]:
     return {
-        "equal": not verdict.differences,
-        "steps": verdict.steps,
-        "rows": verdict.rows,
+        "equal": not verified.differences,
+        "steps": verified.steps,
+        "rows": verified.rows,
         "seed": seed,
         "kills": [
             {"row": k.moment.row, "seconds": k.moment.seconds, "step": k.step, "where": k.where}
-            for k in verdict.kills
+            for k in verified.kills
         ],
-        "differences": verdict.differences,
-        "repeats": verdict.repeats,
-        "folder": verdict.folder and str(verdict.folder),
+        "differences": verified.differences,
+        "repeats": verified.repeats,
+        "folder": verified.folder and str(verified.folder),
     }
 
 
-def _as_text(verdict: Verdict, seed: int) -> str:
-    kills = f"killed {len(verdict.kills)} times (seed {seed}) in {verdict.steps} steps and resumed"
-    if not verdict.differences:
-        return f"equal: {kills}, all {verdict.rows} rows of metrics.jsonl and the final weights are the same"
-    lines = [f"different: {kills}, the run ended otherwise; both are kept in {verdict.folder}"]
-    if not verdict.repeats:
+def _as_text(verified: Verification, seed: int) -> str:
+    kills = f"killed {len(verified.kills)} times (seed {seed}) in {verified.steps} steps and resumed"
+    if not verified.differences:
+        return f"equal: {kills}, all {verified.rows} rows of metrics.jsonl and the final weights are the same"
+    lines = [f"different: {kills}, the run ended otherwise; both are kept in {verified.folder}"]
+    if not verified.repeats:
         lines.append("two undisturbed runs differ as well: this device does not repeat its arithmetic")
-    return "\n  ".join([*lines, *verdict.differences])
+    return "\n  ".join([*lines, *verified.differences])

@@ -72,8 +72,10 @@ def mask_rows(
     # Which token is chosen and what hides it must not depend on each other: a fresh draw.
     fate_M = draw_bits(np.uint64(1), bits_BT[rows_M, columns_M])
     masked_BT = ids_BT.copy()
-    masked_BT[rows_M, columns_M] = _hide(targets_M, to_unit(fate_M), draw_bits(np.uint64(2), fate_M), rule)
-    return Masked(masked_BT, rows_M, columns_M, targets_M)
+    masked_BT[rows_M, columns_M] = _hide(
+        targets_M, to_unit(fate_M), draw_bits(np.uint64(2), fate_M), rule=rule
+    )
+    return Masked(masked_BT, rows_M, columns_M, targets_M=targets_M)
 
 
 def _draw_budgets(maskable_B: I64, rate: float, coin_B: NDArray[np.float64]) -> I64:

@@ -46,7 +46,7 @@ class Spans:
 
     def take(self, rows: I64) -> Spans:
         """Those of some rows."""
-        return Spans(self.a_start[rows], self.a_end[rows], self.b_start[rows], self.b_end[rows])
+        return Spans(self.a_start[rows], self.a_end[rows], self.b_start[rows], b_end=self.b_end[rows])
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,19 @@ def draw_pairs(
         UserError: the store's offsets contradict each other here.
     """
     is_next = slots.labels == IS_NEXT
-    size = _draw_sizes(slots.numbers, seed, max_tokens, short_probability, mask_rate)
-    true_place = walk(slots.turns[is_next], store.num_pairs, seed, "is-next")
-    false_place = walk(slots.turns[~is_next], store.num_sentences, seed, "not-next")
+    size = _draw_sizes(
+        slots.numbers, seed, max_tokens, short_probability=short_probability, mask_rate=mask_rate
+    )
+    true_place = walk(slots.turns[is_next], store.num_pairs, seed, name="is-next")
+    false_place = walk(slots.turns[~is_next], store.num_sentences, seed, name="not-next")
     other = _draw(seed, "other", slots.numbers[~is_next])
     room = _join(
         is_next,
         _true_pair_rooms(store, true_place),
-        _false_pair_rooms(store, false_place, other, size[~is_next]),
+        _false_pair_rooms(store, false_place, other, size=size[~is_next]),
     )
     share = 1 + to_below(_draw(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
-    return _fit(store, room, size, share)
+    return _fit(store, room, size, share=share)
 
 
 @_damage_named()
@@ -112,13 +114,15 @@ def draw_spans(
 
     Raises `UserError` as `draw_pairs` does.
     """
-    sentence = walk(slots.numbers, store.num_sentences, seed, "mlm")
+    sentence = walk(slots.numbers, store.num_sentences, seed, name="mlm")
     first, last = _document_of(store, sentence)
     middle = _token_at(store, sentence)
-    room = _Room(sentence, _token_at(store, first), middle, middle, _token_at(store, last))
-    size = _draw_sizes(slots.numbers, seed, max_tokens, short_probability, mask_rate)
+    room = _Room(sentence, _token_at(store, first), middle, b_start=middle, b_last=_token_at(store, last))
+    size = _draw_sizes(
+        slots.numbers, seed, max_tokens, short_probability=short_probability, mask_rate=mask_rate
+    )
     share = to_below(_draw(seed, "share", slots.numbers), size.astype(np.uint64))
-    return _fit(store, room, size, share)
+    return _fit(store, room, size, share=share)
 
 
 def _true_pair_rooms(store: TokenStore, place: I64) -> _Room:
@@ -126,7 +130,7 @@ def _true_pair_rooms(store: TokenStore, place: I64) -> _Room:
     first, last = store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
     boundary = first + 1 + place - store.pairs[document].astype(np.int64)
     middle = _token_at(store, boundary)
-    return _Room(boundary, _token_at(store, first), middle, middle, _token_at(store, last))
+    return _Room(boundary, _token_at(store, first), middle, b_start=middle, b_last=_token_at(store, last))
 
 
 def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) -> _Room:
@@ -148,9 +152,11 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     other_first, other_last = _document_of(store, other)
     earliest = np.minimum(other_first + 1, other_last - 1)
     b_last = _token_at(store, other_last)
-    latest = _sentence_from(store, b_last - room + 1, other_last, room) - 1
+    latest = _sentence_from(store, b_last - room + 1, other_last, at_most=room) - 1
     b_start = _token_at(store, np.maximum(np.minimum(other, latest), earliest))
-    return _Room(boundary, _token_at(store, first), a_end, b_start, np.minimum(b_last, b_start + room))
+    return _Room(
+        boundary, _token_at(store, first), a_end, b_start=b_start, b_last=np.minimum(b_last, b_start + room)
+    )
 
 
 def _draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: float, mask_rate: float) -> I64:
@@ -169,10 +175,10 @@ def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
     b_tokens = np.minimum(size - a_tokens, b_room)
     a_tokens = np.minimum(size - b_tokens, a_room)
     a_start = room.a_end - a_tokens
-    whole_start = _token_at(store, _sentence_from(store, a_start, room.boundary, a_tokens))
+    whole_start = _token_at(store, _sentence_from(store, a_start, room.boundary, at_most=a_tokens))
     a_start = np.where(whole_start < room.a_end, whole_start, a_start)
     b_tokens = np.minimum(size - (room.a_end - a_start), b_room)
-    spans = Spans(a_start, room.a_end, room.b_start, room.b_start + b_tokens)
+    spans = Spans(a_start, room.a_end, room.b_start, b_end=room.b_start + b_tokens)
     ends = np.minimum(spans.a_end - a_start, b_tokens), np.minimum(a_start, spans.b_start)
     if min(end.min() for end in ends) < 0 or (spans.num_tokens < 1).any() or (spans.num_tokens > size).any():
         raise UserError(_DAMAGED)

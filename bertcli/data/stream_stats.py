@@ -42,7 +42,7 @@ def measure_stream(
         batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_dummy]
         count["batches"] += 1
         for batch in batches:
-            _count_batch(batch, tokenizer, count, by_tenth)
+            _count_batch(batch, tokenizer, count, by_tenth=by_tenth)
         if stream.pairs.is_pair:
             count.update(_count_pairs(stream, step))
         for row in sorted(row for batch in batches for row in _row_digests(batch)):

@@ -25,7 +25,9 @@ def meet(timeout: timedelta) -> tuple[Any, int, int]:
     """
     store, rank, size = next(rendezvous("env://", timeout=timeout))
     name = uuid.uuid4().hex
-    attempt = _name_attempt(store, size, name, timeout) if rank == 0 else _ask_attempt(store, rank, name)
+    attempt = (
+        _name_attempt(store, size, name, timeout=timeout) if rank == 0 else _ask_attempt(store, rank, name)
+    )
     return PrefixStore(attempt, store), rank, size
 
 

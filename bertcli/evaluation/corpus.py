@@ -53,7 +53,7 @@ def measure_corpus(
         )
     if not loaded.report.has("mlm_head"):
         raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
-    corpus, max_length = as_in_the_run(folder, corpus, max_length, say)
+    corpus, max_length = as_in_the_run(folder, corpus, max_length, report=say)
     positions = loaded.model.architecture.usable_positions
     if max_length > positions:
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
@@ -72,18 +72,18 @@ def measure_corpus(
         store = prepare_store(config, say, processes=processes)
         objective = "mlm" if loaded.model.pair_head is None else "mlm+nsp"
         data = DataConfig(objective=objective, max_length=max_length)
-        stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size)
+        stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size=batch_size)
         if stream.pairs is not PAIR_RULES[objective]:
             say("the text gives no sentence pairs: MLM alone")
         task = MaskedLanguage(stream.pairs)
         references = task.references(loaded.model.architecture, store.manifest.unigram_entropy, fresh=False)
         rows_a_rank = math.ceil(batch_size / ranks.num_ranks())
         scores = evaluate(
-            loaded.model.to(device),
-            task,
-            stream.steps(Share(rows_a_rank, ranks.rank(), ranks.num_ranks()), batches),
-            device,
-            resolve_precision("auto", device),
+            model=loaded.model.to(device),
+            task=task,
+            steps=stream.steps(Share(rows_a_rank, ranks.rank(), ranks.num_ranks()), batches),
+            device=device,
+            precision=resolve_precision("auto", device),
         )
     measured: dict[str, Any] = {}
     for each in references:

@@ -30,7 +30,7 @@ class HeldoutBatches:
         rule = DataConfig(
             objective=objective, max_length=config.max_length, mask_rate=MASK_RATE, short_steps=0
         )
-        self._stream = BatchStream(store, tokenizer, rule, HELDOUT_SEED, batch_size)
+        self._stream = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, batch_size=batch_size)
         self.pairs = self._stream.pairs
         self.num_batches = math.ceil(store.num_tokens / (batch_size * self._stream.max_tokens))
 

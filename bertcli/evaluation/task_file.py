@@ -63,7 +63,7 @@ def evaluate_file(
     Raises:
         UserError: a file that cannot be read so, or with labels that the model does not know.
     """
-    examples = list(read_examples(data, settings, True, skip_bad, report))
+    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report))
     check_labels(examples, loaded.labels, settings)
     task = build_task(settings, loaded.labels)
     items = task.encode(examples, loaded.tokenizer)

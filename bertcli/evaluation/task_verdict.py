@@ -90,7 +90,9 @@ def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
             f"correlation {correlation:.4g}, where that gives 0",
         )
     rare = "; give rare labels more weight (task.class_weights: balanced)" if share > 0.7 else ""
-    return _no_better(baseline, f"accuracy {accuracy:.4g}", blind, n if gain > 0 else None, rare)
+    return _no_better(
+        baseline, f"accuracy {accuracy:.4g}", blind, noise_of=n if gain > 0 else None, advice=rare
+    )
 
 
 def _of_label_sets(examples: Sequence[Any], metrics: Any) -> Verdict:
@@ -103,7 +105,7 @@ def _of_label_sets(examples: Sequence[Any], metrics: Any) -> Verdict:
     shares = 2 * found / (n * sizes + total)
     best = int(np.argmax(shares))
     blind = f"always answering the {best + 1} commonest of the labels ({shares[best]:.4g})"
-    return _of_shares("micro_f1", "micro F1", micro_f1, float(shares[best]), blind, n)
+    return _of_shares("micro_f1", "micro F1", micro_f1, share=float(shares[best]), blind=blind, rows=n)
 
 
 def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
@@ -124,9 +126,9 @@ def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
             True,
             baseline,
             f"{said}: the order is learned, but not the size: the error is not below that of {blind}",
-            "raise training.epochs, or scale the values to lie between 0 and 1",
+            advice="raise training.epochs, or scale the values to lie between 0 and 1",
         )
-    return _no_better(baseline, said, blind, n if metrics["pearson"] > 0 else None)
+    return _no_better(baseline, said, blind, noise_of=n if metrics["pearson"] > 0 else None)
 
 
 def _of_tags(examples: Sequence[Any], metrics: Any) -> Verdict:
@@ -135,7 +137,9 @@ def _of_tags(examples: Sequence[Any], metrics: Any) -> Verdict:
         return Verdict(False, baseline, "no word has an entity's tag: no score can tell what was learned")
     if f1 > 0:
         return Verdict(True, baseline, f"entity F1 {f1:.4g}, where tagging every word O gives 0")
-    return _no_better(baseline, "no entity was found rightly: F1 0", "tagging every word O (0)", None)
+    return _no_better(
+        baseline, "no entity was found rightly: F1 0", "tagging every word O (0)", noise_of=None
+    )
 
 
 def _of_answers(examples: Sequence[Any], metrics: Any) -> Verdict:
@@ -144,11 +148,15 @@ def _of_answers(examples: Sequence[Any], metrics: Any) -> Verdict:
     exact = metrics["exact_match"] / 100
     if share > 0:
         blind = f"always answering that there is no answer ({100 * share:.4g})"
-        return _of_shares("exact_match", "exact match", exact, share, blind, len(examples), percent=100)
+        return _of_shares(
+            "exact_match", "exact match", exact, share=share, blind=blind, rows=len(examples), percent=100
+        )
     baseline = {"exact_match": 0.0}
     if exact > 0:
         return Verdict(True, baseline, f"exact match {100 * exact:.4g}, where no answer gives 0")
-    return _no_better(baseline, "no question was answered exactly: exact match 0", "no answer (0)", None)
+    return _no_better(
+        baseline, "no question was answered exactly: exact match 0", "no answer (0)", noise_of=None
+    )
 
 
 def _of_choices(examples: Sequence[Any], metrics: Any) -> Verdict:
@@ -157,7 +165,9 @@ def _of_choices(examples: Sequence[Any], metrics: Any) -> Verdict:
     place, count = max(Counter(example.label for example in examples).items(), key=lambda each: each[1])
     share = max(chance, count / n)
     what = "choosing by chance" if chance == share else f"always choosing number {place} (counted from 0)"
-    return _of_shares("accuracy", "accuracy", metrics["accuracy"], share, f"{what} ({share:.4g})", n)
+    return _of_shares(
+        "accuracy", "accuracy", metrics["accuracy"], share=share, blind=f"{what} ({share:.4g})", rows=n
+    )
 
 
 def _of_shares(
@@ -168,7 +178,7 @@ def _of_shares(
     noise = SURE * math.sqrt(share * (1 - share) / rows)
     if score > share + noise:
         return Verdict(True, baseline, f"{said} is {percent * (score - share):.4g} above {blind}")
-    return _no_better(baseline, said, blind, rows if score > share else None)
+    return _no_better(baseline, said, blind, noise_of=rows if score > share else None)
 
 
 def _no_better(
@@ -177,4 +187,4 @@ def _no_better(
     """`noise_of`: how many rows the score was above the baseline by no more than the noise of."""
     noise = f", within the noise of {noise_of:,} rows" if noise_of else ""
     text = f"{said}, which is no better than {blind}{noise}: nothing useful was learned"
-    return Verdict(False, baseline, text, _ADVICE + advice)
+    return Verdict(False, baseline, text, advice=_ADVICE + advice)

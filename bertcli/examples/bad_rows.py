@@ -74,7 +74,7 @@ def keep_usable(
     if empty.count == rows:
         raise UserError(f"{path}: the text of every row is empty; does task.text name the right column?")
     if bad.count and not (skip_bad and bad.count < rows):
-        raise UserError(_refusal(path, bad, rows, labeled))
+        raise UserError(_refusal(path, bad, rows, labeled=labeled))
     if bad.count:
         report(f"{path}: left out {_share(bad.count, rows)}, which cannot be used:{bad.named()}")
     if empty.count and not labeled:

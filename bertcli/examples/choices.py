@@ -37,7 +37,9 @@ def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iter
         if len(choices) < 2:
             raise BadRow(f"{row.where}: {len(choices)} choice; at least two were expected")
         right = None if label is None else _right_choice(row.value(label), choices, row.where)
-        return ChoiceExample(row.where, row.values, text_a, text_b[0] if text_b else None, choices, right)
+        return ChoiceExample(
+            row.where, row.values, text_a, text_b=text_b[0] if text_b else None, choices=choices, label=right
+        )
 
     return each(table.rows, example)
 

@@ -71,4 +71,6 @@ def _example(path: Path, sentence: list[Line], layout: Layout) -> TaggedExample:
         tags = to_bio([fields[layout.tag] for _, fields in sentence])
     words = tuple(fields[layout.word] for _, fields in sentence)
     text, spans = join_words(words)
-    return TaggedExample(f"{path}, line {sentence[0][0]}", {"text": text}, text, words, spans, tags)
+    return TaggedExample(
+        f"{path}, line {sentence[0][0]}", {"text": text}, text, words=words, spans=spans, tags=tags
+    )

@@ -101,14 +101,14 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
             )
     assert isinstance(word, int)
     if not labeled or not isinstance(tag, int):
-        return Layout(width, word, None, counting)
+        return Layout(width, word, None, counting=counting)
     others = tuple(column for column in tagged if column not in (word, tag) and settings.label is None)
     if others and not any(len(fields) == width and is_tag(fields[tag]) for fields in rows):
         raise UserError(
             f"{path}: the last column ({tag}, counted from 0) holds no tags, such as {rows[0][tag]!r}; set "
             f"task.label: {others[-1]}, which does"
         )
-    return Layout(width, word, tag, counting, others)
+    return Layout(width, word, tag, counting=counting, others=others)
 
 
 def _sample(path: Path, encoding: str) -> list[list[list[str]]]:

@@ -44,7 +44,7 @@ def open_delimited(
     is_quoted = settings.quoting == "csv" or (
         settings.quoting == "auto" and (format == "csv" or _makes_sense_quoted(path, settings.encoding))
     )
-    records = _records(path, settings.encoding, separator, is_quoted)
+    records = _records(path, settings.encoding, separator, is_quoted=is_quoted)
     blank: list[Record] = []
     for first in records:
         if first[1]:
@@ -52,7 +52,7 @@ def open_delimited(
         blank.append(first)
     else:
         raise UserError(f"{path}: is empty; rows of {format} were expected")
-    has_header, names = _names(path, first[1], settings, labeled)
+    has_header, names = _names(path, first[1], settings, labeled=labeled)
     if not has_header:
         records = chain(blank, [first], records)
     hint = ""
@@ -60,8 +60,8 @@ def open_delimited(
         hint = (
             f" (separated by {_SEPARATORS[separator]}; if the file has no header, name them in task.columns)"
         )
-    rows = _labeled_rows(path, names, records) if labeled else _rows(path, names, records, report)
-    return Table(path, names, rows, hint)
+    rows = _labeled_rows(path, names, records) if labeled else _rows(path, names, records, report=report)
+    return Table(path, names, rows, hint=hint)
 
 
 def _separator_of_csv(path: Path, encoding: str) -> str:

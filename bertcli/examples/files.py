@@ -87,8 +87,8 @@ def read_examples(
         UserError: what cannot be read as the settings say, with file and line; rows that cannot be used are
             all counted first.
     """
-    found = _read(path, _format(path, settings, labeled), settings, labeled, report, note)
-    return keep_usable(found, path, labeled, skip_bad, report)
+    found = _read(path, _format(path, settings, labeled), settings, labeled=labeled, report=report, note=note)
+    return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
 
 def _format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
@@ -120,7 +120,7 @@ def _read(
     note: Callable[[str], None],
 ) -> Iterator[Example | BadRow]:
     if format == "conll":
-        return read_conll(path, settings, labeled, report, note)
+        return read_conll(path, settings, labeled, report=report, note=note)
     if format == "squad":
         return read_squad(path, settings, labeled)
     if format == "lines":
@@ -130,7 +130,7 @@ def _read(
     elif format == "parquet":
         table = open_parquet(path)
     else:
-        table = open_delimited(path, format, settings, labeled, report)
+        table = open_delimited(path, format, settings, labeled=labeled, report=report)
     return _FROM_TABLES[settings.type](table, settings, labeled)
 
 
@@ -146,4 +146,4 @@ def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
         if settings.type == "token-classification":
             yield tagged_text(where, {"text": text}, text)
         else:
-            yield TextExample(where, {"text": text}, text, None, None)
+            yield TextExample(where, {"text": text}, text, text_b=None, label=None)

@@ -28,6 +28,8 @@ def question_examples(
 
     def example(row: Row) -> QuestionExample:
         id = row.text("id") if "id" in row.values else str(row.number)
-        return QuestionExample(row.where, row.values, id, row.text(question), row.text(context), None)
+        return QuestionExample(
+            row.where, row.values, id, question=row.text(question), context=row.text(context), answers=None
+        )
 
     return each(table.rows, example)

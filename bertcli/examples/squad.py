@@ -34,30 +34,30 @@ def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[Qu
 
 def _questions(file: Any, path: str) -> Iterator[tuple[str, Any, str]]:
     """The context of each question, the question's object, and where it stands."""
-    for a, article in enumerate(_get(file, "data", list, path)):
-        paragraphs = _get(article, "paragraphs", list, f"{path}, data[{a}]")
+    for a, article in enumerate(_get(file, "data", list, where=path)):
+        paragraphs = _get(article, "paragraphs", list, where=f"{path}, data[{a}]")
         for p, paragraph in enumerate(paragraphs):
             where = f"{path}, data[{a}].paragraphs[{p}]"
-            context = _get(paragraph, "context", str, where)
-            for q, question in enumerate(_get(paragraph, "qas", list, where)):
+            context = _get(paragraph, "context", str, where=where)
+            for q, question in enumerate(_get(paragraph, "qas", list, where=where)):
                 yield context, question, f"{where}.qas[{q}]"
 
 
 def _example(context: str, question: Any, place: str, path: str, labeled: bool) -> QuestionExample:
-    id = str(_get(question, "id", str | int, place))
+    id = str(_get(question, "id", str | int, where=place))
     where = f"{path}, question {id}"
-    text = _get(question, "question", str, where)
+    text = _get(question, "question", str, where=where)
     columns = {"id": id, "question": text, "context": context}
     answers = _answers(question, context, where) if labeled else None
-    return QuestionExample(where, columns, id, text, context, answers)
+    return QuestionExample(where, columns, id, question=text, context=context, answers=answers)
 
 
 def _answers(question: Any, context: str, where: str) -> tuple[Answer, ...]:
     if question.get("is_impossible"):
         return ()
     answers = [
-        Answer(_get(answer, "text", str, where), _get(answer, "answer_start", int, where))
-        for answer in _get(question, "answers", list, where)
+        Answer(_get(answer, "text", str, where=where), _get(answer, "answer_start", int, where=where))
+        for answer in _get(question, "answers", list, where=where)
     ]
     for answer in answers:
         there = context[max(0, answer.start) :][: len(answer.text)]

@@ -28,7 +28,7 @@ def text_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterat
     def example(row: Row) -> TextExample:
         text_a, *text_b = (row.text(column) for column in columns)
         value = None if label is None else _label(row, label, settings)
-        return TextExample(row.where, row.values, text_a, text_b[0] if text_b else None, value)
+        return TextExample(row.where, row.values, text_a, text_b=text_b[0] if text_b else None, label=value)
 
     return each(table.rows, example)
 

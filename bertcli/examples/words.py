@@ -55,7 +55,9 @@ def join_words(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
 def tagged_text(where: str, columns: Mapping[str, Any], text: str) -> TaggedExample:
     """A running text without tags."""
     spans = word_spans(text)
-    return TaggedExample(where, columns, text, tuple(text[a:b] for a, b in spans), spans, None)
+    return TaggedExample(
+        where, columns, text, words=tuple(text[a:b] for a, b in spans), spans=spans, tags=None
+    )
 
 
 def tagged_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[TaggedExample | BadRow]:
@@ -80,13 +82,13 @@ def _example(row: Row, column: str, label: str | None) -> TaggedExample:
     words = _list(row, column)
     text, spans = join_words(words)
     if label is None:
-        return TaggedExample(row.where, row.values, text, words, spans, None)
+        return TaggedExample(row.where, row.values, text, words=words, spans=spans, tags=None)
     tags = _list(row, label)
     if len(tags) != len(words):
         raise BadRow(f"{row.where}: {len(words)} words, but {len(tags)} tags")
     for tag in tags:
         check_tag(tag, row.where)
-    return TaggedExample(row.where, row.values, text, words, spans, to_bio(tags))
+    return TaggedExample(row.where, row.values, text, words=words, spans=spans, tags=to_bio(tags))
 
 
 def _list(row: Row, column: str) -> tuple[str, ...]:

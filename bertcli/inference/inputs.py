@@ -92,14 +92,16 @@ def _example(parts: Sequence[str], where: str, settings: TaskSettings) -> Exampl
     if settings.type == "question-answering":
         question, context = texts
         columns = {"question": question, "context": context}
-        return QuestionExample(where, columns, where, question, context, None)
+        return QuestionExample(where, columns, where, question=question, context=context, answers=None)
     names = ("text",) if num_texts == 1 else ("text_a", "text_b")
     columns: dict[str, Any] = dict(zip(names, texts, strict=True))
     text_a, text_b = texts[0], texts[1] if num_texts == 2 else None
     if is_choice:
         choices = tuple(parts[num_texts:])
-        return ChoiceExample(where, columns | {"choices": list(choices)}, text_a, text_b, choices, None)
-    return TextExample(where, columns, text_a, text_b, None)
+        return ChoiceExample(
+            where, columns | {"choices": list(choices)}, text_a, text_b=text_b, choices=choices, label=None
+        )
+    return TextExample(where, columns, text_a, text_b=text_b, label=None)
 
 
 def adapt_settings(

@@ -35,7 +35,9 @@ def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
     """
     config = decided_config(config, say)
     store = prepare_store(config, say)
-    stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
+    stream = BatchStream(
+        store.train, store.tokenizer, config.data, seed=config.seed, batch_size=config.training.batch_size
+    )
     config = resolve_config(config, pretraining_sizes(config, store.tokenizer.vocab_size), stream)
     assert config.data.workers != "auto"
     first = config.data.short_steps
@@ -70,7 +72,9 @@ def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float)
     tokens = sentences = 0
     begun = time.perf_counter()
     for start in range(0, len(paragraphs), _PARAGRAPHS):
-        encoded = encode_chunk(cache, language, paragraphs[start : start + _PARAGRAPHS], [0], dtype)
+        encoded = encode_chunk(
+            cache, language, paragraphs[start : start + _PARAGRAPHS], starts=[0], dtype=dtype
+        )
         tokens, sentences = tokens + len(encoded.ids), sentences + len(encoded.lengths)
     seconds = time.perf_counter() - begun
     size = sum(len(paragraph.encode()) for paragraph in paragraphs) / 1e6

@@ -30,13 +30,13 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
     """
     plan = plan_finetuning(config)
     training = plan.training.model_copy(update={"compile": False})
-    training = resolve_loop(training, plan.architecture, plan.length, plan.tokens)
+    training = resolve_loop(training, plan.architecture, plan.length, tokens=plan.tokens)
     assert training.micro_batch_size != "auto"
     device, size = torch.device(training.device), training.batch_size
     model = plan.build().to(device)
     padded = Padded(copy.deepcopy(model), config.task.max_length)
     sides = [
-        take_steps(side, plan.task, iter(plan.make_steps(size, training.micro_batch_size)), training)
+        take_steps(side, plan.task, iter(plan.make_steps(size, training.micro_batch_size)), training=training)
         for side in (model, padded)
     ]
     own, of_padded = time_in_turn(sides, steps, lambda: now(device))

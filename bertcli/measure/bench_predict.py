@@ -43,7 +43,7 @@ def bench_predict(
     tokens = sum(row.length for item in items for row in item.rows)
 
     def texts_per_second(model: nn.Module) -> float:
-        runner = Runner(model, task, tokenizer.pad_id, device, precision, size)
+        runner = Runner(model, task, tokenizer.pad_id, device=device, precision=precision, batch_size=size)
         for _ in predict_stream(runner, tokenizer, examples[:size]):  # the first pass chooses kernels
             pass
         begun = now(device)

@@ -45,7 +45,7 @@ def bench_synthetic(
     """
     sizes = architecture(model, vocab_size)
     training = resolve_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
-    stream = synthetic_steps(vocab_size, training.batch_size, length, own_share(training))
+    stream = synthetic_steps(vocab_size, training.batch_size, length, share=own_share(training))
     predicted = max(1, round(MASK_RATE * length)) / length
     return _Bench(
         preset=model.preset,
@@ -65,7 +65,9 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
     """
     config = decided_config(config, say)
     store = prepare_store(config, say)
-    stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
+    stream = BatchStream(
+        store.train, store.tokenizer, config.data, seed=config.seed, batch_size=config.training.batch_size
+    )
     sizes = pretraining_sizes(config, store.tokenizer.vocab_size)
     config = resolve_config(config, sizes, stream)
     assert config.data.workers != "auto"
@@ -104,7 +106,10 @@ class _Bench:
         model = PretrainingModel(sizes, pair_head=self.pairs.is_pair)
         model.body.encoder.activation_checkpointing = training.activation_checkpointing
         reports = take_steps(
-            model.to(device), MaskedLanguage(self.pairs, training.compile is True), self.batches, training
+            model.to(device),
+            MaskedLanguage(self.pairs, training.compile is True),
+            self.batches,
+            training=training,
         )
         times = time_steps(reports, device, steps)
         flops = training_flops(sizes, times.tokens_per_step / training.batch_size, self.predicted)

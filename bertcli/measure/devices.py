@@ -40,17 +40,17 @@ class KnownDevice:
 
 
 KNOWN_DEVICES = {
-    "b200": KnownDevice(2250e12, True, 80e12, 180e9),
-    "h200": KnownDevice(989e12, True, 67e12, 141e9),
-    "h100": KnownDevice(989e12, True, 67e12, 80e9),
-    "a100-80gb": KnownDevice(312e12, True, 19.5e12, 80e9),
-    "a100-40gb": KnownDevice(312e12, True, 19.5e12, 40e9),
-    "l40s": KnownDevice(362e12, True, 91.6e12, 48e9),
-    "l4": KnownDevice(121e12, True, 30.3e12, 24e9),
-    "rtx4090": KnownDevice(165e12, True, 82.6e12, 24e9),
-    "rtx3090": KnownDevice(71e12, True, 35.6e12, 24e9),
-    "v100-16gb": KnownDevice(125e12, False, 15.7e12, 16e9),
-    "t4": KnownDevice(65e12, False, 8.1e12, 16e9),
+    "b200": KnownDevice(2250e12, True, 80e12, memory=180e9),
+    "h200": KnownDevice(989e12, True, 67e12, memory=141e9),
+    "h100": KnownDevice(989e12, True, 67e12, memory=80e9),
+    "a100-80gb": KnownDevice(312e12, True, 19.5e12, memory=80e9),
+    "a100-40gb": KnownDevice(312e12, True, 19.5e12, memory=40e9),
+    "l40s": KnownDevice(362e12, True, 91.6e12, memory=48e9),
+    "l4": KnownDevice(121e12, True, 30.3e12, memory=24e9),
+    "rtx4090": KnownDevice(165e12, True, 82.6e12, memory=24e9),
+    "rtx3090": KnownDevice(71e12, True, 35.6e12, memory=24e9),
+    "v100-16gb": KnownDevice(125e12, False, 15.7e12, memory=16e9),
+    "t4": KnownDevice(65e12, False, 8.1e12, memory=16e9),
 }
 """From NVIDIA's data sheets (for the RTX cards the Ada and Ampere GA102 architecture papers): SXM variants,
 rates without sparsity."""

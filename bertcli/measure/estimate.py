@@ -50,12 +50,14 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     flops = training_flops(plan.architecture, plan.length, plan.predicted)
     given = list(plan.given)
     if known is None:
-        training = resolve_loop(plan.training, plan.architecture, plan.length, plan.tokens, plan.predicted)
+        training = resolve_loop(
+            plan.training, plan.architecture, plan.length, tokens=plan.tokens, predicted=plan.predicted
+        )
         where = torch.device(training.device)
         free, before = free_memory(where), resident_memory(where)
         model = plan.build().to(where)
-        seen = probe(model, plan.task, plan.make_steps, training, flops * plan.length)
-        memory = _memory(plan, training, where.type == "cpu", before, seen)
+        seen = probe(model, plan.task, plan.make_steps, training=training, row_flops=flops * plan.length)
+        memory = _memory(plan, training, where.type == "cpu", before=before, seen=seen)
         tokens_per_s = seen.tokens / seen.step_seconds
         tokens = plan.tokens if plan.kind == "fine-tuning" else plan.tokens * _fill(plan, training, seen)
         limit = free + before
@@ -92,7 +94,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         "tokens_per_s": tokens_per_s,
         "hours": hours,
         "given": given,
-        "warnings": _warnings(plan, memory, limit, disk),
+        "warnings": _warnings(plan, memory, limit, disk=disk),
     }
 
 
@@ -116,7 +118,7 @@ def _memory(
         on_cpu=on_cpu,
     )
     parameters = sum(plan.parameters.values())
-    parts = asdict(step_memory(plan.architecture, parameters, plan.trained, sizes))
+    parts = asdict(step_memory(plan.architecture, parameters, plan.trained, sizes=sizes))
     parts["process"] = before + KERNELS["cpu" if on_cpu else "cuda"]
     if seen is not None and seen.peak is not None:
         context = 0.0 if on_cpu else KERNELS["cuda"]

@@ -14,7 +14,7 @@ SIZES = {"cpu": (1024, 2048), "cuda": (4096, 8192)}
 def matmul_rate(device: torch.device, precision: Precision, seconds: float = 0.5) -> float:
     """Operations a second of the fastest product of `SIZES`, each tried again and again for `seconds`."""
     dtype = NARROW.get(precision, torch.float32)
-    return max(_rate(size, device, dtype, seconds) for size in SIZES[device.type])
+    return max(_rate(size, device, dtype, seconds=seconds) for size in SIZES[device.type])
 
 
 def _rate(size: int, device: torch.device, dtype: torch.dtype, seconds: float) -> float:

@@ -54,9 +54,14 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         share = Share(rows)
         if store is None:
             return synthetic_steps(
-                vocab_size, batch_size, data.max_length, share, pairs.is_pair, data.mask_rate
+                vocab_size,
+                batch_size,
+                data.max_length,
+                share=share,
+                pairs=pairs.is_pair,
+                mask_rate=data.mask_rate,
             )
-        stream = BatchStream(store.train, store.tokenizer, data, config.seed, batch_size)
+        stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
         return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
 
     steps = _steps(config, store, text_tokens)
@@ -107,7 +112,9 @@ def _size(store: OpenStore) -> float:
 def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> int:
     if store is not None:
         batch_size = config.training.batch_size
-        stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, batch_size)
+        stream = BatchStream(
+            store.train, store.tokenizer, config.data, seed=config.seed, batch_size=batch_size
+        )
         return num_steps(config, stream)
     if config.training.epochs is None:
         return config.training.steps or DEFAULT_STEPS

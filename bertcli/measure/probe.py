@@ -66,7 +66,7 @@ def probe(
     batches = [training.batch_size] if training.batch_size <= affordable else [rows, 2 * rows]
     times = []
     for batch_size in batches:
-        reports = take_steps(model, task, make_steps(batch_size, rows), training)
+        reports = take_steps(model, task, make_steps(batch_size, rows), training=training)
         times.append(time_steps(reports, device, steps=50, seconds=seconds / len(batches)))
     tokens = times[-1].tokens_per_step * training.batch_size / batches[-1]
     if len(times) == 1:

@@ -36,17 +36,19 @@ class Answering:
 def given_model(path: Path) -> Answering:
     """Raises `UserError` as `hf.task_folder.load_task_folder`."""
     loaded = load_task_folder(resolve_model(path))
-    return Answering(loaded.model, loaded.tokenizer, loaded.settings, loaded.labels)
+    return Answering(loaded.model, loaded.tokenizer, loaded.settings, labels=loaded.labels)
 
 
 def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]) -> Answering:
     """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
-    tokenizer = train_on_corpus(find_sources(corpus.files), corpus, vocab_size, True, False, report)
+    tokenizer = train_on_corpus(
+        find_sources(corpus.files), corpus, vocab_size, lowercase=True, strip_accents=False, report=report
+    )
     config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     sizes = architecture(config, tokenizer.vocab_size)
     settings = TaskSettings(type="classification", text="text", max_length=max_length)
-    return Answering(build_task_model(settings.type, sizes, 2), tokenizer, settings, ("0", "1"))
+    return Answering(build_task_model(settings.type, sizes, 2), tokenizer, settings, labels=("0", "1"))
 
 
 def sample_messages(settings: TaskSettings) -> Iterator[Any]:

@@ -74,7 +74,7 @@ def take_steps(
     settings = loop_settings(constant, seed=0, steps=1, warmup_steps=0)
     if training.compile:
         compile_layers(model)
-    return train(model, task, steps, optimizer, settings, 0)
+    return train(model, task, steps, optimizer=optimizer, settings=settings, first_step=0)
 
 
 def time_in_turn(

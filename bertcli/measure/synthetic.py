@@ -31,7 +31,12 @@ def synthetic_steps(
     for _ in range(_STEPS):
         sizes = [len(rows) for rows in torch.arange(batch_size).split(share.micro_batch_size)]
         steps.append(
-            share.of(sizes, lambda rows: _batch(vocab_size, rows, length, pairs, mask_rate, generator))
+            share.of(
+                sizes,
+                lambda rows: _batch(
+                    vocab_size, rows, length, pairs=pairs, mask_rate=mask_rate, generator=generator
+                ),
+            )
         )
     return cycle(steps)
 

@@ -126,7 +126,7 @@ def rows_that_fit(
     low, high = 1, at_most
     while low < high:
         middle = (low + high + 1) // 2
-        need = step_memory(architecture, parameters, parameters, replace(sizes, rows=middle))
+        need = step_memory(architecture, parameters, parameters, sizes=replace(sizes, rows=middle))
         low, high = (middle, high) if need.total <= available else (low, middle - 1)
     return low
 

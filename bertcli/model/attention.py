@@ -55,7 +55,7 @@ class Attention(nn.Module):
         """[B, T, D] -> [B, T, D]."""
         projections = self.query, self.key, self.value
         query_BNTH, key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in projections)
-        context_BNTH = attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T, self.dropout_now)
+        context_BNTH = attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)
         return self.output(self.join_heads(context_BNTH))
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:

@@ -63,7 +63,7 @@ def finetune(
     """Run it with one seed, on every rank (`runs.seeds` takes several). Raises as `lifecycle.live`."""
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
-    return live(Finetuning(config, source), resume, overwrite, accepted)
+    return live(Finetuning(config, source), resume, overwrite, accepted=accepted)
 
 
 class Finetuning(Run[FinetuneConfig, Finetuned]):
@@ -93,14 +93,14 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         self.model = new_task_model(config, self.source, self.data.task.labels)
         tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
         training = ranks.on_first(
-            lambda: resolve_loop(config.training, self.model.architecture, max_length, tokens)
+            lambda: resolve_loop(config.training, self.model.architecture, max_length, tokens=tokens)
         )
         self.config = config.model_copy(update={"training": training})
         self.order = EpochOrder(len(self.data.train.items), training.batch_size, config.training_seed)
         self.steps_per_epoch = self.order.steps_per_epoch
         self.steps = max(1, round(training.epochs * self.steps_per_epoch))
         warmup_steps = round(training.warmup_ratio * self.steps)
-        self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps)
+        self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps=warmup_steps)
         self.share, self.task = own_share(training), Supervised(self.data.task)
         self.model.to(self.loop.device)
 
@@ -208,7 +208,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             say(f"best by {self.metric}: step {self.best.step}")
         card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
         self.publish(self.folder.model, weights, card)
-        return Finetuned(self.folder.model, scores, verdict, self.metric)
+        return Finetuned(self.folder.model, scores, verdict, metric=self.metric)
 
     def _evaluate(self, at_most: int | None = None) -> Scores:
         """The scores of the dev data, or of its first `at_most` examples."""

@@ -84,7 +84,7 @@ class Fit:
                 self.checkpoints.check()
                 state = _count(state, report, clock.read())
                 is_last = report.step == settings.steps
-                self._tell(report, state, clock, is_last)
+                self._tell(report, state, clock, is_last=is_last)
                 if self._evaluates_after(report.step):
                     scores = self._evaluate(state, stop)
                     is_last = self._stops_early(scores, state) or is_last
@@ -111,7 +111,7 @@ class Fit:
             for line in self.health.first_step_warnings(report):
                 self.progress.line(line)
         if report.step % self.settings.log_every == 0 or report.step == 1 or is_last:
-            self.log.write(train_row(report, state, self.settings.steps_per_epoch, speed))
+            self.log.write(train_row(report, state, self.settings.steps_per_epoch, tokens_per_second=speed))
             clock.mark_logged(state.tokens)
         if report.skipped:
             self.progress.line(_bad_step(report, state))

@@ -180,7 +180,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
     """From the first step, or the newest checkpoint's, to the last; the last evaluation, if any was made."""
     trained, optimizer, state = _load(run, resume)
     every = max(each.logging.every_steps for each in (run.config, saved) if each is not None)
-    rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, say))
+    rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, report=say))
     run.begin(rows)
     evaluate = run.evaluator()
     if state.step >= run.steps and (evaluate is None or has_evaluation(rows, state.step)):
@@ -191,7 +191,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
         return None
     run.describe()
     config = run.config
-    progress = Progress(run.verb, state.step, run.steps, config.logging.every_steps)
+    progress = Progress(run.verb, state.step, run.steps, log_every=config.logging.every_steps)
     log = MetricsLog(run.folder, config.logging.tensorboard)
     fit = Fit(
         settings=_fit_settings(run),
@@ -234,9 +234,9 @@ def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.O
     if training.compile:
         compile_layers(run.model)
     trained = wrapping.distribute(run.model, training.parallel)
-    optimizer = build_optimizer(run.model, training.betas, training.weight_decay, run.rate_scale)
+    optimizer = build_optimizer(run.model, training.betas, training.weight_decay, rate_scale=run.rate_scale)
     if checkpoint is not None:
-        return trained, optimizer, load_moments_and_counters(checkpoint, run.model, optimizer, say)
+        return trained, optimizer, load_moments_and_counters(checkpoint, run.model, optimizer, report=say)
     if resume:
         say(f"{run.folder.checkpoints} holds no checkpoint to resume from: starting from the first step")
     return trained, optimizer, RunState()

@@ -68,17 +68,19 @@ class Pretraining(Run[PretrainConfig, Path]):
             for line in misfits(store.manifest, vocabulary):
                 say(f"warning: {line}")
         batch_size = config.training.batch_size
-        self.stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, batch_size)
+        self.stream = BatchStream(
+            store.train, store.tokenizer, config.data, seed=config.seed, batch_size=batch_size
+        )
         self.model = _new_model(config, store)
         self.config = ranks.on_first(lambda: resolve_config(config, self.model.architecture, self.stream))
         training = self.config.training
         assert training.steps is not None
         self.steps, self.share = training.steps, own_share(training)
-        self.loop = loop_settings(training, config.seed, self.steps, training.warmup_steps)
+        self.loop = loop_settings(training, config.seed, self.steps, warmup_steps=training.warmup_steps)
         self.model.body.encoder.activation_checkpointing = training.activation_checkpointing
         self.model.to(self.loop.device)
         if store.heldout.num_documents:
-            self.heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size)
+            self.heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size=batch_size)
             if self.heldout.pairs is not self.stream.pairs:
                 say("warning: the held-out documents give no sentence pairs: they measure MLM alone")
         self.task = MaskedLanguage(self.stream.pairs, compiled=training.compile is True)
@@ -161,7 +163,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         if scores is None and (evaluate_heldout := self.evaluator()):
             scores = evaluate_heldout()
         references = self.health.references
-        said = verdict(scores, references, self.config, self.model.architecture)
+        said = verdict(scores, references, self.config, sizes=self.model.architecture)
         say(said)
         card = model_card(
             config=self.config,

@@ -55,7 +55,9 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
     data = config.data
     steps = num_steps(config, stream)
     tokens = steps * config.training.batch_size * data.max_length
-    training = resolve_loop(config.training, architecture, data.max_length, tokens, data.mask_rate)
+    training = resolve_loop(
+        config.training, architecture, data.max_length, tokens=tokens, predicted=data.mask_rate
+    )
     training = training.model_copy(update={"steps": steps, "epochs": None})
     return _update(
         config.model_copy(update={"training": training}),
@@ -108,7 +110,7 @@ def resolve_loop(
     }
     if training.compile == "auto":
         decided["compile"] = is_worth_compiling(
-            architecture, tokens, micro_batch_size * length, length, predicted, device
+            architecture, tokens, micro_batch_size * length, length=length, predicted=predicted, device=device
         )
     return training.model_copy(update=decided)
 
@@ -121,7 +123,9 @@ def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int
         device=ranks.own_device(resolve_device(training.device)),
         precision=training.precision,
         max_grad_norm=training.max_grad_norm,
-        rate=lambda step: learning_rate(step, training.learning_rate, warmup_steps, steps, training.schedule),
+        rate=lambda step: learning_rate(
+            step, training.learning_rate, warmup_steps, steps=steps, schedule=training.schedule
+        ),
     )
 
 

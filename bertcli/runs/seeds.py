@@ -38,7 +38,7 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
     with ranks.first_holds(folder.claim(resume, overwrite, source)):
         ranks.on_first(lambda: _check_free(config, folder, overwrite))
-        return _finetune_each(config, config.seeds, folder, resume, overwrite)
+        return _finetune_each(config, config.seeds, folder, resume=resume, overwrite=overwrite)
 
 
 def _check_free(config: FinetuneConfig, folder: RunFolder[FinetuneConfig], overwrite: bool) -> None:
@@ -65,7 +65,9 @@ def _finetune_each(
         def accept(own_part: Path = own.root) -> None:
             folder.accept(config, own_part)
 
-        runs[seed] = finetune(config_of_seed, resume and ranks.from_first(own.is_taken), overwrite, accept)
+        runs[seed] = finetune(
+            config_of_seed, resume and ranks.from_first(own.is_taken), overwrite, accepted=accept
+        )
 
     scores = {seed: run.scores for seed, run in runs.items() if run.scores}
     if not scores:

@@ -34,7 +34,7 @@ EVALUATIONS, CHECKPOINTS = 6, 8
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """What the comparison of an undisturbed and a killed run gave."""
 
     steps: int
@@ -51,7 +51,7 @@ class Verdict:
 
 def verify_resume(
     config: PretrainConfig | FinetuneConfig, steps: int, kills: int, seed: int, parent: Path | None
-) -> Verdict:
+) -> Verification:
     """Run `steps` steps of a config undisturbed, and again with SIGKILLs at moments drawn from `seed`.
 
     Both run in a new folder in `parent` (None: the system's place for temporary files), which goes unless
@@ -96,7 +96,9 @@ def verify_resume(
         rows = len(read_rows(first.folder))
         if not found:
             shutil.rmtree(folder)
-        return Verdict(steps, rows, struck, found, repeats, folder if found else None)
+        return Verification(
+            steps, rows, struck, differences=found, repeats=repeats, folder=folder if found else None
+        )
 
 
 @contextmanager
@@ -161,7 +163,9 @@ def _watched(config: PretrainConfig | FinetuneConfig, root: Path, steps: int) ->
         folder = RunLayout(root).seed(config.seeds[0]) if config.seeds else root
     every = config.evaluation.every_steps
     assert every is not None
-    return WatchedRun(folder, None, steps, every, partial(_start, verb, path, log), log)
+    return WatchedRun(
+        folder, None, steps, evaluate_every=every, start=partial(_start, verb, path, log), log=log
+    )
 
 
 def _start(verb: str, config: Path, log: Path) -> subprocess.Popen[bytes]:

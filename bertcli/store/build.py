@@ -82,7 +82,7 @@ def prepare_store(
         if (folder / MANIFEST).is_file() and not overwrite:
             store = open_store(folder)
             check_matches(folder, store.manifest, config)
-            check_arrays(store, config.seed, report, verify)
+            check_arrays(store, config.seed, report, whole=verify)
             return True
         if os.path.lexists(folder):
             check_replaceable(place)
@@ -92,11 +92,11 @@ def prepare_store(
         sources = find_corpus(config.corpus, output_paths(config))
         with _disk_errors(folder):
             held.enter_context(lock_folder(partial))
-            return _begin(config, sources, partial, report)
+            return _begin(config, sources, partial, report=report)
 
     def tokenize() -> None:
         with _disk_errors(folder):
-            _tokenize(plan, team, report, processes, journal_seconds)
+            _tokenize(plan, team, report, processes=processes, journal_seconds=journal_seconds)
 
     def finish() -> None:
         with _disk_errors(folder):
@@ -106,7 +106,7 @@ def prepare_store(
             (folder / JOURNAL).unlink()
             (folder / LOCK).unlink()
             if verify:
-                check_arrays(open_store(folder), config.seed, report, verify)
+                check_arrays(open_store(folder), config.seed, report, whole=verify)
 
     if not team.on_first(stands):
         with ExitStack() as held:
@@ -170,12 +170,18 @@ def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, rep
     if not journal.tokenizer_hash:
         options = config.tokenizer
         tokenizer = given or train_on_corpus(
-            sources, corpus, options.vocab_size, options.lowercase, options.strips_accents(), report, partial
+            sources,
+            corpus,
+            options.vocab_size,
+            lowercase=options.lowercase,
+            strip_accents=options.strips_accents(),
+            report=report,
+            spool_folder=partial,
         )
         tokenizer.save(partial / "tokenizer")
         journal.tokenizer_hash = tokenizer.hash
         write_journal(partial, journal)
-    return _Plan(config, partial, sources, records, key, journal.tokenizer_hash)
+    return _Plan(config, partial, sources, records=records, key=key, tokenizer_hash=journal.tokenizer_hash)
 
 
 def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
@@ -191,7 +197,7 @@ def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, jo
         ids_dtype(tokenizer.vocab_size),
         None if corpus.format == "sentences" else corpus.language,
     )
-    writer = StoreWriter(folder, dtype, corpus.heldout_fraction, journal.progress)
+    writer = StoreWriter(folder, dtype, corpus.heldout_fraction, progress=journal.progress)
 
     def save() -> None:
         writer.sync()
@@ -201,9 +207,9 @@ def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, jo
     del journal.hashes[start.file :]
     try:
         with ProgressDisplay("tokenizing", sources, report, start=start.file) as display:
-            chunks = read_chunks(sources, corpus, start, journal.hashes, display.advance)
+            chunks = read_chunks(sources, corpus, start, hashes=journal.hashes, progress=display.advance)
             encoded = (
-                encode_in_processes(chunks, plan.partial / "tokenizer", language, processes)
+                encode_in_processes(chunks, plan.partial / "tokenizer", language, processes=processes)
                 if processes
                 else encode_here(chunks, tokenizer, language)
             )
@@ -235,7 +241,7 @@ def _finish(plan: _Plan, num_parts: int, report: Report) -> None:
         progress = join_parts(plan.partial, progresses, ids_dtype(tokenizer.vocab_size))
     fraction = config.corpus.heldout_fraction
     if is_cut(progress, fraction):
-        progress = cut_sides(plan.partial, ids_dtype(tokenizer.vocab_size), progress, fraction)
+        progress = cut_sides(plan.partial, ids_dtype(tokenizer.vocab_size), progress, fraction=fraction)
         check_heldout(progress, fraction)
         report(heldout_line(progress))
         # The arrays are no longer those that the journal speaks of: who is killed here begins anew.
@@ -245,6 +251,8 @@ def _finish(plan: _Plan, num_parts: int, report: Report) -> None:
     hashes = [sha256 for _, journal in parts for sha256 in journal.hashes]
     sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
     options = store_options(config)
-    write_manifest(plan.partial, count_store(plan.partial, tokenizer, progress, options, sources))
+    write_manifest(
+        plan.partial, count_store(plan.partial, tokenizer, progress, options=options, sources=sources)
+    )
     for folder in part_folders(plan.partial):
         shutil.rmtree(folder)

@@ -53,7 +53,7 @@ class Chunk:
 def stat_source(source: Source) -> SourceRecord:
     """Size and time of a file, its hash still empty."""
     stat = source.path.stat()
-    return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, "")
+    return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, sha256="")
 
 
 def read_chunks(

@@ -26,7 +26,7 @@ def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fract
     """Write the cut sides beside the whole ones in `folder`, which stay; returns what they hold."""
     documents = [document for side in progress.sides.values() for document in side.first]
     pieces = cut_documents(documents, fraction)
-    files = {side: SideFiles(folder / f"{CUT}-{side}", dtype, 0, 0, 0) for side in SIDES}
+    files = {side: SideFiles(folder / f"{CUT}-{side}", dtype, 0, sentences=0, tokens=0) for side in SIDES}
     tokens: list[int] = []
     try:
         before = 0
@@ -34,7 +34,9 @@ def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fract
             own = range(before, before + side.documents)
             before += side.documents
             if side.documents:
-                tokens += _copy(folder / name, dtype, [p for p in pieces if p.document in own], files, own[0])
+                tokens += _copy(
+                    folder / name, dtype, [p for p in pieces if p.document in own], files=files, first=own[0]
+                )
         for each in files.values():
             each.sync()
     finally:

@@ -70,7 +70,7 @@ def encode_here(
     """In this process: for a corpus that is soon done."""
     cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
     for chunk in chunks:
-        yield chunk, encode_chunk(cache, language, chunk.paragraphs, chunk.starts, dtype)
+        yield chunk, encode_chunk(cache, language, chunk.paragraphs, starts=chunk.starts, dtype=dtype)
 
 
 def encode_in_processes(
@@ -84,9 +84,9 @@ def encode_in_processes(
         chunks,
         lambda chunk: (chunk.paragraphs, chunk.starts),
         _encoder,
-        (folder, language),
-        processes,
-        "a process that tokenizes died, perhaps for want of memory; run the command again: it goes on "
+        given=(folder, language),
+        processes=processes,
+        died="a process that tokenizes died, perhaps for want of memory; run the command again: it goes on "
         "from here",
     )
 
@@ -94,4 +94,4 @@ def encode_in_processes(
 def _encoder(folder: Path, language: str | None) -> Callable[[list[str], list[int]], EncodedChunk]:
     tokenizer = Tokenizer.load(folder)
     cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
-    return lambda paragraphs, starts: encode_chunk(cache, language, paragraphs, starts, dtype)
+    return lambda paragraphs, starts: encode_chunk(cache, language, paragraphs, starts=starts, dtype=dtype)

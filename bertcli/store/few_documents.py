@@ -76,7 +76,7 @@ def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[P
     return [
         piece
         for number, (_, sentences) in enumerate(documents)
-        for piece in _pieces(number, sentences, chosen[number], length)
+        for piece in _pieces(number, sentences, chosen[number], length=length)
     ]
 
 
@@ -120,5 +120,5 @@ def _pieces(number: int, sentences: int, chosen: set[int], length: int) -> list[
         if pieces and pieces[-1].side == side == "train":
             pieces[-1] = pieces[-1]._replace(end=end)
         else:
-            pieces.append(Piece(number, start, end, side))
+            pieces.append(Piece(number, start, end, side=side))
     return pieces

@@ -54,7 +54,7 @@ def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
         return None
     progress = value["progress"]
     progress["sides"] = {name: SideProgress(**side) for name, side in progress["sides"].items()}
-    return Journal(key, value["tokenizer_hash"], value["hashes"], BuildProgress(**progress))
+    return Journal(key, value["tokenizer_hash"], value["hashes"], progress=BuildProgress(**progress))
 
 
 def write_journal(folder: Path, journal: Journal) -> None:

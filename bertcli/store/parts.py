@@ -87,7 +87,7 @@ def join_parts(
     """Write the arrays of all parts, one after the other, into `folder`; returns what is there in all."""
     total = BuildProgress()
     for name in SIDES:
-        files = SideFiles(folder / name, dtype, 0, 0, 0)
+        files = SideFiles(folder / name, dtype, 0, sentences=0, tokens=0)
         try:
             for part, progress in parts:
                 side = progress.sides[name]

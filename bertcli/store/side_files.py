@@ -48,10 +48,12 @@ class SideFiles:
 
     def append_side(self, folder: Path, documents: int, sentences: int, tokens: int) -> None:
         """All that stands in the files of another folder, which hold so many, after what stands here."""
-        self._append_file(folder, "ids", tokens, self._dtype, 0)
-        self._append_file(folder, "sentences", sentences, OFFSET_DTYPE, self.tokens)
-        self._append_file(folder, "documents", documents, OFFSET_DTYPE, self.sentences)
-        self._append_file(folder, "pairs", documents, OFFSET_DTYPE, self.sentences - self.documents)
+        self._append_file(folder, "ids", tokens, dtype=self._dtype, shift=0)
+        self._append_file(folder, "sentences", sentences, dtype=OFFSET_DTYPE, shift=self.tokens)
+        self._append_file(folder, "documents", documents, dtype=OFFSET_DTYPE, shift=self.sentences)
+        self._append_file(
+            folder, "pairs", documents, dtype=OFFSET_DTYPE, shift=self.sentences - self.documents
+        )
         self.documents += documents
         self.sentences += sentences
         self.tokens += tokens

@@ -125,10 +125,10 @@ def open_store(folder: Path) -> OpenStore:
             got = "it is missing" if found is None else f"it has {found:,} bytes"
             raise UserError(f"{path}: damaged: {got}, {size:,} were written. {rebuild(folder)}")
     train, heldout = (
-        _open_side(folder / side, counts, manifest.pieces[side], ids_dtype(manifest.vocab_size))
+        _open_side(folder / side, counts, manifest.pieces[side], ids=ids_dtype(manifest.vocab_size))
         for side, counts in sides.items()
     )
-    return OpenStore(folder, train, heldout, tokenizer, manifest)
+    return OpenStore(folder, train, heldout, tokenizer=tokenizer, manifest=manifest)
 
 
 def array_sizes(counts: SideCounts, vocab_size: int) -> dict[str, int]:

@@ -43,8 +43,10 @@ def train_on_corpus(
         f"training a vocabulary of {vocab_size:,} entries on {'all of the text' if share == 1.0 else sample}"
     )
     with ProgressDisplay("reading", sources, report) as display:
-        paragraphs = sample_paragraphs(sources, corpus, share, display.advance)
-        tokenizer = train_tokenizer(paragraphs, vocab_size, lowercase, strip_accents, spool_folder)
+        paragraphs = sample_paragraphs(sources, corpus, share, progress=display.advance)
+        tokenizer = train_tokenizer(
+            paragraphs, vocab_size, lowercase, strip_accents=strip_accents, spool_folder=spool_folder
+        )
     if tokenizer.vocab_size < vocab_size:
         report(f"note: the text is too short for {vocab_size:,} entries: it gives {tokenizer.vocab_size:,}")
     return tokenizer

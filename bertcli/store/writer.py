@@ -74,7 +74,9 @@ class StoreWriter:
         self.progress = progress
         self._threshold = int(heldout_fraction * 2**64)
         self._sides = {
-            name: SideFiles(folder / name, dtype, side.documents, side.sentences, side.tokens)
+            name: SideFiles(
+                folder / name, dtype, side.documents, sentences=side.sentences, tokens=side.tokens
+            )
             for name, side in progress.sides.items()
         }
         self._spool = _DocumentSpool(folder, dtype)
@@ -96,7 +98,7 @@ class StoreWriter:
                     break
                 dropped, words = self._spool.dropped, self._spool.words
                 self._end_document(
-                    chunk.ends[piece], self._spool.sentences, self._spool.tokens, words, dropped
+                    chunk.ends[piece], self._spool.sentences, self._spool.tokens, words=words, dropped=dropped
                 )
                 if self._spool.sentences:
                     side = self._sides[self._side(chunk.ends[piece])]
@@ -105,7 +107,7 @@ class StoreWriter:
                     side.end_documents(np.array([self._spool.sentences]))
                 self._spool.reset()
             else:
-                self._end_document(chunk.ends[piece], len(lengths), len(ids), words, dropped)
+                self._end_document(chunk.ends[piece], len(lengths), len(ids), words=words, dropped=dropped)
                 if len(lengths):
                     batches[self._side(chunk.ends[piece])].append(ids, lengths)
         for name, batch in batches.items():

@@ -91,7 +91,9 @@ class QuestionAnswering:
         return [
             item
             for number, (example, question) in enumerate(zip(examples, questions, strict=True))
-            for item in self._windows(number, example, question, placed[example.context], tokenizer)
+            for item in self._windows(
+                number, example, question, context=placed[example.context], tokenizer=tokenizer
+            )
         ]
 
     def _windows(
@@ -113,7 +115,9 @@ class QuestionAnswering:
             row = frame.row(kept, context.ids[window.start : window.stop])
             passage = Passage(window, frame.b_starts(len(kept)), context.spans)
             target = None if example.answers is None else _target(passage, example.answers)
-            items.append(Item(number, (row,), target, passage, len(question) - len(kept), whole))
+            items.append(
+                Item(number, (row,), target, layout=passage, dropped=len(question) - len(kept), whole=whole)
+            )
         return items
 
     def count(self, batch: LabeledBatch) -> float:
@@ -141,15 +145,21 @@ class QuestionAnswering:
             return Answered("", None, None, score=1.0, best="", null_difference=0.0)
         null = min(float(logits_T2[0].sum()) for logits_T2 in logits)
         difference = null - spans[0].score
-        start, end = _characters(example.context, passages[0].spans, spans[0].first, spans[0].last)
+        start, end = _characters(example.context, passages[0].spans, spans[0].first, last=spans[0].last)
         best = example.context[start:end]
         scores = torch.tensor([span.score for span in spans])
         if self.null_threshold is None:
-            return Answered(best, start, end, float(scores.softmax(0)[0]), best, difference)
+            return Answered(
+                best, start, end, score=float(scores.softmax(0)[0]), best=best, null_difference=difference
+            )
         probabilities = torch.cat([scores, torch.tensor([null])]).softmax(0)
         if difference > self.null_threshold:
-            return Answered("", None, None, float(probabilities[-1]), best, difference)
-        return Answered(best, start, end, float(probabilities[0]), best, difference)
+            return Answered(
+                "", None, None, score=float(probabilities[-1]), best=best, null_difference=difference
+            )
+        return Answered(
+            best, start, end, score=float(probabilities[0]), best=best, null_difference=difference
+        )
 
     def is_right(self, example: QuestionExample, prediction: Answered) -> bool:
         return is_exact(prediction.answer, [answer.text for answer in example.answers or ()])

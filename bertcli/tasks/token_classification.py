@@ -80,7 +80,9 @@ class TokenClassification:
         return [
             item
             for number, example in enumerate(examples)
-            for item in self._windows(number, example, [pieces[word] for word in example.words], tokenizer)
+            for item in self._windows(
+                number, example, [pieces[word] for word in example.words], tokenizer=tokenizer
+            )
         ]
 
     def _windows(
@@ -102,7 +104,16 @@ class TokenClassification:
             row = frame.row(ids[window.start : window.stop])
             target = None if example.tags is None else [self._number(example, word) for word in judged]
             dropped = sum(len(pieces[word]) - sizes[word] for word in judged)
-            items.append(Item(number, (row,), target, JudgedWords(judged, positions), dropped, whole))
+            items.append(
+                Item(
+                    number,
+                    (row,),
+                    target,
+                    layout=JudgedWords(judged, positions),
+                    dropped=dropped,
+                    whole=whole,
+                )
+            )
         return items
 
     def _number(self, example: TaggedExample, word: int) -> int:
@@ -143,7 +154,7 @@ class TokenClassification:
         for chunk in chunks(tags):
             start, end = example.spans[chunk.start][0], example.spans[chunk.end - 1][1]
             score = float(np.mean(probabilities[chunk.start : chunk.end]))
-            entities.append(Entity(example.text[start:end], chunk.type, start, end, score))
+            entities.append(Entity(example.text[start:end], chunk.type, start, end=end, score=score))
         return Tagged(tuple(tags), tuple(entities))
 
     def is_right(self, example: TaggedExample, prediction: Tagged) -> bool:

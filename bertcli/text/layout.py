@@ -47,7 +47,7 @@ def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Layou
     looks = [_Look.at(list(_first_lines(source, corpus))) for source in sources[::step][:FILES]]
     wrapped = [look for look in looks if look.width]
     if wrapped and 2 * sum(look.lines for look in wrapped) >= sum(look.lines for look in looks):
-        return [_wrapped_advice(wrapped, len(looks), len(sources), corpus)]
+        return [_wrapped_advice(wrapped, len(looks), len(sources), corpus=corpus)]
     lone = [look for look in looks if look.is_lone_paragraphs]
     by_blank_lines = corpus.format == "text" and corpus.document == "blank-line"
     if not by_blank_lines or len(sources) == 1 or 2 * len(lone) <= len(looks):

@@ -47,7 +47,7 @@ def read_lines(
             compression; a line without end.
     """
     rest, has_newline = "", False
-    for text in _decode(path, encoding, progress, key):
+    for text in _decode(path, encoding, progress, key=key):
         *lines, tail = text.split("\n")
         if lines:
             has_newline = True
@@ -71,7 +71,7 @@ def read_lines(
 
 def read_text(path: Path, encoding: str, key: str) -> str:
     """The whole text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
-    return "".join(_decode(path, encoding, silent, key))
+    return "".join(_decode(path, encoding, silent, key=key))
 
 
 def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
         try:
             text = decoder.decode(block)
         except UnicodeDecodeError as error:
-            raise _wrong_bytes(path, encoding, key, offset - held_back, error) from None
+            raise _wrong_bytes(path, encoding, key, start=offset - held_back, error=error) from None
         except UnicodeError:  # UTF-16 without the mark that tells the order of its bytes
             raise UserError(
                 f"{path}: does not begin with a byte order mark, as {encoding} does. If it is UTF-16 without "
@@ -111,7 +111,7 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
     try:
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise _wrong_bytes(path, encoding, key, offset - held_back, error) from None
+        raise _wrong_bytes(path, encoding, key, start=offset - held_back, error=error) from None
 
 
 def _refuse_what_is_no_text(path: Path, start: bytes) -> None:

@@ -64,7 +64,7 @@ def train_tokenizer(
                 f"characters, their {CONTINUES} pieces and the special tokens are {smallest:,}. Set "
                 f"tokenizer.vocab_size to {smallest:,} or more"
             )
-        merges = _train(_lines(spool), normalizer, alphabet, singles, vocab_size)
+        merges = _train(_lines(spool), normalizer, alphabet, singles=singles, vocab_size=vocab_size)
     return Tokenizer.from_vocabulary([*SPECIAL_TOKENS, *singles, *merges], normalization)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.runs import verify_resume as module
-from bertcli.runs.verify_resume import Verdict, verify_resume
+from bertcli.runs.verify_resume import Verification, verify_resume
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import run_cli, small_config, write_config
 
@@ -59,7 +59,7 @@ def test_a_finetuning_run_of_several_seeds_takes_the_first(tmp_path: Path) -> No
 
 def verify_unreliable(
     monkeypatch: pytest.MonkeyPatch, corpus: Path, folder: Path, reliable_in: str
-) -> Verdict:
+) -> Verification:
     def start(verb: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", UNRELIABLE, str(config), reliable_in])
 

@@ -79,7 +79,9 @@ class _Attend(torch.autograd.Function):
     ) -> Tensor:
         query_IWH = _copy(query_BNWH).div_(math.sqrt(query_BNWH.shape[-1]))
         key_ITH, value_ITH = key_BNTH.flatten(0, 1), _copy(value_BNTH)
-        probabilities_IWT = kept_IWT = _probabilities(query_IWH, key_ITH, mask_B11T, query_BNWH.shape[1])
+        probabilities_IWT = kept_IWT = _probabilities(
+            query_IWH, key_ITH, mask_B11T, num_heads=query_BNWH.shape[1]
+        )
         ctx.scale = 1.0
         if dropout:
             kept, ctx.scale = draw(probabilities_IWT, dropout)

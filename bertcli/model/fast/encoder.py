@@ -75,7 +75,7 @@ def run_layer(
     """
     asking_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
     if layer.attention.layout == "packed":
-        attended_KD = attend_packed(layer.attention, asking_KD, hidden_RD, packing, selected)
+        attended_KD = attend_packed(layer.attention, asking_KD, hidden_RD, packing=packing, selected=selected)
     else:
         attended_KD = packing.pack(layer.attention(packing.unpack(hidden_RD), packing.mask_B11T))
         if selected is not None:
@@ -90,16 +90,18 @@ def attend_packed(
     mask_B11T, dropout = packing.mask_B11T, attention.dropout_now
     if selected is None or selected.packing is None or torch.compiler.is_compiling():
         query_BNTH, key_BNTH, value_BNTH = _heads(
-            attention, hidden_RD, packing, [attention.query, attention.key, attention.value]
+            attention, hidden_RD, packing, projections=[attention.query, attention.key, attention.value]
         )
-        context_BNTH = attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T, dropout)
+        context_BNTH = attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=dropout)
         context_KD = packing.pack(attention.join_heads(context_BNTH))
         if selected is not None:
             context_KD = take(context_KD, selected.numbers_K)
     else:
-        (query_BNWH,) = _heads(attention, asking_KD, selected.packing, [attention.query])
-        key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, [attention.key, attention.value])
-        context_BNWH = attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T, dropout)
+        (query_BNWH,) = _heads(attention, asking_KD, selected.packing, projections=[attention.query])
+        key_BNTH, value_BNTH = _heads(
+            attention, hidden_RD, packing, projections=[attention.key, attention.value]
+        )
+        context_BNWH = attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=dropout)
         context_KD = selected.packing.pack(attention.join_heads(context_BNWH))
     return attention.output(context_KD)
 
