@@ -14,7 +14,7 @@ REMOVALS = {
     ),
     "row-groups": ("bertcli/model/row_groups.py", "WORTH_A_GROUP = 100_000", "WORTH_A_GROUP = 10**15"),
 }
-"""Path -> the file at ae4a158, what stands there, and what to put in its place: torch's own, never a group."""
+"""Path -> the file at ae4a158, what stands there, and what to put there: torch's own, or never a group."""
 
 
 def copy_without(code: Path, names: Sequence[str], folder: Path) -> Path:
