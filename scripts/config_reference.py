@@ -87,8 +87,9 @@ def field_texts(kind: type[Section]) -> dict[str, tuple[ast.expr, str]]:
         assert isinstance(tree, ast.ClassDef)
         for node, after in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
             if isinstance(node, ast.AnnAssign):
-                is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-                text = " ".join(str(after.value.value).split()) if is_text else ""
+                text = ""
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                    text = " ".join(str(after.value.value).split())
                 found[ast.unparse(node.target)] = node.annotation, text.replace("|", "\\|")
     return found
 

@@ -1,6 +1,6 @@
 """Two checkouts of bertcli on one machine: do the same commands give the same bits?
 
-    python scripts/check/same_bits.py OLD NEW [--only NAME ...] [--folder FOLDER]
+    python scripts/check/same_bits.py OLD NEW [--without PATH ...] [--only NAME ...] [--folder FOLDER]
 
 Both are called by their command line (PYTHONPATH=TREE python -m bertcli ...). Each line of the output is one
 comparison, with its rule. Fine-tuning is compared twice:
@@ -9,6 +9,10 @@ comparison, with its rule. Fine-tuning is compared twice:
   that occur nowhere were not decayed once) nor clipping (its norm adds up other zeros): to the bit, but for
   the norm of the gradient itself;
 * without dropout, in batches whose rows were grouped by length once: 1e-6 relative.
+
+`--without` compares with a copy of OLD that lacks a fast path which NEW has no more (`bits/without.py`):
+torch's own dense layers round otherwise (`linear`); rows that are not grouped (`row-groups`). Where the bits
+are equal then, the path that went is all that differs.
 
 Exit code 1 where anything differs. Needs what bertcli needs, and about five minutes on a core.
 """
@@ -24,6 +28,7 @@ from pathlib import Path
 from bits.data import TASKS
 from bits.parts import Both, finetune, inference, pretrain, pretrain_mlm
 from bits.tree import Tree
+from bits.without import REMOVALS, copy_without
 
 PARTS = {
     "pretrain": pretrain,
@@ -39,11 +44,16 @@ def main() -> None:
     parser.add_argument("new", type=Path)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="NAME")
     parser.add_argument("--folder", type=Path, help="an empty folder: keep the runs there")
+    parser.add_argument("--without", nargs="+", choices=REMOVALS, default=[], metavar="PATH")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.folder or Path(temporary)).resolve()
+        old = options.old.resolve()
+        if options.without:
+            old = copy_without(old, options.without, folder / "old-without")
+            print(f"old: without {', '.join(options.without)}")
         both = Both(
-            Tree(options.old.resolve(), folder / "old"),
+            Tree(old, folder / "old"),
             Tree(options.new.resolve(), folder / "new"),
             folder / "shared",
         )

@@ -41,7 +41,8 @@ def all_keys(root: type[Section]) -> set[Key]:
     """The keys of a config and of its sections, sections themselves left out."""
     keys: set[Key] = set()
     for name, field in root.model_fields.items():
-        sections = [kind for kind in (field.annotation, *get_args(field.annotation)) if is_section(kind)]
+        kinds: list[Any] = [field.annotation, *get_args(field.annotation)]
+        sections = [kind for kind in kinds if is_section(kind)]
         for section in sections:
             keys |= all_keys(section)
         if not sections:

@@ -15,6 +15,9 @@ from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.tables import scores_table
 from bertcli.metrics.classification import CONFUSIONS, classification_scores, multi_label_scores
 
+NOTHING: Any = 0
+"""What the share of nothing is; scikit-learn's types know of words alone."""
+
 
 def test_two_labels_by_hand():
     scores = classification_scores([1, 1, 1, 0, 0], [1, 1, 0, 1, 0], ["no", "yes"])
@@ -49,7 +52,7 @@ def test_a_single_class_everywhere():
 
 def scikit_learns(truth: Any, predicted: Any, **which: Any) -> list[tuple[float, ...]]:
     """Precision, recall, F1 and count of each class."""
-    table: Any = precision_recall_fscore_support(truth, predicted, zero_division=0, **which)
+    table: Any = precision_recall_fscore_support(truth, predicted, zero_division=NOTHING, **which)
     return [tuple(map(float, column)) for column in zip(*table, strict=True)]
 
 
@@ -100,7 +103,7 @@ def test_the_scores_of_many_labels_are_scikit_learns(rows: list[list[bool]]):
     truth, predicted = np.array(rows)[:, :3], np.array(rows)[:, 3:]
     scores = multi_label_scores(truth.tolist(), predicted.tolist(), ["a", "b", "c"])
     assert [tuple(each.values()) for each in scores["per_class"].values()] == scikit_learns(truth, predicted)
-    assert scores["micro_f1"] == f1_score(truth, predicted, average="micro", zero_division=0)
+    assert scores["micro_f1"] == f1_score(truth, predicted, average="micro", zero_division=NOTHING)
 
 
 def test_a_single_label_column():
