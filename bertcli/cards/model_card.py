@@ -22,15 +22,9 @@ def model_card(
     verdict: str,
 ) -> str:
     """The card, as Markdown with the front matter that model hubs read."""
-    sizes, training, manifest = model.architecture, config.training, store.manifest
-    steps = training.steps or 0
+    sizes = model.architecture
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    short = (
-        f", {config.data.short_length} in the first {config.data.short_steps:,}"
-        if config.data.short_steps
-        else ""
-    )
-    family, mask = FAMILIES[sizes.family], store.tokenizer.mask_token
+    family = FAMILIES[sizes.family]
     usage = family.classes["masked-lm" if model.pair_head is None else "pretraining"]
     head = front_matter(
         {
@@ -40,7 +34,6 @@ def model_card(
             "tags": [family.model_type, "bertcli"],
         }
     )
-    source = config.model.init_from
     return f"""{head}
 
 # A {family.name} of {sizes.layers} layers x {sizes.hidden}
@@ -48,29 +41,9 @@ def model_card(
 Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
 {sizes.vocab_size:,} WordPieces ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
 
-## Corpus
+{_corpus(config, store)}
 
-| | |
-|---|---|
-| files | {", ".join(plain(public_name(file)) for file in config.corpus.files)} |
-| documents | {manifest.train.documents:,} to train on, {manifest.heldout.documents:,} held out |
-| sentences | {manifest.train.sentences:,} |
-| tokens | {manifest.train.tokens:,} |
-| unigram entropy | {manifest.unigram_entropy:.3f} nats a token |
-
-## Recipe
-
-| | |
-|---|---|
-| started from | {plain(public_name(source)) if source else "random weights"} |
-| steps | {steps:,} of {training.batch_size} rows of at most {config.data.max_length} tokens{short} |
-| learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
-| AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
-| gradient clipping | norm {training.max_grad_norm:g} |
-| dropout | {config.model.dropout:g} |
-| masks | {config.data.mask_rate:.0%} of the tokens, {_split(config.data.mask_split, mask)} |
-| precision | {training.precision} |
-| seed | {config.seed} |
+{_recipe(config, store)}
 
 The complete config stands in the run folder's `config.yaml`.
 
@@ -94,6 +67,37 @@ tokenizer, model = AutoTokenizer.from_pretrained("."), {usage}.from_pretrained("
 
 The model has read nothing but this corpus, and repeats what stands in it, its prejudices included.
 """
+
+
+def _corpus(config: PretrainConfig, store: OpenStore) -> str:
+    manifest = store.manifest
+    return f"""## Corpus
+
+| | |
+|---|---|
+| files | {", ".join(plain(public_name(file)) for file in config.corpus.files)} |
+| documents | {manifest.train.documents:,} to train on, {manifest.heldout.documents:,} held out |
+| sentences | {manifest.train.sentences:,} |
+| tokens | {manifest.train.tokens:,} |
+| unigram entropy | {manifest.unigram_entropy:.3f} nats a token |"""
+
+
+def _recipe(config: PretrainConfig, store: OpenStore) -> str:
+    data, training, source = config.data, config.training, config.model.init_from
+    short = f", {data.short_length} in the first {data.short_steps:,}" if data.short_steps else ""
+    return f"""## Recipe
+
+| | |
+|---|---|
+| started from | {plain(public_name(source)) if source else "random weights"} |
+| steps | {training.steps or 0:,} of {training.batch_size} rows of at most {data.max_length} tokens{short} |
+| learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
+| AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
+| gradient clipping | norm {training.max_grad_norm:g} |
+| dropout | {config.model.dropout:g} |
+| masks | {data.mask_rate:.0%} of the tokens, {_split(data.mask_split, store.tokenizer.mask_token)} |
+| precision | {training.precision} |
+| seed | {config.seed} |"""
 
 
 def _split(split: tuple[float, float, float], mask: str) -> str:

@@ -24,7 +24,7 @@ def attention_probabilities(query_BNTH: Tensor, key_BNTH: Tensor, mask_B11T: Ten
     return scores_BNTT.softmax(dim=-1)
 
 
-@replaced_by(fast.attend, when=lambda *_: is_on("attention"))
+@replaced_by(fast.attend, when=lambda *_, **named: is_on("attention"))
 def attend(
     query_BNTH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None, dropout: float
 ) -> Tensor:
