@@ -56,7 +56,7 @@ The complete config stands in the run folder's `config.yaml`.
 ## Use
 
 ```sh
-bertcli predict-mask . "The {mask} was dark."
+bertcli predict-mask . "The {store.tokenizer.mask_token} was dark."
 ```
 
 ```python
