@@ -21,9 +21,11 @@ class Team(Protocol):
 
     def rank(self) -> int:
         """The number of this process."""
+        ...
 
     def num_ranks(self) -> int:
         """How many processes build the store together."""
+        ...
 
     def num_local_ranks(self) -> int:
         """On this machine."""

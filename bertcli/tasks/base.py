@@ -16,9 +16,11 @@ class TaskBatch(Protocol):
     @property
     def num_tokens(self) -> int:
         """Real tokens, of which a run reports how many it reads a second."""
+        ...
 
     def to(self, device: torch.device) -> Self:
         """The batch on a device."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from bench_prepare import copy_file, tree_memory
+from prepare import copy_file, tree_memory
 
 from bertcli.text.sources import find_sources
 

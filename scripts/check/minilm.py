@@ -17,10 +17,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from compare_finetune import find_minilm
 from transformers import AutoModel, AutoTokenizer
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from bertcli.hf.folder import load_encoder_folder
+from scripts.bench.finetune import find_minilm
 
 TEXTS = [
     "The cat sat on the mat.",
