@@ -15,8 +15,7 @@ from bertcli.checks.findings import Finding, Places
 from bertcli.checks.lines import Examination
 from bertcli.checks.shown import look_at_lines
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
-from bertcli.data.pair_rules import PAIR_RULES
-from bertcli.data.stream import row_tokens
+from bertcli.data.pair_rules import PAIR_RULES, row_tokens
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.store.build import SMALL_CORPUS

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bertcli.config.schema import DataConfig
 from bertcli.data.pairs import Spans, draw_pairs, draw_spans
 from bertcli.store.token_store import TokenStore
+from bertcli.text.frame import Frame
 
 
 @dataclass(frozen=True)
@@ -51,3 +53,9 @@ NEXT_SENTENCE = PairRule("nsp", ("IsNext", "NotNext"), draw_pairs)
 
 PAIR_RULES = {"mlm": ONE_TEXT, "mlm+nsp": NEXT_SENTENCE}
 """`data.objective` -> its rule."""
+
+
+def row_tokens(config: DataConfig, frame: Frame, steps: int) -> int:
+    """Most tokens of text that one row of each of the first `steps` steps holds, in all."""
+    short, cost = min(steps, config.short_steps), frame.cost(PAIR_RULES[config.objective].is_pair)
+    return short * (config.short_length - cost) + (steps - short) * (config.max_length - cost)

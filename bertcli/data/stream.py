@@ -19,14 +19,13 @@ from torch.utils.data import DataLoader, Dataset
 from bertcli.config.schema import DataConfig
 from bertcli.data.batch import Batch
 from bertcli.data.masking import MaskRule, mask_rows
-from bertcli.data.pair_rules import PAIR_RULES, PairRule
+from bertcli.data.pair_rules import PAIR_RULES, PairRule, row_tokens
 from bertcli.data.pairs import Spans
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError
 from bertcli.store.manifest import REBUILD
 from bertcli.store.token_store import TokenStore
-from bertcli.text.frame import Frame
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -201,12 +200,6 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
             maskable[rows, starts + offset] = False
     segments = (in_b & real).astype(np.int64) if is_pair and frame.two_segments else np.zeros_like(ids)
     return Rows(ids, segments, maskable_BT=maskable, lengths_B=lengths)
-
-
-def row_tokens(config: DataConfig, frame: Frame, steps: int) -> int:
-    """Most tokens of text that one row of each of the first `steps` steps holds, in all."""
-    short, cost = min(steps, config.short_steps), frame.cost(PAIR_RULES[config.objective].is_pair)
-    return short * (config.short_length - cost) + (steps - short) * (config.max_length - cost)
 
 
 def _begin_worker(worker: int) -> None:

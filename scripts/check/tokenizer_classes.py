@@ -17,6 +17,8 @@ from pathlib import Path
 
 from transformers import AutoTokenizer
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from bertcli.errors import UserError
 from bertcli.hf.convert import convert
 from bertcli.hf.folder import save_model_folder

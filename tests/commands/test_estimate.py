@@ -65,8 +65,8 @@ def test_a_run_by_epochs(run_bertcli, config: Path) -> None:
 def test_no_part_of_the_memory_is_less_than_nothing(
     run_bertcli, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def frugal(*arguments: Any) -> Probe:
-        return replace(probe(*arguments, seconds=0.5), peak=100e6)
+    def frugal(*arguments: Any, **named: Any) -> Probe:
+        return replace(probe(*arguments, **named, seconds=0.5), peak=100e6)
 
     monkeypatch.setattr("bertcli.measure.estimate.probe", frugal)
     memory = estimated(run_bertcli, config)["memory_mb"]

@@ -36,7 +36,7 @@ def test_a_run_records_the_folder_goes_on_and_warns_of_its_vocabulary(
     code, _, err = run_bertcli("pretrain", path)
     assert code == 0, err
     assert (
-        f"of the tokens are [UNK]: the vocabulary of {model / 'model'} lacks characters of this text" in err
+        f"of the tokens are unknown: the vocabulary of {model / 'model'} lacks characters of this text" in err
     )
     saved = yaml.safe_load((tmp_path / "new" / "config.yaml").read_text())
     assert (saved["model"]["preset"], saved["model"]["hidden"], saved["tokenizer"]["vocab_size"]) == (

@@ -189,7 +189,7 @@ def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(
         with monkeypatch.context() as patch:
             done = getattr(build, place)
             if place == "count_store":  # before it; the others after they are done
-                patch.setattr(build, place, lambda *_: 1 / 0)
+                patch.setattr(build, place, lambda *a, **k: 1 / 0)
             else:
                 patch.setattr(build, place, lambda *a, done=done, **k: (done(*a, **k), 1 / 0))
             with pytest.raises(ZeroDivisionError):

@@ -109,9 +109,9 @@ def test_queries_are_those_of_selected_tokens_in_training(
     seen = []
     attend = encoder.attend
 
-    def recorded(query_BNWH: Tensor, *others: Any) -> Tensor:
+    def recorded(query_BNWH: Tensor, *others: Any, **named: Any) -> Tensor:
         seen.append(query_BNWH.shape[2])
-        return attend(query_BNWH, *others)
+        return attend(query_BNWH, *others, **named)
 
     monkeypatch.setattr(encoder, "attend", recorded)
     body(*rows([11, 6, 1]), SELECTED_K)
