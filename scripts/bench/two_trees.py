@@ -3,8 +3,8 @@
     python scripts/bench/two_trees.py OLD NEW [--rounds 5] [--only step finetune]
 
 A round runs each command with OLD, then with NEW, one thread each. Speeds are those of `bertcli bench`; for
-`prepare`, `check-data` and `--help` the processor time of the process and its children counts. Prints, for each
-command, the median of both and the median ratio of a round: above 1, NEW is faster.
+`prepare`, `check-data` and `--help` the processor time of the process and its children counts. Prints the
+median of both for each command, and the median ratio of a round: above 1, NEW is faster.
 """
 
 from __future__ import annotations
