@@ -22,7 +22,7 @@ from bertcli.config.schema import CorpusConfig
 from bertcli.processes import in_processes
 from bertcli.store.chunks import DocumentEnd
 from bertcli.store.few_documents import is_cut
-from bertcli.store.progress import ProgressDisplay, Report
+from bertcli.store.progress import Report, progress_display
 from bertcli.store.token_store import SIDES
 from bertcli.store.writer import BuildProgress
 from bertcli.text.sources import Source
@@ -76,8 +76,8 @@ def count_corpus(
     """
     counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
     tally = _Tally(counts, sources, corpus, what=what)
-    with closing(tally), ProgressDisplay("reading", sources, report) as display:
-        batches = read_batches(sources, corpus, display.advance, findings=counts.findings)
+    with closing(tally), progress_display("reading", sources, report) as advance:
+        batches = read_batches(sources, corpus, advance, findings=counts.findings)
         for batch, examined in _examine(batches, what, processes):
             tally.add(batch, examined)
         tally.cut_few(corpus.heldout_fraction)

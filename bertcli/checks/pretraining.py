@@ -167,18 +167,11 @@ def _find_tokenizer(
     config: PretrainConfig, sources: Sequence[Source], scratch: Path, trains: bool, report: Report
 ) -> tuple[Tokenizer | None, str | None]:
     """The tokenizer that a run would use, saved in `scratch` for the workers; and why there can be none."""
-    options = config.tokenizer
     tokenizer = load_given_tokenizer(config)
     try:
         if tokenizer is None and trains:
             tokenizer = train_on_corpus(
-                sources,
-                config.corpus,
-                options.vocab_size,
-                lowercase=options.lowercase,
-                strip_accents=options.strips_accents(),
-                report=report,
-                spool_folder=scratch,
+                sources, config.corpus, config.tokenizer, report=report, spool_folder=scratch
             )
     except UserError as error:
         return None, str(error)

@@ -116,7 +116,7 @@ def tokenize(
     Example: bertcli bench tokenize --megabytes 1
     """
     from bertcli.config.load import load_config
-    from bertcli.config.schema import CorpusConfig, PretrainConfig
+    from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
     from bertcli.errors import UserError
     from bertcli.measure.bench_data import bench_tokenize
     from bertcli.store.vocabulary import train_on_corpus
@@ -131,9 +131,8 @@ def tokenize(
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        loaded = train_on_corpus(
-            find_sources(corpus.files), corpus, vocab_size, lowercase=True, strip_accents=False, report=say
-        )
+        options = TokenizerConfig(vocab_size=vocab_size)
+        loaded = train_on_corpus(find_sources(corpus.files), corpus, options, report=say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 

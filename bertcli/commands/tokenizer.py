@@ -55,7 +55,7 @@ def train(
 
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
     """
-    from bertcli.config.schema import CorpusConfig
+    from bertcli.config.schema import CorpusConfig, TokenizerConfig
     from bertcli.errors import UserError
     from bertcli.store.vocabulary import train_on_corpus
     from bertcli.text.sources import find_sources
@@ -66,9 +66,8 @@ def train(
     if any((output / name).exists() or (output / name).is_symlink() for name in names):
         raise UserError(f"--output {output}: a tokenizer stands there already; name another folder")
     corpus = CorpusConfig(files=files, format=format_.value, text_key=text_key, encoding=encoding)
-    tokenizer = train_on_corpus(
-        find_sources(files), corpus, vocab_size, lowercase=not cased, strip_accents=strip_accents, report=say
-    )
+    options = TokenizerConfig(vocab_size=vocab_size, lowercase=not cased, strip_accents=strip_accents)
+    tokenizer = train_on_corpus(find_sources(files), corpus, options, report=say)
     try:
         tokenizer.save(output)
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.config.schema import CorpusConfig, ModelConfig
+from bertcli.config.schema import CorpusConfig, ModelConfig, TokenizerConfig
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file, read_examples
 from bertcli.hf.locate import resolve_model
@@ -42,9 +42,8 @@ def given_model(path: Path) -> Answering:
 def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]) -> Answering:
     """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
-    tokenizer = train_on_corpus(
-        find_sources(corpus.files), corpus, vocab_size, lowercase=True, strip_accents=False, report=report
-    )
+    options = TokenizerConfig(vocab_size=vocab_size)
+    tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
     config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     sizes = architecture(config, tokenizer.vocab_size)
     settings = TaskSettings(type="classification", text="text", max_length=max_length)

@@ -1,6 +1,6 @@
-"""A config -> its token store: opened if it stands, gone on with if interrupted, built otherwise.
+"""A config -> its token store: opened if it exists, resumed if its build was interrupted, built otherwise.
 
-Everything is written in `STORE.partial`, which gets its name, `STORE`, once it is whole.
+Everything is written to `STORE.partial`, which is renamed to `STORE` once it is complete.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.files import disk_errors
-from bertcli.store.chunks import read_chunks, stat_source
+from bertcli.store.chunks import Place, read_chunks, stat_source
 from bertcli.store.corpus_files import corpus_notes, find_corpus
 from bertcli.store.cut import CUT, cut_sides, put_in_place
 from bertcli.store.encode import encode_here, encode_in_processes
@@ -34,7 +34,7 @@ from bertcli.store.journal import (
 from bertcli.store.manifest import FORMAT_VERSION, MANIFEST, SourceRecord, write_manifest
 from bertcli.store.matching import check_matches, output_paths, store_folder, store_options
 from bertcli.store.parts import Alone, Team, join_parts, part_folder, part_folders, share_out
-from bertcli.store.progress import ProgressDisplay, Report
+from bertcli.store.progress import Report, progress_display
 from bertcli.store.publish import check_replaceable, publish
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.store.verify import check_arrays, drop_gathered
@@ -45,9 +45,9 @@ from bertcli.text.tokenizer import Tokenizer
 
 ALONE = Alone()
 JOURNAL_SECONDS = 5.0
-"""An interrupted build does the work of so many seconds again, at most, besides reading its last file."""
+"""A resumed build repeats at most this many seconds of work, and reads its last file again."""
 SMALL_CORPUS = 4_000_000
-"""Bytes on disk; below, starting processes takes longer than they save."""
+"""Bytes on disk. For less text, starting processes takes longer than they save."""
 
 
 def prepare_store(
@@ -59,30 +59,31 @@ def prepare_store(
     team: Team = ALONE,
     verify: bool = False,
 ) -> OpenStore:
-    """The store of `config`, complete; one that stands is compared with the hashes of its arrays.
+    """The store of `config`, complete; an existing one is compared with the hashes of its arrays.
 
     Args:
-        report: takes the lines that tell the user what happens.
-        overwrite: build anew where a store stands already.
-        processes: how many tokenize; None: one for each core, or none beside this one for a small
-            corpus (0). The store never depends on it.
-        journal_seconds: how often the build's progress is put on the disk.
-        team: the processes that call this together and share the files out; the store never depends on it.
-        verify: compare all of it, however large it is, and a new one as well.
+        report: takes lines for the user.
+        overwrite: build the store again even if it exists.
+        processes: how many tokenize. 0: this one alone; None: one for each core, for a small corpus 0. The
+            store never depends on it.
+        journal_seconds: how often the progress of the build is saved to disk.
+        team: the processes that call this together and divide the files; the store never depends on it.
+        verify: compare every block, however large the store is, and of a new store as well.
 
     Raises:
-        UserError: a corpus that cannot be read or holds no text; a store of something else in that place, or
-            a damaged one; fewer than two held-out documents; a folder that cannot be written; a full disk.
+        UserError: a corpus that cannot be read or holds no text; the existing store is damaged or was built
+            from something else; fewer than two held-out documents; a folder that cannot be written; a full
+            disk.
     """
     folder = store_folder(config)
     place = folder.resolve() if folder.is_symlink() else folder
     partial = place.with_name(f"{place.name}.partial")
 
-    def stands() -> bool:
+    def exists() -> bool:
         if (folder / MANIFEST).is_file() and not overwrite:
             store = open_store(folder)
             check_matches(folder, store.manifest, config)
-            check_arrays(store, config.seed, report, whole=verify)
+            check_arrays(store, config.seed, report, every_block=verify)
             return True
         if os.path.lexists(folder):
             check_replaceable(place)
@@ -106,9 +107,9 @@ def prepare_store(
             (folder / JOURNAL).unlink()
             (folder / LOCK).unlink()
             if verify:
-                check_arrays(open_store(folder), config.seed, report, whole=verify)
+                check_arrays(open_store(folder), config.seed, report, every_block=verify)
 
-    if not team.on_first(stands):
+    if not team.on_first(exists):
         with ExitStack() as held:
             plan = team.on_first(begin)
             team.on_each(tokenize)
@@ -119,14 +120,14 @@ def prepare_store(
 def _disk_errors(folder: Path) -> AbstractContextManager[None]:
     return disk_errors(
         f"{folder}: the token store cannot be written",
-        if_full="and run the command again: it goes on from here. Or name a folder elsewhere in corpus.store",
-        if_refused="name a folder that can in output_dir or corpus.store",
+        if_full="and run the command again: it resumes from here. Or name a folder elsewhere in corpus.store",
+        if_refused="name one that can be written in output_dir or corpus.store",
     )
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be built; the tokenizer stands in `partial` already."""
+    """What to build; `partial` already holds the tokenizer."""
 
     config: PretrainConfig
     partial: Path
@@ -141,13 +142,13 @@ class _Plan:
         return [(part_folder(self.partial, part, number), own) for part, own in enumerate(files)]
 
     def journal(self, folder: Path, files: range) -> Journal:
-        """How far the part of these files came in `folder`; a fresh one where it did not begin."""
+        """The journal in `folder` of the part with these files; an empty one if the part has not begun."""
         key = self.key if folder == self.partial else self.key | {"part": [files.start, files.stop]}
         return read_journal(folder, key) or Journal(key, self.tokenizer_hash)
 
 
 def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, report: Report) -> _Plan:
-    """What to build; the vocabulary is trained, an interrupted build of something else cleared away."""
+    """What to build. Trains the vocabulary; removes an interrupted build of something else."""
     corpus = config.corpus
     records = [stat_source(source) for source in sources]
     given = load_given_tokenizer(config)
@@ -165,18 +166,11 @@ def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, rep
         journal = Journal(key)
         write_journal(partial, journal)
     elif journal.tokenizer_hash:
-        report(f"going on with the interrupted build in {partial}")
+        report(f"resuming the interrupted build in {partial}")
 
     if not journal.tokenizer_hash:
-        options = config.tokenizer
         tokenizer = given or train_on_corpus(
-            sources,
-            corpus,
-            options.vocab_size,
-            lowercase=options.lowercase,
-            strip_accents=options.strips_accents(),
-            report=report,
-            spool_folder=partial,
+            sources, corpus, config.tokenizer, report=report, spool_folder=partial
         )
         tokenizer.save(partial / "tokenizer")
         journal.tokenizer_hash = tokenizer.hash
@@ -185,7 +179,7 @@ def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, rep
 
 
 def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
-    """This rank's part: what its journal has not seen yet, saved now and then and at the end."""
+    """Tokenize what this rank's journal does not list yet; save the progress at intervals and at the end."""
     corpus = plan.config.corpus
     folder, files = plan.parts(team.num_ranks())[team.rank()]
     folder.mkdir(exist_ok=True)
@@ -193,21 +187,18 @@ def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, jo
     journal, tokenizer = plan.journal(folder, files), Tokenizer.load(plan.partial / "tokenizer")
     if processes is None:
         processes = _num_processes(sources, team.num_local_ranks())
-    dtype, language = (
-        ids_dtype(tokenizer.vocab_size),
-        None if corpus.format == "sentences" else corpus.language,
-    )
-    writer = StoreWriter(folder, dtype, corpus.heldout_fraction, progress=journal.progress)
+    dtype = ids_dtype(tokenizer.vocab_size)
+    language = None if corpus.format == "sentences" else corpus.language
+    start = Place(journal.progress.file, journal.progress.documents)
+    del journal.hashes[start.file :]
 
     def save() -> None:
         writer.sync()
         write_journal(folder, journal)
 
-    start = writer.place
-    del journal.hashes[start.file :]
-    try:
-        with ProgressDisplay("tokenizing", sources, report, start=start.file) as display:
-            chunks = read_chunks(sources, corpus, start, hashes=journal.hashes, progress=display.advance)
+    with closing(StoreWriter(folder, dtype, corpus.heldout_fraction, progress=journal.progress)) as writer:
+        with progress_display("tokenizing", sources, report, start=start.file) as advance:
+            chunks = read_chunks(sources, corpus, start, hashes=journal.hashes, progress=advance)
             encoded = (
                 encode_in_processes(chunks, plan.partial / "tokenizer", language, processes=processes)
                 if processes
@@ -220,8 +211,6 @@ def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, jo
                     save()
                     saved = time.monotonic()
         save()
-    finally:
-        writer.close()
 
 
 def _num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
@@ -232,7 +221,7 @@ def _num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
 
 
 def _finish(plan: _Plan, num_parts: int, report: Report) -> None:
-    """Make one store of the parts, and say in its manifest what it holds."""
+    """Join the parts into one store, and write its manifest."""
     config, tokenizer = plan.config, Tokenizer.load(plan.partial / "tokenizer")
     parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
     progress = parts[0][1].progress
@@ -244,15 +233,13 @@ def _finish(plan: _Plan, num_parts: int, report: Report) -> None:
         progress = cut_sides(plan.partial, ids_dtype(tokenizer.vocab_size), progress, fraction=fraction)
         check_heldout(progress, fraction)
         report(heldout_line(progress))
-        # The arrays are no longer those that the journal speaks of: who is killed here begins anew.
+        # The arrays no longer match the journal: a build that is killed here starts from the beginning.
         write_journal(plan.partial, Journal(plan.key | {CUT: True}, tokenizer.hash))
         put_in_place(plan.partial)
     check_heldout(progress, fraction)
     hashes = [sha256 for _, journal in parts for sha256 in journal.hashes]
     sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
-    options = store_options(config)
-    write_manifest(
-        plan.partial, count_store(plan.partial, tokenizer, progress, options=options, sources=sources)
-    )
+    manifest = count_store(plan.partial, tokenizer, progress, options=store_options(config), sources=sources)
+    write_manifest(plan.partial, manifest)
     for folder in part_folders(plan.partial):
         shutil.rmtree(folder)

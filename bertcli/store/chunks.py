@@ -15,12 +15,12 @@ from bertcli.text.sources import Source
 from bertcli.text.streams import Progress
 
 CHUNK_CHARACTERS = 1 << 18
-"""Of text in a chunk: small enough that the encodings of all that is in flight fit in memory."""
+"""Of text in a chunk: small enough that the encodings of all chunks in flight fit in memory."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """How far a corpus has been read: `documents` of file number `file`, and all files before it."""
+    """How far a corpus has been read: all files before number `file`, and `documents` of that file."""
 
     file: int = 0
     documents: int = 0
@@ -28,10 +28,10 @@ class Place:
 
 @dataclass(frozen=True)
 class DocumentEnd:
-    """What is known of a document once it has been read to its end."""
+    """What is known about a document once it has been read to its end."""
 
     content_hash: int
-    """64 bits, of the paragraphs: what decides the side. The same text has the same hash in any file."""
+    """64 bits, of the paragraphs; it decides the side. The same text has the same hash in any file."""
     num_bytes: int
     after: Place
 
@@ -40,9 +40,9 @@ class DocumentEnd:
 class Chunk:
     """Some text of a corpus, in order.
 
-    A document may go on over many chunks. Piece p of a chunk is what it holds of one document: paragraphs
-    `starts[p]` to `starts[p + 1]` (or the end). Every piece but the last ends its document; the last
-    does if `ends` is as long as `starts`.
+    A document may cover many chunks. Piece p of a chunk is its part of one document: paragraphs `starts[p]`
+    to `starts[p + 1]` (or the end). Every piece but the last ends its document; the last one does so if
+    `ends` is as long as `starts`.
     """
 
     paragraphs: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Chunk:
 
 
 def stat_source(source: Source) -> SourceRecord:
-    """Size and time of a file, its hash still empty."""
+    """Size and time of a file; its hash is still empty."""
     stat = source.path.stat()
     return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, sha256="")
 
@@ -63,10 +63,10 @@ def read_chunks(
     hashes: list[str] | None,
     progress: Progress,
 ) -> Iterator[Chunk]:
-    """The text of `sources` after `start`, which is skipped over by reading it again.
+    """The text of `sources` after `start`; the documents of that file before `start` are read and skipped.
 
-    `hashes` grows by the SHA-256 of each file that is read to its end (None: not wanted). Raises `UserError`
-    for what cannot be read, for a listed file without text, and for a file that changes meanwhile.
+    `hashes` gets the SHA-256 of each file that is read to its end (None: none is computed). Raises
+    `UserError` for what cannot be read, a listed file without text, and a file that changes meanwhile.
     """
     chunk, size = Chunk(), 0
     for number, source in enumerate(sources[start.file :], start=start.file):
@@ -102,7 +102,7 @@ def read_chunks(
 
 
 class _Document:
-    """What is said of a document at its end, gathered piece by piece."""
+    """Hash and size of a document, computed piece by piece."""
 
     def __init__(self) -> None:
         self._hash, self._num_bytes = hashlib.blake2b(digest_size=8), 0

@@ -1,4 +1,4 @@
-"""A corpus section -> its files, and all that reading them takes, before anything is written."""
+"""A corpus section -> its files and notes about them, before anything is written."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bertcli.text.sources import Source, find_sources
 
 
 def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
-    """What to say before all of the text is read: how it is laid out, and split into sentences."""
+    """Lines for the user before the text is read: its layout, and the rules that split sentences."""
     notes = [f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus)]
     if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
-        notes.append(f"sentences: there are no rules for {corpus.language}; they end as in {rules}")
+        notes.append(f"sentences: there are no rules for {corpus.language}; those for {rules} are used")
     return notes
 
 
 def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[Source]:
-    """The corpus's files, but for `outputs`, of which it may hold some (`store.matching.output_paths`).
+    """The files of the corpus, without `outputs` (`store.matching.output_paths`), which it may contain.
 
-    Raises `UserError` where one is not there, or a package is missing that reading takes.
+    Raises `UserError` where a file is missing, or a package that reading it needs.
     """
     sources = find_sources(corpus.files, outputs)
     one_of_each_kind = {source.path.suffix: source for source in sources}

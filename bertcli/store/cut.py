@@ -1,10 +1,11 @@
-"""The arrays of both sides -> those of a corpus of few documents, of which runs of sentences are held out."""
+"""The arrays of both sides -> those of a corpus of few documents, where runs of sentences are held out."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +18,33 @@ from bertcli.store.token_store import OFFSET_DTYPE, SIDES
 from bertcli.store.writer import BuildProgress
 
 CUT = "cut"
-"""What the folders of cut sides are called until they are in place: `cut-train`."""
+"""Prefix of the folders of the cut sides until they are in place: `cut-train`."""
 BLOCK = 1 << 20
 """Sentences copied at once."""
 
 
 def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fraction: float) -> BuildProgress:
-    """Write the cut sides beside the whole ones in `folder`, which stay; returns what they hold."""
+    """Write the cut sides into `folder`, where the uncut ones stay; returns what the cut ones hold."""
     documents = [document for side in progress.sides.values() for document in side.first]
     pieces = cut_documents(documents, fraction)
-    files = {side: SideFiles(folder / f"{CUT}-{side}", dtype, 0, sentences=0, tokens=0) for side in SIDES}
     tokens: list[int] = []
-    try:
-        before = 0
+    first = 0
+    with ExitStack() as opened:
+        files = {
+            side: opened.enter_context(closing(SideFiles(folder / f"{CUT}-{side}", dtype))) for side in SIDES
+        }
         for name, side in progress.sides.items():
-            own = range(before, before + side.documents)
-            before += side.documents
-            if side.documents:
-                tokens += _copy(
-                    folder / name, dtype, [p for p in pieces if p.document in own], files=files, first=own[0]
-                )
+            own = [piece for piece in pieces if first <= piece.document < first + side.documents]
+            if own:
+                tokens += _copy(folder / name, dtype, own, files=files, first=first)
+            first += side.documents
         for each in files.values():
             each.sync()
-    finally:
-        for each in files.values():
-            each.close()
     return cut_progress(progress, pieces, tokens)
 
 
 def put_in_place(folder: Path) -> None:
-    """The cut sides take the place of the whole ones. A build that is killed meanwhile cannot go on."""
+    """Replace the uncut sides by the cut ones. A build that is killed meanwhile cannot be resumed."""
     for side in SIDES:
         shutil.rmtree(folder / side)
         os.rename(folder / f"{CUT}-{side}", folder / side)
@@ -55,7 +53,10 @@ def put_in_place(folder: Path) -> None:
 def _copy(
     folder: Path, dtype: np.dtype[Any], pieces: Sequence[Piece], files: dict[str, SideFiles], first: int
 ) -> list[int]:
-    """Append each piece to its side; `first` is the number of the folder's first document. Returns tokens."""
+    """Append each piece to its side; `first`: the number of the folder's first document.
+
+    Returns the number of tokens of each piece.
+    """
     ids: NDArray[Any] = np.memmap(folder / "ids.bin", dtype, mode="r")
     sentences, documents = (
         np.memmap(folder / f"{name}.bin", OFFSET_DTYPE, mode="r") for name in ("sentences", "documents")

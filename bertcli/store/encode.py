@@ -16,12 +16,12 @@ from bertcli.store.chunks import Chunk
 from bertcli.store.token_store import ids_dtype
 from bertcli.text.sentences import split_sentences
 from bertcli.text.tokenizer import Tokenizer
-from bertcli.text.word_cache import WordCache
+from bertcli.text.word_cache import WordCache, sums
 
 
 @dataclass(frozen=True)
 class EncodedChunk:
-    """The token ids of a chunk; sentences that give no token are left out.
+    """The token ids of a chunk, without sentences that have no token.
 
     Attributes:
         ids: uint16 or uint32 [tokens].
@@ -50,24 +50,20 @@ def encode_chunk(
     bounds = np.array([*bounds, len(sentences)])
     encoded = cache.encode(sentences)
     is_kept = encoded.lengths > 0
-    kept, words = (_cumulative(values)[bounds] for values in (is_kept, encoded.words))
+    kept = sums(is_kept, bounds)
     return EncodedChunk(
         ids=encoded.ids.astype(dtype),
         lengths=encoded.lengths[is_kept],
-        piece_sentences=np.diff(kept),
-        piece_dropped=np.diff(bounds) - np.diff(kept),
-        piece_words=np.diff(words),
+        piece_sentences=kept,
+        piece_dropped=np.diff(bounds) - kept,
+        piece_words=sums(encoded.words, bounds),
     )
-
-
-def _cumulative(values: NDArray[Any]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(values)])
 
 
 def encode_here(
     chunks: Iterable[Chunk], tokenizer: Tokenizer, language: str | None
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
-    """In this process: for a corpus that is soon done."""
+    """In this process: for a small corpus."""
     cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
     for chunk in chunks:
         yield chunk, encode_chunk(cache, language, chunk.paragraphs, starts=chunk.starts, dtype=dtype)
@@ -76,7 +72,7 @@ def encode_here(
 def encode_in_processes(
     chunks: Iterable[Chunk], folder: Path, language: str | None, processes: int
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
-    """In `processes` of one thread each, with the tokenizer of `folder`; the same, and in the same order.
+    """As `encode_here`, in the same order, in `processes` of one thread each with the tokenizer of `folder`.
 
     Raises `UserError` where one of them dies.
     """
@@ -86,8 +82,8 @@ def encode_in_processes(
         _encoder,
         given=(folder, language),
         processes=processes,
-        died="a process that tokenizes died, perhaps for want of memory; run the command again: it goes on "
-        "from here",
+        died="a process that tokenizes died, perhaps because memory ran out; run the command again: it "
+        "resumes from here",
     )
 
 

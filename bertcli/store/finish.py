@@ -1,9 +1,8 @@
-"""The end of a build: is it a store worth having, and what is in it."""
+"""The end of a build: checks that the store can be used, and counts what is in it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from bertcli.errors import UserError
 from bertcli.store.manifest import Manifest, SideCounts, SourceRecord
 from bertcli.store.token_store import SIDES, ids_dtype
 from bertcli.store.verify import ARRAYS, gather_hashes
-from bertcli.store.writer import BuildProgress, SideProgress
+from bertcli.store.writer import BuildProgress
 from bertcli.text.tokenizer import Tokenizer
 
 BLOCK = 1 << 22
@@ -23,7 +22,7 @@ WITHOUT = "set it to 0 to train without evaluation"
 
 
 def check_heldout(progress: BuildProgress, fraction: float) -> None:
-    """Raise `UserError` where nothing is left to train on, or too little is held out to pair sentences."""
+    """Raise `UserError` where no text is left to train on, or too little is held out for sentence pairs."""
     train, heldout = progress.sides["train"].documents, progress.sides["heldout"].documents
     stored = progress.cut_documents or train + heldout
     if stored == 0:
@@ -48,11 +47,9 @@ def check_heldout(progress: BuildProgress, fraction: float) -> None:
 
 
 def heldout_line(progress: BuildProgress) -> str:
-    """What is said of a corpus of few documents, once they are cut."""
-    runs = progress.sides["heldout"].documents
-    only = "one document" if progress.cut_documents == 1 else f"{progress.cut_documents} documents"
-    verb = "is" if progress.cut_documents == 1 else "are"
-    return f"held out: {runs:,} runs of sentences, for there {verb} only {only}"
+    """A line for the user about a corpus of few documents that was cut."""
+    runs, documents = progress.sides["heldout"].documents, _documents(progress.cut_documents)
+    return f"held out: {runs:,} runs of sentences, because the corpus has only {documents}"
 
 
 def _enough(progress: BuildProgress) -> str:
@@ -75,7 +72,10 @@ def count_store(
     """The manifest of the arrays in `folder`; reads the ids once, a block at a time."""
     uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
     counts = {
-        name: SideCounts(**_counted(side), unk_tokens=int(uses[name][tokenizer.unk_id]))
+        name: SideCounts(
+            **{key: value for key, value in vars(side).items() if key != "first"},
+            unk_tokens=int(uses[name][tokenizer.unk_id]),
+        )
         for name, side in progress.sides.items()
     }
     return Manifest(
@@ -94,12 +94,8 @@ def count_store(
     )
 
 
-def _counted(side: SideProgress) -> dict[str, int]:
-    return {name: value for name, value in asdict(side).items() if name != "first"}
-
-
 def unigram_entropy(uses: NDArray[np.int64]) -> float:
-    """Entropy in nats of a token drawn by its share of `uses` [V]; 0 where there is none."""
+    """Entropy in nats of a token drawn by its share of `uses` [V]; 0 where all are 0."""
     seen = uses[uses > 0]
     shares = seen / max(1, seen.sum())
     return float(-(shares * np.log(shares)).sum())

@@ -1,4 +1,4 @@
-"""Whether a vocabulary that was brought fits the text of a store."""
+"""Whether a given vocabulary fits the text of a store."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ UNKNOWN = 0.01
 PIECES = 2.5
 """Tokens a word; a vocabulary made for the text gives 1.2 to 2."""
 _NO_BLANKS = 40
-"""Bytes a word: with more, it is a script without blanks between words, and pieces a word mean nothing."""
+"""Bytes a word. More mean a script without blanks between words, where pieces a word say nothing."""
 
 
 def misfits(manifest: Manifest, vocabulary: str) -> Iterator[str]:
-    """What says that `vocabulary`, a path, was made for other text than the store's; none where it fits."""
+    """Signs that `vocabulary`, a path, was made for other text than the store's; none where it fits."""
     if manifest.unk_rate > UNKNOWN:
         yield (
             f"{manifest.unk_rate:.1%} of the tokens are unknown: the vocabulary of {vocabulary} lacks "

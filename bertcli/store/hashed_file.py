@@ -1,4 +1,4 @@
-"""A growing file, and beside it a hash of each of its blocks, made as they are written."""
+"""A growing file, and beside it the hash of each of its blocks, computed while they are written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 BLOCK_BYTES = 1 << 20
 HASH_BYTES = 16
 SUFFIX = ".hashes"
-"""What a file's hashes are called beside it, while it grows."""
+"""Of the file of hashes beside a growing file."""
 
 
 def block_hash(data: Any) -> bytes:
-    """BLAKE2b of one block, which the last one of a file need not fill."""
+    """BLAKE2b of one block; the last block of a file may be shorter."""
     return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
 
 
@@ -26,10 +26,10 @@ def num_blocks(size: int) -> int:
 
 
 class HashedFile:
-    """Appends to a file; `sync` puts it and the hashes of all that it holds on the disk."""
+    """Appends to a file; `sync` puts the file and the hashes of its blocks on the disk."""
 
     def __init__(self, path: Path, size: int):
-        """Open it for what follows its first `size` bytes; what stands after those is cut off."""
+        """Open the file to append after its first `size` bytes; what follows those is cut off."""
         self._open = ExitStack()
         self._file, self._hashes = (
             self._open.enter_context(_open_raw(p)) for p in (path, path.with_suffix(SUFFIX))
@@ -59,15 +59,15 @@ class HashedFile:
                 self._filled = 0
 
     def sync(self) -> None:
-        """Have all that was appended on the disk."""
+        """Wait until all appended data is on the disk."""
         if self._filled:
-            self._write_hash()  # of the block as it is now; it is written again once it is full
+            self._write_hash()  # of the unfinished block; it is written again once the block is full
         self._hashes.truncate((self._blocks + (self._filled > 0)) * HASH_BYTES)
         for file in (self._file, self._hashes):
             os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Close both files."""
         self._open.close()
 
     def _write_hash(self) -> None:

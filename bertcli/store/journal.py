@@ -1,4 +1,4 @@
-"""The folder of an unfinished build: who may write there, and how far it came."""
+"""The folder of an unfinished build: which process may write there, and how far the build came."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ LOCK = "building.lock"
 _TOKENIZER = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 _FILES = {JOURNAL, f"{JOURNAL}.new", LOCK, MANIFEST, NOTE, *(f"tokenizer/{name}" for name in _TOKENIZER)}
 NOTE_PARTIAL = re.compile(rf"\.{re.escape(NOTE)}\.[0-9a-f]{{8}}\.partial")
-"""What a kill leaves of a note that was being written."""
+"""A partly written note, which a kill leaves behind."""
 _ARRAY = re.compile(r"(train|heldout)/\w+\.(bin|hashes)|hashes\.bin")
 
 
 @dataclass
 class Journal:
-    """`building.json`: replaced as a whole, after the arrays it speaks of are on the disk."""
+    """`building.json`: replaced atomically, after the arrays that it describes are on the disk."""
 
     key: dict[str, Any]
-    """What is being built, by which options, from which files: another key's build is not gone on with."""
+    """What is built, by which options, from which files: a build with another key is not resumed."""
     tokenizer_hash: str = ""
-    """Empty until the tokenizer stands in the folder."""
+    """Empty until the folder holds the tokenizer."""
     hashes: list[str] = field(default_factory=list)
     """SHA-256 of each file read to its end."""
     progress: BuildProgress = field(default_factory=BuildProgress)
 
 
 def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
-    """How far the build of `key` came in `folder`; None where there is none, another's, or a damaged one."""
+    """The journal of the build of `key` in `folder`; None: missing, damaged, or of another build."""
     path = folder / JOURNAL
     if not path.is_file():
         return None
@@ -69,15 +69,15 @@ def write_journal(folder: Path, journal: Journal) -> None:
 
 
 def _hash(journal: dict[str, Any]) -> str:
-    """A wrong number would leave documents out unseen."""
+    """Guards against a wrong number, which would leave out documents without a message."""
     return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold `folder`, made where it is missing, against other builds.
+    """Lock `folder` against other builds; it is created if missing.
 
-    Raises `UserError` naming the other, or what stands there that no build wrote.
+    Raises `UserError` that names the other build, or a path in the folder that no build wrote.
     """
     _check_own(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove all that another build left in `folder`, but for the lock; the journal first."""
+    """Remove what another build left in `folder`, except the lock; the journal first."""
     paths = [path for path in walk(folder) if path != folder / LOCK]
     for path in sorted(paths, key=lambda path: path.name != JOURNAL):
         path.rmdir() if path.is_dir() else path.unlink()
@@ -99,7 +99,7 @@ def clear_folder(folder: Path) -> None:
 
 
 def _check_own(folder: Path) -> None:
-    """Raises `UserError` where anything in `folder` is not a build's: the lock shows whose folder it is."""
+    """Raise `UserError` where `folder` holds anything that no build wrote; the lock proves that one did."""
     if not os.path.lexists(folder):
         return
     others = [folder]
@@ -110,13 +110,13 @@ def _check_own(folder: Path) -> None:
             others = paths
     if others:
         raise UserError(
-            f"{others[0]}: something else stands where the store is to be built; move it elsewhere, or name "
-            "another folder in corpus.store"
+            f"{others[0]}: bertcli did not write this, and the store cannot be built there; move it "
+            "elsewhere, or name another folder in corpus.store"
         )
 
 
 def _is_of_a_build(path: Path, name: Path) -> bool:
-    """Whether a build makes such files; whose they are, the lock shows."""
+    """Whether a build writes files of this name."""
     if path.is_symlink():
         return False
     inner = re.sub(r"^(part-\d+-of-\d+/?|cut-)", "", str(name))

@@ -1,4 +1,4 @@
-"""What a token store says of itself: where it came from, by which options, and what is in it."""
+"""The manifest of a token store: its sources, its options, and counts of what is in it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bertcli.owned.mark import read_note
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
-REBUILD = "Build the store anew: bertcli prepare CONFIG --overwrite"
-"""What to do about a damaged store that has its note; `rebuild` looks whether it has."""
+REBUILD = "Build the store again: bertcli prepare CONFIG --overwrite"
+"""What to do about a damaged store that has its note; `rebuild` checks whether it has one."""
 
 Natural = Annotated[int, Field(ge=0)]
 _checked = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -24,7 +24,7 @@ _checked = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 @_checked
 @dataclass(frozen=True)
 class SourceRecord:
-    """A corpus file as it was when it was read."""
+    """A corpus file at the time it was read."""
 
     name: str
     size: Natural
@@ -36,14 +36,14 @@ class SourceRecord:
 @_checked
 @dataclass(frozen=True)
 class SideCounts:
-    """What one side of a store, `train` or `heldout`, holds."""
+    """Counts of one side of a store, `train` or `heldout`."""
 
     documents: Natural = 0
     one_sentence_documents: Natural = 0
-    """They give no true sentence pair."""
+    """Documents that give no true sentence pair."""
     sentences: Natural = 0
     tokens: Natural = 0
-    """Special tokens are not stored, and not counted."""
+    """Without special tokens, which are not stored."""
     unk_tokens: Natural = 0
     words: Natural = 0
     """Separated by white space."""
@@ -59,31 +59,31 @@ class Manifest:
     vocab_size: Natural
     tokenizer_hash: str
     options: dict[str, Any]
-    """What shapes the store: the `corpus` section less `store`, and the tokenizer's choice."""
+    """What the store depends on: the `corpus` section without `store`, and the choice of the tokenizer."""
     sources: tuple[SourceRecord, ...]
     arrays: dict[str, Natural]
     """File under the store's folder -> its size in bytes."""
     hashes: str
     """BLAKE2b of `hashes.bin`, which holds a hash of each block of the arrays (`verify.py`)."""
     pieces: dict[str, tuple[Natural, ...]]
-    """Side -> how many of its documents are pieces of each document of the text; empty if none was cut."""
+    """Side -> for each document of the text, the number of its pieces on this side; empty if none was cut."""
     train: SideCounts
     heldout: SideCounts
     dropped_documents: Natural
-    """No sentence of theirs gave a token."""
+    """Documents without a token."""
     dropped_sentences: Natural
     unigram_entropy: float
-    """Of the training tokens, in nats a token: the loss of a model that knows their frequencies alone."""
+    """Of the training tokens, in nats a token: the loss of a model that knows only their frequencies."""
     version: int = FORMAT_VERSION
 
     @property
     def unk_rate(self) -> float:
-        """[UNK] among all tokens, both sides."""
+        """Share of [UNK] among all tokens, both sides."""
         return (self.train.unk_tokens + self.heldout.unk_tokens) / max(1, self._tokens)
 
     @property
     def tokens_per_word(self) -> float:
-        """Tokens to a word separated by white space, both sides."""
+        """Tokens for each word between white space, both sides."""
         return self._tokens / max(1, self.train.words + self.heldout.words)
 
     @property
@@ -92,7 +92,7 @@ class Manifest:
 
 
 def rebuild(folder: Path) -> str:
-    """What to do where the store in `folder` cannot be used: without its note, nothing there is replaced."""
+    """What to do about an unusable store in `folder`; a folder without bertcli's note is never replaced."""
     if read_note(folder, "store") is not None:
         return REBUILD
     return f"Nothing shows that bertcli made it: move {folder} elsewhere, then bertcli prepare CONFIG"
@@ -105,7 +105,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Raises `UserError` where the folder is no complete store, or one of another version."""
+    """Raises `UserError` where the folder holds no complete store, or one of another version."""
     path = folder / MANIFEST
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Whether a store is still the one that a config asks for: options, files, sizes and times."""
+"""Whether a store matches a config: options, files, sizes and times."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer
 from bertcli.text.sources import Source, find_present
 
 WHAT_NOW = (
-    "Build the store anew with bertcli prepare CONFIG --overwrite, or name another folder in corpus.store"
+    "Build the store again with bertcli prepare CONFIG --overwrite, or name another folder in corpus.store"
 )
 
 
 def store_folder(config: PretrainConfig) -> Path:
-    """Where the config's store stands: `corpus.store`, or `store` in `output_dir`."""
+    """The folder of the config's store: `corpus.store`, or `store` in `output_dir`."""
     return Path(config.corpus.store or RunLayout(Path(config.output_dir)).store).expanduser()
 
 
 def output_paths(config: PretrainConfig) -> set[Path]:
-    """Real paths of what a run of `config` writes: its folder, what stands there, and its store."""
+    """Real paths that a run of `config` writes: its folder, the files and folders in it, and its store."""
     root, store = Path(config.output_dir).expanduser(), store_folder(config)
     paths = [root, *(root / name for name in (*FILES, *FOLDERS)), store]
     return {path.resolve() for path in paths} | {store.resolve().with_name(f"{store.resolve().name}.partial")}
 
 
 def store_options(config: PretrainConfig) -> dict[str, Any]:
-    """Dotted key -> value, for every key that shapes a store."""
+    """Dotted key -> value, for every key that a store depends on."""
     corpus = config.corpus.model_dump(mode="json", exclude={"store"})
     options = {f"corpus.{key}": value for key, value in corpus.items()}
     tokenizer = config.tokenizer
@@ -49,17 +49,19 @@ def store_options(config: PretrainConfig) -> dict[str, Any]:
 
 
 def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> None:
-    """Raise `UserError` naming all that differs between a store and what the config now asks for.
+    """Raise `UserError` that names every difference between a store and the config.
 
-    Files are judged by size and time; one whose time alone is new is read and hashed. A file that is
-    gone is no difference, a new one is.
+    Files are compared by size and time; a file of which only the time differs is read and hashed. A new file
+    is a difference, a missing one is not.
     """
     problems = _different_options(manifest.options, store_options(config))
     if not problems:
         problems = _different_files(manifest.sources, find_present(config.corpus.files, output_paths(config)))
         path = given_tokenizer(config)
-        if path is not None and _tokenizer_changed(config, path, manifest):
-            problems.append(f"{path}: the tokenizer changed since")
+        exists = path is not None and Path(path).expanduser().exists()
+        tokenizer = load_given_tokenizer(config) if exists else None
+        if tokenizer is not None and tokenizer.hash != manifest.tokenizer_hash:
+            problems.append(f"{path}: the tokenizer has changed")
     if problems:
         shown = [*problems[:10], f"and {len(problems) - 10} more"] if len(problems) > 10 else problems
         raise UserError(
@@ -67,19 +69,11 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
         )
 
 
-def _tokenizer_changed(config: PretrainConfig, path: str, manifest: Manifest) -> bool:
-    if not Path(path).expanduser().exists():
-        return False
-    now = load_given_tokenizer(config)
-    return now is not None and now.hash != manifest.tokenizer_hash
-
-
 def _different_options(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    keys = [*before, *(key for key in now if key not in before)]
     absent = "not given"
     return [
         f"{key}: {before.get(key, absent)!r} in the store, {now.get(key, absent)!r} in the config"
-        for key in keys
+        for key in before | now
         if before.get(key, absent) != now.get(key, absent)
     ]
 
@@ -91,7 +85,7 @@ def _different_files(records: Sequence[SourceRecord], present: Sequence[Source])
 
 def _difference(record: SourceRecord | None, source: Source) -> str | None:
     if record is None:
-        return f"{source.path}: this file was not there"
+        return f"{source.path}: this file is new"
     now = stat_source(source)
     if now.size != record.size:
         return f"{source.path}: the file changed, from {record.size:,} bytes to {now.size:,}"

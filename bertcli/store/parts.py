@@ -1,9 +1,10 @@
-"""A store built by several processes: each makes a part of it from its own files; then they are joined."""
+"""A store built by several processes: each makes a part from its own files; then the parts are joined."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -28,15 +29,14 @@ class Team(Protocol):
         ...
 
     def num_local_ranks(self) -> int:
-        """On this machine."""
-        ...
+        """How many of them run on this machine."""
 
     def on_first(self, work: Callable[[], T]) -> T:
-        """Done by the first alone; all have the result."""
+        """The result of `work`, which only the first process does."""
         ...
 
     def on_each(self, work: Callable[[], T]) -> T:
-        """Done by each; all go on together."""
+        """The result of `work`, which each process does; all of them wait for the last."""
         ...
 
 
@@ -59,23 +59,21 @@ class Alone:
         """Do the work: there is no other process."""
         return work()
 
-    def on_each(self, work: Callable[[], T]) -> T:
-        """Do the work: there is no other process."""
-        return work()
+    on_each = on_first
 
 
 def part_folder(folder: Path, part: int, num_parts: int) -> Path:
-    """Where a part is built; the whole of it, if there is but one, in `folder` itself."""
+    """Where a part is built; a single part is built in `folder` itself."""
     return folder if num_parts == 1 else folder / f"part-{part}-of-{num_parts}"
 
 
 def part_folders(folder: Path) -> list[Path]:
-    """All parts that stand in `folder`, those of an interrupted build by another number of ranks as well."""
+    """All parts in `folder`, also those of an interrupted build by another number of ranks."""
     return list(folder.glob("part-*-of-*"))
 
 
 def share_out(sizes: Sequence[int], num_parts: int) -> list[range]:
-    """Files of `sizes` bytes -> the numbers of each part's files: neighbors, parts of like size."""
+    """Files of `sizes` bytes -> the numbers of each part's files: neighbors, in parts of similar size."""
     ends = np.cumsum([0, *sizes])
     middles = (ends[:-1] + ends[1:]) / 2
     bounds = np.searchsorted(middles, np.arange(num_parts + 1) * ends[-1] / num_parts).tolist()
@@ -86,17 +84,14 @@ def share_out(sizes: Sequence[int], num_parts: int) -> list[range]:
 def join_parts(
     folder: Path, parts: Sequence[tuple[Path, BuildProgress]], dtype: np.dtype[Any]
 ) -> BuildProgress:
-    """Write the arrays of all parts, one after the other, into `folder`; returns what is there in all."""
+    """Write the arrays of all parts, one after the other, into `folder`; returns their joint progress."""
     total = BuildProgress()
     for name in SIDES:
-        files = SideFiles(folder / name, dtype, 0, sentences=0, tokens=0)
-        try:
+        with closing(SideFiles(folder / name, dtype)) as files:
             for part, progress in parts:
                 side = progress.sides[name]
                 files.append_side(part / name, side.documents, side.sentences, side.tokens)
             files.sync()
-        finally:
-            files.close()
     for _, progress in parts:
         for name, side in progress.sides.items():
             for counter, value in vars(side).items():

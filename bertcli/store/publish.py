@@ -1,4 +1,4 @@
-"""A store that was built aside gets its name; whether what stands there may be replaced is told before."""
+"""Renames a finished store to its final name; before that, checks that what has the name may be replaced."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bertcli.store.manifest import MANIFEST
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raises `UserError` where anything stands in `folder` but a store of bertcli's or the rest of one."""
+    """Raise `UserError` where `folder` holds anything but a store of bertcli's, or what is left of one."""
     others = _others(folder)
     if others or not folder.is_dir():
-        what = f"a folder with something else in it: {', '.join(others[:5])}" if others else "no folder"
+        what = f"a folder with other files in it: {', '.join(others[:5])}" if others else "not a folder"
         raise UserError(f"{folder}: {what}. Name another in corpus.store, or move that elsewhere")
     if os.path.ismount(folder):
         raise UserError(f"{folder}: a disk is mounted there; name a folder in it in corpus.store")
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Rename a whole store to `folder`; one that stood there goes.
+    """Rename a complete store to `folder`; a store of that name is removed.
 
-    Raises `UserError` where something else came to stand there while the store was built.
+    Raises `UserError` where something else got that name while the store was built.
     """
     for path in partial.iterdir():
         if NOTE_PARTIAL.fullmatch(path.name):
@@ -39,7 +39,7 @@ def publish(partial: Path, folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """The files, the note last: what a kill leaves is still known for bertcli's."""
+    """The manifest first, the note last: what a kill leaves is no store, but is still known as bertcli's."""
     paths = walk(folder)
     for path in sorted(paths, key=lambda path: {MANIFEST: -1, NOTE: 1}.get(path.name, 0)):
         path.unlink()
@@ -48,7 +48,7 @@ def _remove(folder: Path) -> None:
 
 
 def _others(folder: Path) -> list[str]:
-    """What is not bertcli's in the folder of a store."""
+    """What in the folder of a store is not bertcli's."""
     if not folder.is_dir():
         return []
     note = read_note(folder, "store")

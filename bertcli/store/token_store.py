@@ -1,4 +1,4 @@
-"""The token store: a folder of memory-mapped arrays, opened in the same time at any corpus size.
+"""The token store: a folder of memory-mapped arrays, which opens equally fast at any corpus size.
 
     store/manifest.json         what it was made from and what is in it, written last (`manifest.py`)
           tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
@@ -40,8 +40,8 @@ class TokenStore:
         ids: uint16 (uint32 for a vocabulary over 65,536) [tokens]; no special tokens.
         sentences: uint64 [num_sentences + 1]; where each sentence starts in `ids`, then the end.
         documents: uint64 [num_documents + 1]; where each document starts in `sentences`, then the end.
-        pairs: uint64 [num_documents + 1]; sentence boundaries inside documents before document d. Every
-            document has a sentence, so that this is documents[d] - d.
+        pairs: uint64 [num_documents + 1]; number of sentence boundaries inside the documents before document
+            d: documents[d] - d, because every document has a sentence.
     """
 
     ids: NDArray[Any]
@@ -49,41 +49,41 @@ class TokenStore:
     documents: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
     sources: NDArray[np.uint64] | None = None
-    """Where the documents are pieces of few: where each of those starts in `sentences`, then the end."""
+    """For documents that are pieces of a few: where each of those few starts in `sentences`, then the end."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A loader process maps the files again; nothing is copied to it."""
+        """Loader processes map the files again; nothing is copied to them."""
         return _reopen, tuple(_describe(getattr(self, field.name)) for field in fields(self))
 
     @property
     def num_tokens(self) -> int:
-        """Of all sentences."""
+        """Tokens of all sentences."""
         return len(self.ids)
 
     @property
     def num_sentences(self) -> int:
-        """Of all documents."""
+        """Sentences of all documents."""
         return len(self.sentences) - 1
 
     @property
     def num_documents(self) -> int:
-        """Of this side."""
+        """Documents of this side."""
         return len(self.documents) - 1
 
     @property
     def num_sources(self) -> int:
-        """Documents of the text: pieces of one count once."""
+        """Documents of the text: the pieces of a document count once."""
         return self.num_documents if self.sources is None else len(self.sources) - 1
 
     @property
     def num_pairs(self) -> int:
-        """Places between two sentences of one document: what gives a true pair."""
+        """Places between two sentences of one document: each gives a true pair."""
         return int(self.pairs[-1])
 
 
 @dataclass(frozen=True)
 class OpenStore:
-    """A whole store: both sides, the tokenizer that made them, and the manifest."""
+    """A store: both sides, the tokenizer that made them, and the manifest."""
 
     folder: Path
     train: TokenStore
@@ -94,9 +94,9 @@ class OpenStore:
 
 
 def open_store(folder: Path) -> OpenStore:
-    """Open a complete store; of the arrays only the sizes and the last offsets are read (see `verify.py`).
+    """Open a complete store; reads only the sizes and the last offsets of the arrays (see `verify.py`).
 
-    Raises `UserError` where there is none, or where an array or the tokenizer is not what the manifest says.
+    Raises `UserError` where there is no store, or an array or the tokenizer does not match the manifest.
     """
     manifest = read_manifest(folder)
     tokenizer = Tokenizer.load(folder / "tokenizer")
@@ -173,10 +173,10 @@ def _reopen(*arrays: tuple[str, str] | NDArray[Any] | None) -> TokenStore:
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if path.stat().st_size == 0:  # which cannot be mapped
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype)
     array = np.memmap(path, dtype, mode="r")
     if array.nbytes > _MEMORY and isinstance(array.base, mmap.mmap):
-        # A row is a few hundred bytes somewhere: what the system reads ahead of it would be gone before use.
+        # A row is a few hundred bytes: what the system reads ahead would leave memory before it is used.
         array.base.madvise(mmap.MADV_RANDOM)
     return array

@@ -1,4 +1,4 @@
-"""Whether a store's arrays are what was written: block by block, by the hashes made while they were built."""
+"""Compares the arrays of a store, block by block, with the hashes that were computed when it was built."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from bertcli.store.side_files import NAMES
 from bertcli.store.token_store import HASHES, SIDES, OpenStore
 
 ARRAYS = tuple(f"{side}/{name}.bin" for side in SIDES for name in NAMES)
-WHOLE_BYTES = 2 * 10**9
-"""Of arrays; up to so many all are read, in a second or two."""
+FULL_BYTES = 2 * 10**9
+"""Arrays of up to this size are always compared in full, which takes a second or two."""
 DRAWN_BLOCKS = 1000
 _AT_ONCE = 64
-"""Blocks that a thread takes."""
+"""Blocks of one piece of work of a thread."""
 
 
 def gather_hashes(folder: Path) -> str:
-    """Write `hashes.bin` of what `HashedFile` left beside each array; returns its own hash, hexadecimal."""
+    """Write `hashes.bin` from the files that `HashedFile` left; returns its own hash, hexadecimal."""
     path = folder / HASHES
-    with open(path, "wb") as whole:
+    with open(path, "wb") as gathered:
         for name in ARRAYS:
             with open((folder / name).with_suffix(SUFFIX), "rb") as part:
-                shutil.copyfileobj(part, whole)
-        whole.flush()
-        os.fsync(whole.fileno())
+                shutil.copyfileobj(part, gathered)
+        gathered.flush()
+        os.fsync(gathered.fileno())
     return file_hash(path, "blake2b")
 
 
 def drop_gathered(folder: Path) -> None:
-    """Remove what `gather_hashes` read: a build that is killed before its end still needs it."""
+    """Remove the files that `gather_hashes` read; only a finished build no longer needs them."""
     for name in ARRAYS:
         (folder / name).with_suffix(SUFFIX).unlink(missing_ok=True)
 
 
-def check_arrays(store: OpenStore, seed: int, report: Report, whole: bool = False) -> None:
-    """Compare the arrays with their hashes: all of them, or of more than 2 GB 1,000 blocks drawn by `seed`.
+def check_arrays(store: OpenStore, seed: int, report: Report, every_block: bool = False) -> None:
+    """Compare blocks of the arrays with their hashes: all; of more than 2 GB, 1,000 drawn by `seed`.
 
     Args:
-        whole: read all, whatever the size.
-        report: is told where blocks were drawn, and with `whole` what was read.
+        every_block: compare all, whatever the size.
+        report: takes a line where blocks were drawn; with `every_block`, lines on what was read.
 
     Raises:
-        UserError: a block that is not what was written, or cannot be read.
+        UserError: a block that cannot be read, or does not match its hash.
     """
     sizes = [store.manifest.arrays[name] for name in ARRAYS]
     blocks, size = sum(map(num_blocks, sizes)), sum(sizes)
-    if whole:
+    if every_block:
         report(f"reading all of {store.folder}: {size / 1e6:,.1f} MB in {blocks:,} blocks")
-    if whole or size <= WHOLE_BYTES:
+    if every_block or size <= FULL_BYTES:
         numbers: Sequence[int] = range(blocks)
         if file_hash(store.folder / HASHES, "blake2b") != store.manifest.hashes:
             raise UserError(
@@ -68,19 +68,19 @@ def check_arrays(store: OpenStore, seed: int, report: Report, whole: bool = Fals
     else:
         numbers = sorted(random.Random(seed).sample(range(blocks), min(DRAWN_BLOCKS, blocks)))
         report(
-            f"{store.folder}: {len(numbers):,} of {blocks:,} blocks are compared with their hashes, drawn by "
-            "the seed; all of them by bertcli prepare CONFIG --verify"
+            f"{store.folder}: comparing {len(numbers):,} of {blocks:,} blocks, drawn by the seed, with their "
+            "hashes; bertcli prepare CONFIG --verify compares all"
         )
     wrong = _wrong_blocks(store.folder, sizes, numbers)
     if wrong:
         more = f", nor are {len(wrong) - 1:,} other blocks" if len(wrong) > 1 else ""
         raise UserError(f"{wrong[0]} is not what was written{more}. {rebuild(store.folder)}")
-    if whole:
+    if every_block:
         report("every block is what was written")
 
 
 def _wrong_blocks(folder: Path, sizes: Sequence[int], numbers: Sequence[int]) -> list[str]:
-    """Where each damaged block stands, of those asked for by their number over all arrays."""
+    """The places of the damaged blocks among `numbers`, which count over all arrays."""
     starts = [0, *itertools.accumulate(map(num_blocks, sizes))]
     with open(folder / HASHES, "rb") as hashes:
 

@@ -1,12 +1,12 @@
-"""The tokenizer of a store: the one that the config brings, or one trained on the corpus."""
+"""The tokenizer of a store: the one that the config names, or one trained on the corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig
-from bertcli.store.progress import ProgressDisplay, Report
+from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.store.progress import Report, progress_display
 from bertcli.text.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
@@ -14,12 +14,12 @@ from bertcli.text.train_tokenizer import train_tokenizer
 
 
 def given_tokenizer(config: PretrainConfig) -> str | None:
-    """The path of the tokenizer that the config brings; None: one is trained on the corpus."""
+    """The path of the tokenizer that the config names; None: one is trained on the corpus."""
     return config.model.init_from or config.tokenizer.path
 
 
 def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
-    """The tokenizer that the config brings; None: one is trained on the corpus."""
+    """The tokenizer that the config names; None: one is trained on the corpus."""
     path = given_tokenizer(config)
     if path is None:
         return None
@@ -30,23 +30,22 @@ def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
 def train_on_corpus(
     sources: Sequence[Source],
     corpus: CorpusConfig,
-    vocab_size: int,
-    lowercase: bool,
-    strip_accents: bool,
+    options: TokenizerConfig,
     report: Report,
     spool_folder: Path | None = None,
 ) -> Tokenizer:
-    """Train a vocabulary on the corpus, or on an even sample of a large one; `report` is told which."""
-    share = sample_share(sources)
+    """Train a vocabulary on the corpus, or on an even sample of a large one; `report` takes a line on it."""
+    size, share = options.vocab_size, sample_share(sources)
     sample = f"an even sample of the text, {share:.2%}, about {SAMPLE_BYTES // 10**6} MB"
-    report(
-        f"training a vocabulary of {vocab_size:,} entries on {'all of the text' if share == 1.0 else sample}"
-    )
-    with ProgressDisplay("reading", sources, report) as display:
-        paragraphs = sample_paragraphs(sources, corpus, share, progress=display.advance)
+    report(f"training a vocabulary of {size:,} entries on {'all of the text' if share == 1.0 else sample}")
+    with progress_display("reading", sources, report) as advance:
         tokenizer = train_tokenizer(
-            paragraphs, vocab_size, lowercase, strip_accents=strip_accents, spool_folder=spool_folder
+            sample_paragraphs(sources, corpus, share, progress=advance),
+            size,
+            options.lowercase,
+            strip_accents=options.strips_accents(),
+            spool_folder=spool_folder,
         )
-    if tokenizer.vocab_size < vocab_size:
-        report(f"note: the text is too short for {vocab_size:,} entries: it gives {tokenizer.vocab_size:,}")
+    if tokenizer.vocab_size < size:
+        report(f"note: the text is too short for {size:,} entries: it gives {tokenizer.vocab_size:,}")
     return tokenizer

@@ -1,4 +1,4 @@
-"""Encoded chunks -> the arrays of both sides, whole documents only."""
+"""Encoded chunks -> the arrays of both sides, in complete documents."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.store.chunks import Chunk, DocumentEnd, Place
+from bertcli.store.chunks import Chunk, DocumentEnd
 from bertcli.store.encode import EncodedChunk
 from bertcli.store.side_files import SideFiles
 from bertcli.store.token_store import SIDES
 
 SPOOL_BYTES = 32 << 20
-"""Of an unfinished document's ids, before they go to a temporary file."""
-
-
+"""Of an unfinished document's ids; more go to a temporary file."""
 FEW_DOCUMENTS = 40
-"""Of fewer, runs of sentences are held out (`few_documents.py`)."""
+"""Of a corpus with fewer, runs of sentences are held out (`few_documents.py`)."""
 
 
 @dataclass
@@ -35,7 +33,7 @@ class SideProgress:
     words: int = 0
     bytes: int = 0
     first: list[list[int]] = field(default_factory=list)
-    """Content hash and number of sentences of its first documents, `FEW_DOCUMENTS` at most."""
+    """Content hash and number of sentences of each of its first `FEW_DOCUMENTS` documents."""
 
     def add_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int) -> None:
         """Count a document that has ended."""
@@ -51,24 +49,24 @@ class SideProgress:
 
 @dataclass
 class BuildProgress:
-    """All that a build knows of the documents behind it: what an interrupted one needs to go on."""
+    """What a build knows about the documents that it has written; enough to resume it."""
 
     file: int = 0
     documents: int = 0
-    """Read of that file."""
+    """Of that file, already read."""
     sides: dict[str, SideProgress] = field(default_factory=lambda: {side: SideProgress() for side in SIDES})
     dropped_documents: int = 0
     dropped_sentences: int = 0
     smallest_hashes: list[int] = field(default_factory=list)
-    """The two smallest hashes of stored documents: the first that a larger held-out share would take."""
+    """The two smallest hashes of stored documents: a larger held-out share would take these first."""
     cut_documents: int = 0
-    """How many documents were cut, where runs of sentences are held out; 0: whole documents are."""
+    """The number of documents that were cut to hold out runs of sentences; 0: documents are held out."""
     pieces: dict[str, list[int]] = field(default_factory=lambda: {side: [] for side in SIDES})
-    """Then, the pieces of each document that has any on a side."""
+    """For cut documents: on each side, the number of pieces of each document that has any there."""
 
 
 class StoreWriter:
-    """Appends chunk after chunk; `progress` speaks of the whole documents written so far."""
+    """Appends chunk after chunk; `progress` counts the complete documents written so far."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any], heldout_fraction: float, progress: BuildProgress):
         self.progress = progress
@@ -82,10 +80,10 @@ class StoreWriter:
         self._spool = _DocumentSpool(folder, dtype)
 
     def add(self, chunk: Chunk, encoded: EncodedChunk) -> None:
-        """Write the documents that end in this chunk; keep what it holds of an unfinished one for later."""
+        """Write the documents that end in this chunk; keep its part of an unfinished one for later."""
         sentence_ends = np.cumsum(encoded.piece_sentences)
         token_ends = np.cumsum(encoded.lengths, dtype=np.int64)
-        batches = {side: _Batch() for side in SIDES}
+        batches: dict[str, list[tuple[NDArray[Any], NDArray[np.uint32]]]] = {side: [] for side in SIDES}
         sentence = token = 0
         for piece, sentence_end in enumerate(sentence_ends.tolist()):
             token_end = int(token_ends[sentence_end - 1]) if sentence_end else 0
@@ -109,17 +107,20 @@ class StoreWriter:
             else:
                 self._end_document(chunk.ends[piece], len(lengths), len(ids), words=words, dropped=dropped)
                 if len(lengths):
-                    batches[self._side(chunk.ends[piece])].append(ids, lengths)
+                    batches[self._side(chunk.ends[piece])].append((ids, lengths))
         for name, batch in batches.items():
-            batch.write(self._sides[name])
+            if batch:
+                all_ids, all_lengths = zip(*batch, strict=True)
+                self._sides[name].append_sentences(np.concatenate(all_ids), np.concatenate(all_lengths))
+                self._sides[name].end_documents(np.array(list(map(len, all_lengths))))
 
     def sync(self) -> None:
-        """Wait until all that was written is on the disk."""
+        """Wait until all written data is on the disk."""
         for side in self._sides.values():
             side.sync()
 
     def close(self) -> None:
-        """Let go of the files; what was written stays."""
+        """Close the files."""
         self._spool.close()
         for side in self._sides.values():
             side.close()
@@ -138,31 +139,9 @@ class StoreWriter:
         side.add_document(end, sentences, tokens, words)
         progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
 
-    @property
-    def place(self) -> Place:
-        """How far the corpus has been written."""
-        return Place(self.progress.file, self.progress.documents)
-
-
-class _Batch:
-    """Documents of one side, to be written at once."""
-
-    def __init__(self) -> None:
-        self._ids: list[NDArray[Any]] = []
-        self._lengths: list[NDArray[np.uint32]] = []
-
-    def append(self, ids: NDArray[Any], lengths: NDArray[np.uint32]) -> None:
-        self._ids.append(ids)
-        self._lengths.append(lengths)
-
-    def write(self, side: SideFiles) -> None:
-        if self._ids:
-            side.append_sentences(np.concatenate(self._ids), np.concatenate(self._lengths))
-            side.end_documents(np.array([len(lengths) for lengths in self._lengths]))
-
 
 class _DocumentSpool:
-    """A document longer than a chunk, until its end tells its side; on the disk once it is long."""
+    """The start of a document longer than a chunk, until its end decides its side; long ones are on disk."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any]):
         self._folder, self._dtype = folder, dtype

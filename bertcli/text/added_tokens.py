@@ -1,4 +1,4 @@
-"""The tokens that a tokenizer's folder registers besides its vocabulary (`<ent>`): found whole in a text."""
+"""The tokens that a tokenizer's folder registers besides its vocabulary (`<ent>`), never cut in a text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,17 @@ Registered = dict[str, tuple[AddedToken, int | None]]
 def register_tokens(
     backend: tokenizers.Tokenizer, folder: Path, config: Mapping[str, Any], own: Collection[str]
 ) -> set[str]:
-    """Add to `backend` the tokens that the folder's JSON files register, as transformers does; returns those.
+    """Add to `backend` the tokens that the folder's JSON files register, as transformers does.
 
-    `config` is `tokenizer_config.json`; its `added_tokens_decoder` takes the place of older files. `own`: the
-    five special tokens with roles, which are plain text in a text.
-    Raises `UserError` for an id that the token would not have, and where two files disagree on one.
+    Args:
+        config: `tokenizer_config.json`; its `added_tokens_decoder` replaces older files.
+        own: the five special tokens with roles; in a text they are plain text.
+
+    Returns:
+        the registered tokens.
+
+    Raises:
+        UserError: a token's id differs from the registered one, or two files disagree on a token.
     """
     where = folder / "tokenizer_config.json"
     try:
@@ -46,14 +52,14 @@ def register_tokens(
         found = backend.token_to_id(content)
         if token_id is not None and found != token_id:
             raise UserError(
-                f"{where}: the token {content!r} is to have the id {token_id}, but the vocabulary makes it "
-                f"{found}. Copy or download the tokenizer again"
+                f"{where}: the token {content!r} has the id {token_id} there, but {found} in the vocabulary. "
+                "Copy or download the tokenizer again"
             )
     return set(registered)
 
 
 def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: bool) -> tokenizers.Tokenizer:
-    """The same tokenizer, whose added tokens `contents` are special ones or not; both are found in a text."""
+    """The same tokenizer, with its added tokens `contents` made special or not; a text may hold both."""
     data = json.loads(backend.to_str())
     for token in data["added_tokens"]:
         if token["content"] in contents:
@@ -62,7 +68,7 @@ def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: boo
 
 
 def _registered(folder: Path, config: Mapping[str, Any], own: Collection[str]) -> Registered:
-    """By id; those without one are last."""
+    """The registered tokens by id; those without an id are last."""
     found: Registered = {}
     special = list(_special(config))
     if "added_tokens_decoder" in config:
@@ -81,7 +87,7 @@ def _registered(folder: Path, config: Mapping[str, Any], own: Collection[str]) -
 
 
 def _special(values: Mapping[str, Any]) -> Iterator[AddedToken]:
-    """The tokens under `cls_token`, `extra_special_tokens` and the like."""
+    """The tokens under `cls_token`, `extra_special_tokens` and similar keys."""
     extra = values.get("extra_special_tokens") or values.get("additional_special_tokens") or []
     listed = list(extra.values()) if isinstance(extra, Mapping) else list(extra)
     for value in [*(value for key, value in values.items() if key.endswith("_token")), *listed]:

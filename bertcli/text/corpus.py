@@ -12,27 +12,27 @@ from bertcli.errors import UserError
 from bertcli.text.streams import LONGEST_LINE, Progress, import_extra, read_lines, silent
 
 END = None
-"""What stands in a stream of paragraphs where a document ends."""
+"""Marks the end of a document in a stream of paragraphs."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half an emoji, cut by whoever wrote the JSON: no text encoding can hold it."""
+"""Half an emoji, cut by the program that wrote the JSON: no text encoding can hold it."""
 
 Paragraphs = Iterator[str | None]
 """Stripped, non-empty paragraphs in order, and `END` after each document that has any."""
 
 
 def read_paragraphs(path: Path, corpus: CorpusConfig, progress: Progress = silent) -> Paragraphs:
-    """The paragraphs of one file, by `corpus.format`; of `sentences`, its sentences.
+    """The paragraphs of one file, by `corpus.format`; for `sentences`, its sentences.
 
-    A document without any text leaves no trace here. Nothing larger than a paragraph (`jsonl`,
-    `parquet`: a document) is ever in memory. Raises `UserError` naming the file and the place.
+    A document without text is left out. Memory holds at most one paragraph (`jsonl`, `parquet`: document) at
+    a time. Raises `UserError` that names the file and the place.
     """
     read = {"text": _read_text, "sentences": _read_sentences, "jsonl": _read_jsonl, "parquet": _read_parquet}
     return _tidy(read[corpus.format](path, corpus, progress))
 
 
 def _tidy(paragraphs: Paragraphs) -> Paragraphs:
-    """Strip; drop what is empty; end each document once."""
+    """Strip paragraphs, drop empty ones, and end each document once."""
     inside = False
     for paragraph in paragraphs:
         if paragraph is None:
@@ -66,7 +66,7 @@ def _blank_line_ends(lines: Iterator[str]) -> Paragraphs:
 
 
 def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
-    """Lines up to a blank one are a paragraph; a word hyphenated at a line's end stays as it is."""
+    """Lines up to a blank one are a paragraph; a word hyphenated at the end of a line stays hyphenated."""
     paragraph: list[str] = []
     length = 0
     for line in lines:
@@ -75,8 +75,8 @@ def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
             length += len(line)
             if length > LONGEST_LINE:
                 raise UserError(
-                    f"{path}: a paragraph of more than {LONGEST_LINE:,} characters; join_lines: true takes "
-                    "the lines up to a blank one for a paragraph, and there is none"
+                    f"{path}: a paragraph of more than {LONGEST_LINE:,} characters; with join_lines: true, "
+                    "a paragraph ends only at a blank line, and there is none"
                 )
         elif paragraph:
             yield " ".join(paragraph)
@@ -94,7 +94,7 @@ def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragra
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UserError(
-                f"{path}:{number}: not JSON: {error}; format: jsonl has an object a line"
+                f"{path}:{number}: not JSON: {error}; format: jsonl needs one object a line"
             ) from None
         if not isinstance(value, dict) or key not in value:
             got = f"the keys {', '.join(value)}" if isinstance(value, dict) else type(value).__name__
@@ -103,7 +103,9 @@ def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragra
             )
         text = value[key]
         if not isinstance(text, str):
-            raise UserError(f"{path}:{number}: the text under {key!r} is no string: {json.dumps(text)[:80]}")
+            raise UserError(
+                f"{path}:{number}: the text under {key!r} is not a string: {json.dumps(text)[:80]}"
+            )
         if "\\u" in line:
             text = _LONE_SURROGATE.sub("\ufffd", text)
         yield from text.split("\n")
@@ -132,8 +134,8 @@ def _read_parquet(path: Path, corpus: CorpusConfig, progress: Progress) -> Parag
                     yield END
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{path}, row {row}, column {column!r}: not UTF-8 ({error.reason}); make the file again from its "
-            "source"
+            f"{path}, row {row}, column {column!r}: not UTF-8 ({error.reason}); create the file again from "
+            "its source"
         ) from None
     except (arrow.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: not a readable Parquet file: {error}") from None

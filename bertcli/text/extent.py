@@ -1,4 +1,4 @@
-"""Corpus files -> how much text they hold, and how many characters it needs, without reading it all."""
+"""Corpus files -> estimates of the size of their text and of its alphabet, without reading all of it."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from bertcli.text.corpus import read_paragraphs
 from bertcli.text.sources import Source
 
 COMPRESSION = 4
-"""Bytes of text in a byte of .gz, .zst or Parquet, about."""
-_PACKED = (".gz", ".zst", ".parquet")
-_LOOKED_AT = 4_000_000
-"""Characters of the whole corpus, at most."""
-_FILES = 100
-"""Of a corpus of many, evenly spaced."""
+"""Approximate bytes of text for each byte of .gz, .zst or Parquet."""
+_COMPRESSED = (".gz", ".zst", ".parquet")
+_MOST_CHARACTERS = 4_000_000
+"""Read in all files together."""
+_MOST_FILES = 100
+"""About so many files are read, evenly spaced."""
 _COVERED = 0.999
-"""Share of the text: what is rarer are stray signs of other scripts."""
+"""Share of the text; rarer characters are stray signs of other scripts."""
 
 
 def text_bytes(sources: Sequence[Source]) -> float:
-    """Bytes of text, by the files' sizes: compressed ones count `COMPRESSION` times."""
+    """Bytes of text, estimated by file size: compressed files count `COMPRESSION` times."""
     return float(
-        sum(s.path.stat().st_size * (COMPRESSION if s.path.suffix in _PACKED else 1) for s in sources)
+        sum(s.path.stat().st_size * (COMPRESSION if s.path.suffix in _COMPRESSED else 1) for s in sources)
     )
 
 
 def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> tuple[int, int]:
-    """The fewest different characters that 99.9 % of the text consists of, and how many there are in all.
+    """The smallest number of characters that cover 99.9 % of the text, and the number of all its characters.
 
-    Only the beginnings of the files are read. Thousands mean a script with a sign for each word or syllable.
-    What cannot be read is passed over: building the store says so.
+    Reads only the beginnings of the files. Thousands mean a script with a sign for each word or syllable.
+    Skips what cannot be read: building the store reports it.
     """
-    chosen = sources[:: max(1, len(sources) // _FILES)]
+    chosen = sources[:: max(1, len(sources) // _MOST_FILES)]
     counts: Counter[str] = Counter()
     for source in chosen:
-        left = _LOOKED_AT // len(chosen)
+        left = _MOST_CHARACTERS // len(chosen)
         try:
             for paragraph in read_paragraphs(source.path, corpus):
                 counts.update((paragraph or "").casefold())

@@ -1,4 +1,4 @@
-"""Packages that are installed on request: what a file needs is asked for before anything is written."""
+"""Optional packages that a file needs, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bertcli.text.streams import import_extra
 
 
 def check_file_extras(path: Path, is_parquet: bool) -> None:
-    """Raise `UserError` where a package is missing that reading this file takes."""
+    """Raise `UserError` where a package is missing that reading this file needs."""
     if is_parquet:
         import_extra("pyarrow.parquet", "parquet", f"{path} is to be read as Parquet")
     elif path.suffix == ".zst":

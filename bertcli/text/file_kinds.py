@@ -1,4 +1,4 @@
-"""The first bytes of a file -> what kind of file that is no text it is: archives, documents, pictures."""
+"""The first bytes of a file -> its kind, if it is not text: an archive, a document, a picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 START_BYTES = 512
-"""So many first bytes tell every kind: a tar archive's header is the longest."""
+"""Enough first bytes for every kind: the header of a tar archive is the longest."""
 
 _UNPACK = "unpack it first, and name what it holds"
 _DECOMPRESS = "decompress it first"
@@ -14,16 +14,16 @@ _NAME_IT = "decompress it first, or give it a name that ends in "
 _EXPORT = "save or export it as plain text first"
 _LEAVE_OUT = "leave it out"
 _BINARY = rb"(?s:.{0,28}?)[\x00-\x08\x0e-\x1a]"
-"""Soon a byte that stands in no text: a text, too, may begin with the letters of a magic number."""
+"""A byte that no text contains, near the start: a text may also begin with the letters of a magic number."""
 
 
 class Kind(NamedTuple):
-    """A kind of file that holds no plain text."""
+    """A kind of file that is not plain text."""
 
     name: str
     """As in "FILE is a PDF"."""
     mend: str
-    """What to do with it."""
+    """What the user can do."""
 
 
 _MAGIC = [
@@ -75,10 +75,10 @@ _TAR = Kind("a tar archive", _UNPACK + ": tar -xf")
 
 
 def describe_kind(start: bytes) -> Kind | None:
-    """What a file with these first bytes is, where that is known to be no text; else None.
+    """The kind of a file with these first bytes, if it is known not to be text; else None.
 
     Args:
-        start: `START_BYTES` bytes or more, where the file has so many; of a .gz or .zst, decompressed.
+        start: at least `START_BYTES` bytes, or the complete file; of a .gz or .zst, decompressed.
     """
     for pattern, kind in _MAGIC:
         if pattern.match(start):
@@ -87,7 +87,7 @@ def describe_kind(start: bytes) -> Kind | None:
 
 
 def _is_tar_header(header: bytes) -> bool:
-    """A tar archive, old ones too, is known by the sum over its first header, which stands there in octal."""
+    """Whether the first header of a tar archive, old or new, holds the sum of its bytes, in octal."""
     field = header[148:156].strip(b"\0 ")
     if len(header) < 512 or not re.fullmatch(rb"[0-7]{1,7}", field):
         return False

@@ -1,7 +1,8 @@
-"""What a row looks like: the special tokens around one text or two, and their segment ids.
+"""The form of a row: the special tokens around one text or two, and their segment ids.
 
-A tokenizer's file says it (its post-processor), so that `[CLS] A [SEP] B [SEP]` and `<s> A </s></s> B </s>`
-differ in data alone. Nothing else in bertcli knows how many special tokens a row has, or where they stand.
+The form is read from a tokenizer's file (its post-processor), so that `[CLS] A [SEP] B [SEP]` and
+`<s> A </s></s> B </s>` differ only in data. No other file of bertcli knows the number of special tokens in a
+row, or their places.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from bertcli.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the model reads at once: one text or two, with the special tokens around them."""
+    """One text or two with their special tokens: one sequence that the model reads."""
 
     ids: Sequence[int]
     second_starts: int
-    """Where segment 1 begins; the row's length where there is none."""
+    """Where segment 1 begins; the row's length if there is none."""
 
     @property
     def length(self) -> int:
@@ -35,9 +36,9 @@ class Frame:
     """`prefix A suffix` is the row of a single text, `prefix A between B suffix` that of a pair.
 
     Attributes:
-        prefix, between, suffix: ids of special tokens, at least one each. The first one of a row is what
-            the pooler reads.
-        two_segments: whether B and the suffix after it are segment 1; all else is segment 0.
+        prefix, between, suffix: ids of special tokens, at least one each. The pooler reads the first token
+            of a row.
+        two_segments: whether B and the suffix after it are segment 1; all other tokens are segment 0.
     """
 
     prefix: tuple[int, ...]
@@ -47,20 +48,20 @@ class Frame:
 
     @property
     def special_ids(self) -> set[int]:
-        """Of every token of a row that is not of a text."""
+        """Ids of all special tokens that rows hold."""
         return {*self.prefix, *self.between, *self.suffix}
 
     def cost(self, pair: bool) -> int:
-        """The special tokens of a row."""
+        """The number of special tokens in a row."""
         return len(self.prefix) + len(self.suffix) + (len(self.between) if pair else 0)
 
     @property
     def a_starts(self) -> int:
-        """Where A's first token stands in a row."""
+        """The place of A's first token in a row."""
         return len(self.prefix)
 
     def b_starts(self, a_tokens: int) -> int:
-        """Where B's first token stands in the row of a pair."""
+        """The place of B's first token in the row of a pair."""
         return len(self.prefix) + a_tokens + len(self.between)
 
     def row(self, a: Sequence[int], b: Sequence[int] | None = None) -> Row:
@@ -72,9 +73,9 @@ class Frame:
         return Row(ids, self.b_starts(len(a)) if self.two_segments else len(ids))
 
     def fit(self, a: Sequence[int], b: Sequence[int] | None, max_length: int) -> Row:
-        """The row of at most `max_length` tokens, which is at least the cost.
+        """The row, cut to at most `max_length` tokens, which must be at least the cost.
 
-        A longer one loses tokens from the end; of a pair always the longer side, b where both are equal
+        A long text loses its last tokens. In a pair the longer side loses one at a time; at a tie, b does
         (Devlin et al. 2019, section 4: packed as in pre-training).
         """
         room = max_length - self.cost(b is not None)
@@ -85,9 +86,9 @@ class Frame:
 
 
 def read_frame(backend: tokenizers.Tokenizer, where: str) -> Frame | None:
-    """The frame that the post-processor of `backend` puts around texts; None: it leaves texts or pairs bare.
+    """The frame that the post-processor of `backend` puts around texts; None: it adds nothing to them.
 
-    Raises `UserError` for one of another form, or with tokens that are not in the vocabulary.
+    Raises `UserError` for a frame of another form, or with tokens that are not in the vocabulary.
     """
     probe = tokenizers.Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
     probe.post_processor = backend.post_processor
@@ -108,13 +109,14 @@ def read_frame(backend: tokenizers.Tokenizer, where: str) -> Frame | None:
         ):
             return frame
     raise UserError(
-        f"{where}: its post_processor makes rows that are not read here: expected special tokens of the "
-        "vocabulary before a text, after it and between two; before and after, the same for one and for two"
+        f"{where}: its post_processor makes rows that bertcli does not support: expected special tokens of "
+        "the vocabulary before a text, after it and between two; before and after, the same for one and for "
+        "two"
     )
 
 
 def longest_first(a: int, b: int, room: int) -> tuple[int, int]:
-    """How many of `a` and `b` tokens stay when one is dropped from the longer (a tie: b) until they fit."""
+    """How many of `a` and `b` tokens stay when the longer one (a tie: b) loses tokens until both fit."""
     if a + b <= room:
         return a, b
     half = (room + 1) // 2

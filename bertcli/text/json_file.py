@@ -1,4 +1,4 @@
-"""A JSON file -> what it holds, or one error."""
+"""A JSON file -> its content, or one error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bertcli.errors import UserError
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. Raises `UserError` where the file is damaged or holds something else."""
+    """The object in a JSON file. Raises `UserError` where the file is damaged or holds no object."""
     content = read_json_value(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
@@ -18,7 +18,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_json_value(path: Path) -> Any:
-    """What a JSON file holds. Raises `UserError` where it is damaged."""
+    """The value in a JSON file. Raises `UserError` where the file is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
@@ -26,9 +26,9 @@ def read_json_value(path: Path) -> Any:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a file's name that stands in a JSON file leads no higher than the folder it is taken from.
+    """Whether a path that a JSON file names stays inside the folder of that file.
 
-    It may be a link, as every file is in the hub's cache.
+    It may be a link, as every file in the hub's cache is.
     """
-    path = PureWindowsPath(name)  # knows both kinds of slashes, and drives
+    path = PureWindowsPath(name)  # reads both kinds of slashes, and drives
     return bool(path.name) and not path.anchor and ".." not in path.parts and "\0" not in name

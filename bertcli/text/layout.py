@@ -1,4 +1,4 @@
-"""The start of some files -> whether lines and documents end where the config says: a cheap look."""
+"""The start of some files -> whether lines and documents end where the config says: a cheap check."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from bertcli.text.sources import Source
 from bertcli.text.streams import read_lines
 
 FILES, LINES, CHARACTERS = 12, 2000, 200_000
-"""So many files, evenly chosen, and of each at most so many lines and characters."""
+"""The most files, evenly chosen, and of each the most lines and characters that are read."""
 FEWEST_PAIRS = 20
-"""Lines that follow one another within a paragraph; fewer tell nothing."""
+"""Pairs of consecutive lines within paragraphs; fewer prove nothing."""
 _WIDTHS = range(30, 141)
 """Columns where people and programs wrap text."""
 _FILLED, _UNFINISHED, _SMALL = 0.6, 0.6, 0.4
-"""Shares of those pairs: the first line has no room for the next word; it ends no sentence; the next one
-begins with a small letter (of those that begin with a letter that has two sizes)."""
+"""Shares of those pairs: the first line has no room for the next word; it does not end a sentence; the next
+line begins with a small letter (of lines that begin with a letter that has two sizes)."""
 _ENDS = tuple(".!?…:;。！？।۔؟።။”\"'»’)")
 FEW_BLANKS = 0.04
 """Blanks a character: a script that writes words without them fills its lines to the last column."""
 LONE_PARAGRAPHS = 0.8
 """Share of the documents that are one line."""
 _FEWEST_DOCUMENTS = 20
-"""A file."""
+"""In a file; fewer prove nothing."""
 
 
 class LayoutAdvice(NamedTuple):
-    """A way in which the text does not fit the config, and what to change."""
+    """One way in which the text does not match the config, and what to change."""
 
     problem: str
     mend: str
     share: float
-    """Of the files looked at."""
+    """Of the files that were read."""
 
 
 def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[LayoutAdvice]:
-    """What the look of the files says against `corpus.document`, `join_lines` and `format`: none, or one."""
+    """Advice where the files contradict `corpus.document`, `join_lines` or `format`: none, or one."""
     if corpus.format not in ("text", "sentences") or corpus.join_lines:
         return []
     step = max(1, len(sources) // FILES)
@@ -54,8 +54,8 @@ def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Layou
         return []
     return [
         LayoutAdvice(
-            f"blank lines stand between single paragraphs, in {len(lone)} of {len(looks)} files looked at: "
-            "each paragraph is taken for a document of its own",
+            f"blank lines separate single paragraphs in {len(lone)} of {len(looks)} files examined: each "
+            "paragraph is read as a document of its own",
             "if a file is a document (a book, an article), set corpus.document: file",
             len(lone) / len(looks),
         )
@@ -63,7 +63,7 @@ def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Layou
 
 
 def _wrapped_advice(
-    wrapped: Sequence[_Look], looked_at: int, files: int, corpus: CorpusConfig
+    wrapped: Sequence[_Look], examined: int, files: int, corpus: CorpusConfig
 ) -> LayoutAdvice:
     width = max(look.width for look in wrapped)
     keys = ["corpus.join_lines: true"]
@@ -71,12 +71,12 @@ def _wrapped_advice(
         keys.insert(0, "corpus.format: text")
     if corpus.document != "file":
         keys.append("corpus.document: file (a blank line then ends a paragraph)")
-    alone = "" if files > 1 else "; sentence pairs then want more files than one, each a document"
+    alone = "" if files > 1 else "; sentence pairs then need more files than one, each a document"
     return LayoutAdvice(
-        f"the text is hard-wrapped at about {width} characters, in {len(wrapped)} of {looked_at} files "
-        "looked at: each line is taken for a paragraph, and sentences are cut at its end",
+        f"the text is hard-wrapped at about {width} characters in {len(wrapped)} of {examined} files "
+        "examined: each line is read as a paragraph, and sentences are cut at its end",
         f"set {' and '.join(keys)}{alone}",
-        len(wrapped) / looked_at,
+        len(wrapped) / examined,
     )
 
 
@@ -88,18 +88,18 @@ def _first_lines(source: Source, corpus: CorpusConfig) -> Iterator[str]:
             left -= len(line)
             if left < 0:
                 return
-    except UserError:  # whoever reads all of it says so, with the place
+    except UserError:  # reading all of the file reports it, with the place
         return
 
 
 @dataclass(frozen=True)
 class _Look:
-    """What the first lines of a file look like.
+    """The layout of the first lines of a file.
 
     Attributes:
-        lines: how many are not blank.
-        width: the column where they are wrapped; 0: they are not.
-        is_lone_paragraphs: most lines that are not blank stand between blank ones.
+        lines: the number of lines that are not blank.
+        width: the column where lines are wrapped; 0: they are not.
+        is_lone_paragraphs: most lines that are not blank are between blank ones.
     """
 
     lines: int
@@ -119,7 +119,7 @@ class _Look:
 
 
 def _wrap_column(lines: Sequence[str], full: Sequence[str]) -> int:
-    """Where the lines are wrapped; 0: they are not."""
+    """The column where the lines are wrapped; 0: they are not."""
     pairs = [(a, b) for a, b in itertools.pairwise(lines) if a and b]
     if len(pairs) < FEWEST_PAIRS:
         return 0

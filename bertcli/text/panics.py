@@ -1,4 +1,4 @@
-"""What the Rust code under `tokenizers` does not survive -> one error, without its own report."""
+"""A panic of the Rust code of `tokenizers` -> one error, without the report that Rust prints."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, Any, TypeVar
 
 from bertcli.errors import UserError
 
 Result = TypeVar("Result")
 _PANIC = "PanicException"
-"""By name: the class is in no module, and not an `Exception`."""
+"""Recognized by name: no module holds the class, and it is not an `Exception`."""
 _one_at_a_time = threading.Lock()
 
 
 def may_panic(pipeline: Mapping[str, Any]) -> bool:
-    """Whether some text may be too much for the tokenizer of a `tokenizer.json`.
+    """Whether some text may make the tokenizer of a `tokenizer.json` panic.
 
-    A regular expression may not end on it, a table of characters may be damaged.
+    A regular expression may not end, or a table of characters may be damaged.
     """
     parts = json.dumps([pipeline["normalizer"], pipeline["pre_tokenizer"]])
     return '"Regex"' in parts or '"Precompiled"' in parts
@@ -30,27 +30,24 @@ def may_panic(pipeline: Mapping[str, Any]) -> bool:
 def survive(call: Callable[[], Result], where: str, quietly: bool) -> Result:
     """What `call` returns.
 
-    `quietly` holds standard error back while it runs: a panic writes there on its own.
-    Raises `UserError` naming `where`, the tokenizer's file, where the library panics: a regular expression
-    that never ends, a table that is damaged.
+    `quietly`: hold back standard error meanwhile, because a panic also prints there.
+    Raises `UserError` that names `where`, the tokenizer's file, where the library panics.
     """
     try:
-        if not quietly:
-            return call()
-        with _standard_error_held_back():
+        with _standard_error_held_back() if quietly else nullcontext():
             return call()
     except BaseException as error:
         if type(error).__name__ != _PANIC:
             raise
         reason = str(error).strip().split("\n")[0]
         raise UserError(
-            f"{where}: the tokenizers library broke down over this tokenizer: {reason}. Mend its normalizer "
-            "or pre-tokenizer (a regular expression may be to blame), or give another tokenizer"
+            f"{where}: the tokenizers library failed with this tokenizer: {reason}. Correct its normalizer "
+            "or pre-tokenizer (a regular expression may be the cause), or give another tokenizer"
         ) from None
 
 
 def _nameless_file() -> IO[bytes]:
-    """In memory where the system can (Linux), so that a full disk is no hindrance."""
+    """In memory where the system supports it (Linux), so that it also works with a full disk."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("held"), "w+b")
     return tempfile.TemporaryFile()
@@ -58,11 +55,11 @@ def _nameless_file() -> IO[bytes]:
 
 @contextmanager
 def _standard_error_held_back() -> Iterator[None]:
-    """What is written meanwhile, by whomever, is written afterward; after a panic it is dropped."""
+    """What any code writes meanwhile is written afterward; after a panic it is dropped."""
     with _one_at_a_time, _nameless_file() as held:
         try:
             original = os.dup(2)
-        except OSError:  # closed: nothing would be seen anyway
+        except OSError:  # standard error is closed: nobody would see anything
             yield
             return
         try:

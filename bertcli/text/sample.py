@@ -12,11 +12,11 @@ from bertcli.text.sources import Source
 from bertcli.text.streams import Progress, silent
 
 SAMPLE_BYTES = 256_000_000
-"""About how much text is sampled, in UTF-8; never more than twice that."""
+"""Approximate size of the sample, in UTF-8; never more than twice that."""
 
 
 def sample_share(sources: Sequence[Source], num_bytes: int = SAMPLE_BYTES) -> float:
-    """The share of the paragraphs to take: 1 for a corpus of up to `num_bytes`, by the files' sizes."""
+    """The share of the paragraphs to take: 1 for a corpus of up to `num_bytes`, estimated by file size."""
     return min(1.0, num_bytes / max(1, text_bytes(sources)))
 
 
@@ -25,7 +25,7 @@ def sample_paragraphs(
 ) -> Iterator[str]:
     """The paragraphs whose hash (BLAKE2b, 64 bits) falls within `share` of its range.
 
-    The choice depends on a paragraph's own text alone, so that it is spread evenly over the corpus and
+    The choice depends only on the text of a paragraph, so that it is distributed evenly over the corpus and
     the same each time.
     """
     limit = int(share * 2**64)

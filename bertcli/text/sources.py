@@ -1,4 +1,4 @@
-"""What a config calls files -> the files themselves, in a fixed order."""
+"""The `files` of a config -> the files themselves, in a fixed order."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Source:
     """One file of a corpus."""
 
     name: str
-    """What a manifest calls it: the absolute path, or `sample:NAME`, wherever the package is installed."""
+    """In manifests: the absolute path, or `sample:NAME`, wherever the package is installed."""
     path: Path
     listed: bool
-    """Named one by one, not found in a folder or by a glob: it is an error if it holds no text."""
+    """Named by itself, not found in a folder or by a glob: it is an error if it holds no text."""
 
 
 def find_sources(names: Sequence[str], outputs: Collection[Path] = ()) -> list[Source]:
-    """The files that `names` (paths, folders, globs, samples) stand for, each once, in the order given.
+    """The files that `names` (paths, folders, globs, samples) mean, each once, in the order given.
 
-    A folder is read to its depths, sorted by path; hidden files and folders are skipped, and a folder that
-    links lead to twice, or to itself, is read once. What bertcli writes is no corpus: runs and stores that
-    stand in a folder, and `outputs`, real paths, are left out there. Raises `UserError` for a name that
-    stands for no file, and for a file whose path is not UTF-8.
+    Folders are read recursively, sorted by path; hidden files and folders are skipped. A folder that links
+    reach twice, or that links to itself, is read once. Files that bertcli writes are no corpus: folders and
+    globs leave out runs, stores, and `outputs` (real paths). Raises `UserError` for a name that gives no
+    file, and for a file whose path is not UTF-8.
     """
     found: dict[str, Source] = {}
     for name in names:
@@ -45,7 +45,7 @@ def find_sources(names: Sequence[str], outputs: Collection[Path] = ()) -> list[S
 
 
 def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[Source]:
-    """As `find_sources`, but a name that stands for no file gives none: the corpus may be gone."""
+    """As `find_sources`, but a name may give no file: the corpus may be gone."""
     found = (source for name in names for source in _expand(name, outputs))
     return list({source.name: source for source in found}.values())
 
@@ -74,14 +74,14 @@ def _full_name(path: Path) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise UserError(
-            f"corpus.files: {name!a}: this path is not UTF-8, and a manifest could not name it; rename "
-            "the file or folder, or leave it out"
+            f"corpus.files: {name!a}: this path is not UTF-8, so no manifest can name it; rename the file or "
+            "folder, or leave it out"
         ) from None
     return name
 
 
 def _matches(pattern: Path, outputs: Collection[Path]) -> set[str]:
-    """As `glob.glob`, whose ** follows links that lead back up until the system stops it: in effect never."""
+    """As `glob.glob`, whose ** never ends in practice where a link leads back up."""
     if "**" not in pattern.parts:
         return set(glob.glob(str(pattern)))
     cut = pattern.parts.index("**")
@@ -99,7 +99,7 @@ def _walk(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
 
 
 def _below(folder: Path, seen: set[tuple[int, int]], outputs: Collection[Path]) -> Iterator[Path]:
-    """A folder and all in it that is not hidden, sorted; a folder that is in `seen` already is left out."""
+    """A folder and all in it that is not hidden, sorted, without folders that are already in `seen`."""
     stat = folder.stat()
     if (stat.st_dev, stat.st_ino) in seen:
         return
@@ -115,7 +115,7 @@ def _below(folder: Path, seen: set[tuple[int, int]], outputs: Collection[Path]) 
 
 
 def _is_output(path: Path, outputs: Collection[Path]) -> bool:
-    """Whether bertcli wrote or writes it: a run or a store, or a part of one."""
+    """Whether bertcli wrote or will write it: a run or a store, or a part of one."""
     if path.is_dir():
         return read_note(path) is not None or path.resolve() in outputs or _is_part_of_run(path)
     return path.name in FILES and (path.resolve() in outputs or _is_part_of_run(path))
@@ -126,7 +126,7 @@ def _is_part_of_run(path: Path) -> bool:
 
 
 def _is_in_output(path: Path, pattern: Path, outputs: Collection[Path]) -> bool:
-    """As `_is_output`, for what matches a pattern, and the folders in which it stands."""
+    """As `_is_output`, for a path that matches a pattern, and for the folders that hold it."""
     top = next(number for number, part in enumerate(pattern.parts) if glob.has_magic(part))
     below = len(path.parts) - top
     return any(_is_output(each, outputs) for each in [path, *path.parents][:below])
@@ -138,7 +138,7 @@ def _nothing_found(name: str) -> str:
         return f"corpus.files: {name}: the folder holds no files (hidden ones are skipped)"
     if glob.has_magic(name):
         return (
-            f"corpus.files: {name}: no file matches this pattern{looked_in(path)}; in it, ** stands for "
+            f"corpus.files: {name}: no file matches this pattern{looked_in(path)}; in a pattern, ** means "
             "folders of any depth"
         )
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []

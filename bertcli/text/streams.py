@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import importlib
+import itertools
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,17 +18,17 @@ from bertcli.text.wide_encodings import wide_encoding
 BLOCK = 1 << 20
 """Bytes decompressed at once."""
 LONGEST_LINE = 64 << 20
-"""Characters. A longer line is no text, and would not fit in memory with what is made of it."""
+"""Characters. A longer line is not text, and its sentences and ids would not fit in memory beside it."""
 
 _ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
-"""Codecs of Python's that write text within ASCII, and can spell what is no text."""
+"""Codecs of Python that write text within ASCII, and can encode what is not text."""
 
 Progress = Callable[[int], None]
 """Called with the number of bytes read from the disk since the last call."""
 
 
 def silent(_: int) -> None:
-    """A `Progress` that nobody watches."""
+    """A `Progress` that shows nothing."""
 
 
 def read_lines(
@@ -35,14 +36,14 @@ def read_lines(
 ) -> Iterator[str]:
     """The lines of a text file, without their ends; a byte order mark is dropped.
 
-    Only a newline ends a line (U+2028 and form feeds are text); a carriage return before it stays, for
-    the caller to strip with the other white space.
+    Only a newline ends a line (U+2028 and form feeds are text). A carriage return before it stays; the
+    caller strips it with the other white space.
 
     Args:
-        key: what messages call the config's key of the encoding.
+        key: the config's key of the encoding, for messages.
 
     Raises:
-        UserError: an unknown encoding; a file that is no text (`describe_kind`); bytes that are not in the
+        UserError: an unknown encoding; a file that is not text (`describe_kind`); bytes that are not in the
             encoding, with their offset in the (decompressed) file; an unreadable file; damaged or truncated
             compression; a line without end.
     """
@@ -70,51 +71,46 @@ def read_lines(
 
 
 def read_text(path: Path, encoding: str, key: str) -> str:
-    """The whole text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
+    """The full text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
     return "".join(_decode(path, encoding, silent, key=key))
 
 
 def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
     """The text in blocks, without a byte order mark."""
     try:
-        "a".encode(encoding)  # raises LookupError for codecs that are no text encoding, too
+        "a".encode(encoding)  # raises LookupError also for codecs that do not encode text
         if codecs.lookup(encoding).name in _ESCAPES:
             raise LookupError
         decoder = codecs.getincrementaldecoder(encoding)()
-    except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that only refuses
+    except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that refuses everything
         raise UserError(
-            f"{key}: {encoding!r} is no encoding of text files that Python knows; common: utf-8, latin-1, "
-            "cp1252, utf-16, gb18030, shift_jis"
+            f"{key}: {encoding!r} is not an encoding of text files that Python knows; common: utf-8, "
+            "latin-1, cp1252, utf-16, gb18030, shift_jis"
         ) from None
     offset, is_start = 0, True
-    for block in read_blocks(path, progress):
+    for block in itertools.chain(_read_blocks(path, progress), [b""]):  # the empty one ends the text
         if offset == 0:
-            _refuse_what_is_no_text(path, block)
+            _refuse_non_text(path, block)
             wide = wide_encoding(block)
             if wide is not None and b"\0" not in "a".encode(encoding):
                 kind = wide.upper()[:6]
-                raise UserError(f"{path}: begins as {kind} does: set {key}: {wide}")
+                raise UserError(f"{path}: begins like {kind}: set {key}: {wide}")
         held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
         try:
-            text = decoder.decode(block)
+            text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             raise _wrong_bytes(path, encoding, key, start=offset - held_back, error=error) from None
-        except UnicodeError:  # UTF-16 without the mark that tells the order of its bytes
+        except UnicodeError:  # UTF-16 without the mark for the order of its bytes
             raise UserError(
-                f"{path}: does not begin with a byte order mark, as {encoding} does. If it is UTF-16 without "
-                f"one, set {key} to utf-16-le or utf-16-be; else name its encoding there"
+                f"{path}: does not begin with a byte order mark, which {encoding} needs. If it is UTF-16 "
+                f"without one, set {key} to utf-16-le or utf-16-be; else name its encoding there"
             ) from None
         yield text.removeprefix("\ufeff") if is_start else text
         is_start = is_start and not text
         offset += len(block)
-    held_back = len(decoder.getstate()[0])
-    try:
-        yield decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise _wrong_bytes(path, encoding, key, start=offset - held_back, error=error) from None
 
 
-def _refuse_what_is_no_text(path: Path, start: bytes) -> None:
+def _refuse_non_text(path: Path, start: bytes) -> None:
     kind = describe_kind(start)
     if kind is not None:
         what = "its content is" if path.suffix in (".gz", ".zst") else "this is"
@@ -125,12 +121,12 @@ def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: Unicode
     wrong = bytes(error.object[error.start : error.end])
     return UserError(
         f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If "
-        f"the text is in another encoding, name it in {key}, for example cp1252; if it is no text, leave "
+        f"the text is in another encoding, name it in {key}, for example cp1252; if it is not text, leave "
         "the file out"
     )
 
 
-def read_blocks(path: Path, progress: Progress = silent) -> Iterator[bytes]:
+def _read_blocks(path: Path, progress: Progress) -> Iterator[bytes]:
     """The bytes of a file in blocks, decompressed if its name ends in .gz or .zst."""
     try:
         with open(path, "rb") as raw:
@@ -141,7 +137,7 @@ def read_blocks(path: Path, progress: Progress = silent) -> Iterator[bytes]:
                 position = raw.tell()
     except EOFError:
         raise UserError(
-            f"{path}: the .gz ends in mid-stream: it is truncated; copy or download it anew"
+            f"{path}: the .gz ends in mid-stream: it is truncated; copy or download it again"
         ) from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise UserError(
@@ -164,7 +160,7 @@ def _blocks(path: Path, raw: IO[bytes]) -> Iterator[bytes]:
 
 
 def _zst_blocks(path: Path, raw: IO[bytes]) -> Iterator[bytes]:
-    """Frame after frame, with an eye on each one's end: the library's own reader takes a cut for an end."""
+    """Frame after frame, checking the end of each: the library's own reader accepts a truncated file."""
     zstandard = import_extra("zstandard", "zstd", f"{path} is compressed with Zstandard")
     decompressor: Any = None
     data = b""
@@ -183,11 +179,11 @@ def _zst_blocks(path: Path, raw: IO[bytes]) -> Iterator[bytes]:
         if block:
             yield block
     if decompressor is not None:
-        raise UserError(f"{path}: the .zst ends in mid-stream: it is truncated; copy or download it anew")
+        raise UserError(f"{path}: the .zst ends in mid-stream: it is truncated; copy or download it again")
 
 
 def import_extra(module: str, extra: str, reason: str) -> Any:
-    """A module of an optional dependency; a `UserError` that says how to install it where it is missing."""
+    """A module of an optional dependency. Raises `UserError`, with how to install it, where it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -24,12 +24,12 @@ from bertcli.text.tokenizer_files import Normalization, bert_part, find_tokenize
 
 Result = TypeVar("Result")
 _LARGEST = 1 << 24
-"""Entries of a vocabulary; each id has a place in memory, whether there is a piece for it or not."""
+"""Entries of a vocabulary; each id takes memory, whether it has a piece or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedPieces:
-    """The token ids of a text, and where each stands in it.
+    """The token ids of a text, and the place of each in it.
 
     Attributes:
         ids: without special tokens.
@@ -43,35 +43,36 @@ class PlacedPieces:
 class Tokenizer:
     """BERT's tokenizer: `BertNormalizer`, `BertPreTokenizer`, WordPiece (Devlin et al. 2019, section 3).
 
-    Another normalizer, pre-tokenizer or post-processor is obeyed. Tokens that are registered besides the
-    vocabulary are found whole in a text; the five special ones are plain text there.
+    Also works with another normalizer, pre-tokenizer or post-processor. Tokens that are registered besides
+    the vocabulary are never cut in a text; the five special ones are plain text there.
 
     Attributes:
         vocab_size: entries of the vocabulary.
-        kind: of the model that cuts words, as the tokenizers library calls it.
-        frame: what stands around texts in a row.
+        kind: the name of the model that cuts words, in the tokenizers library.
+        frame: the special tokens around texts in a row.
         pad_id, unk_id, mask_id: ids of special tokens with other roles.
-        mask_token: what a user writes for a mask.
+        mask_token: the text that a user writes for a mask.
         special_ids: of all special tokens, ascending.
         continuation: bool [vocab_size]; true where a piece continues a word (`##ing`).
-        prefix: how such a piece begins.
+        prefix: the beginning of such a piece.
         lowercase: whether letters lose their case.
         strip_accents: of BERT's normalizer, None: as `lowercase`; of another normalizer always None.
-        strips_accents: whether letters lose their marks, whatever the normalizer is.
-        splits_at_blanks: whether a text's ids are those of its blank-separated words in a row.
-        hash: SHA-256 of all that decides the ids, hexadecimal.
+        strips_accents: whether letters lose their marks, by any normalizer.
+        splits_at_blanks: whether the ids of a text are those of its blank-separated words, one after the
+            other.
+        hash: SHA-256 of everything that decides the ids, hexadecimal.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, where: str, names: Mapping[str, str] = wordpiece.NAMES):
         """Wrap a WordPiece tokenizer of the library.
 
         Args:
-            where: what an error names.
+            where: the name in messages.
             names: the special tokens by role (`wordpiece.NAMES`).
 
         Raises:
-            UserError: the model is another than WordPiece, lacks a special token, or makes rows of a form
-                that is not read.
+            UserError: the model is not WordPiece, lacks a special token, or makes rows of an unsupported
+                form.
         """
         wordpiece.check(backend, names, where)
         backend.no_truncation()
@@ -88,7 +89,7 @@ class Tokenizer:
         self.vocab_size = max(vocabulary.values()) + 1
         if self.vocab_size > _LARGEST:
             raise UserError(
-                f"{where}: has the id {self.vocab_size - 1:,}; ids up to {_LARGEST - 1:,} are read"
+                f"{where}: has the id {self.vocab_size - 1:,}; ids up to {_LARGEST - 1:,} are supported"
             )
         ids = {role: vocabulary[token] for role, token in names.items()}
         self.pad_id, self.unk_id, self.mask_id = (ids[f"{role}_token"] for role in ("pad", "unk", "mask"))
@@ -97,7 +98,7 @@ class Tokenizer:
         cls_id, sep_id = ids["cls_token"], ids["sep_token"]
         usual = Frame((cls_id,), (sep_id,), (sep_id,), two_segments=True)
         self.frame = read_frame(backend, where) or usual
-        if self.frame == usual:  # however it was written: the hash is that of the rows
+        if self.frame == usual:  # the same hash for the same rows, however the file writes them
             tokens = ((names["cls_token"], cls_id), (names["sep_token"], sep_id))
             backend.post_processor = wordpiece.usual_rows(*tokens)
         self.special_ids = tuple(sorted({*ids.values(), *self.frame.special_ids}))
@@ -128,9 +129,9 @@ class Tokenizer:
     def load(cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None) -> Tokenizer:
         """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds one of them.
 
-        `lowercase` and `strip_accents` are for a bare `vocab.txt`: a `tokenizer.json` knows its own, and
-        a folder says it in `tokenizer_config.json`; such a folder is read as transformers reads it. Raises
-        `UserError` where there is no tokenizer, one that is not BERT's, or files that disagree.
+        `lowercase` and `strip_accents` apply to a bare `vocab.txt` only: a `tokenizer.json` has its own, and
+        a folder has them in `tokenizer_config.json`; it is read as transformers reads it. Raises `UserError`
+        where there is no tokenizer, it is not BERT's, or files disagree.
         """
         file, normalization = find_tokenizer_file(Path(path), Normalization(lowercase, strip_accents))
         if file.suffix == ".json":
@@ -160,8 +161,7 @@ class Tokenizer:
     def encode_with_spans(self, texts: Sequence[str]) -> list[PlacedPieces]:
         """As `encode_batch`, with the place of every piece in its text.
 
-        An accent that normalization takes off its letter belongs to no piece where it is a character of
-        its own.
+        An accent that is a character of its own, and that normalization removes, belongs to no piece.
         """
         encodings = self._survive(lambda: self._backend.encode_batch(list(texts), add_special_tokens=False))
         return [
@@ -170,7 +170,7 @@ class Tokenizer:
         ]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Readable text of ids: pieces joined to words, punctuation drawn to them, special tokens kept."""
+        """Readable text of ids: pieces joined to words, no blank before punctuation, special tokens kept."""
         return self._backend.decode([int(i) for i in ids], skip_special_tokens=False)
 
     def token(self, token_id: int) -> str:
@@ -187,11 +187,11 @@ class Tokenizer:
     def save(self, folder: Path, model_max_length: int = 512) -> None:
         """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`, as transformers reads them.
 
-        What was written is read again: it gives the same ids, or `UserError` is raised.
+        Reads the files again; raises `UserError` if they do not give the same ids.
         """
         folder.mkdir(parents=True, exist_ok=True)
         names = [self._backend.id_to_token(i) for i in range(self.vocab_size)]
-        # A place without a piece still needs a line: the line's number is the id.
+        # An id without a piece still needs a line: the line's number is the id.
         lines = [f"[unused-id-{i}]" if name is None else name for i, name in enumerate(names)]
         (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
         backend = with_special(self._backend, self._special, True) if self._special else self._backend
@@ -201,15 +201,15 @@ class Tokenizer:
         (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
         if Tokenizer.load(folder).hash != self.hash:
             raise UserError(
-                f"{folder}: the tokenizer of {self._where} cannot be saved so that it gives the same ids. "
-                "Give one whose tokenizer.json the tokenizers library wrote"
+                f"{folder}: the tokenizer of {self._where} would give other ids once saved. Give one whose "
+                "tokenizer.json the tokenizers library wrote"
             )
 
     def _survive(self, encode: Callable[[], Result]) -> Result:
         return survive(encode, self._where, quietly=self._may_panic)
 
     def _transformers_config(self, model_max_length: int) -> Mapping[str, Any]:
-        """BERT's options stand there for people too where the class obeys `tokenizer.json` alone."""
+        """`tokenizer_config.json`; a class that reads `tokenizer.json` alone ignores BERT's options in it."""
         options: dict[str, Any] = {}
         if (bert := bert_part(self._backend.normalizer)) is not None:
             options = {
@@ -217,7 +217,7 @@ class Tokenizer:
                 "strip_accents": bert.strip_accents,
                 "tokenize_chinese_chars": bert.handle_chinese_chars,
             }
-        if self._class != wordpiece.REBUILDS:  # which gives segment ids by itself
+        if self._class != wordpiece.REBUILDS:  # that class gives segment ids by itself
             options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
         if self._special:
             options["additional_special_tokens"] = sorted(self._special)

@@ -1,7 +1,7 @@
-"""The class of transformers that cuts text as a tokenizer here does, to be written and to be obeyed.
+"""The tokenizer class of transformers that a folder names, and its effect on the tokenizer.
 
-`AutoTokenizer` reads the class's name in `tokenizer_config.json`. From `BertTokenizer` it rebuilds BERT's own
-pipeline around the vocabulary, whatever `tokenizer.json` says; `PreTrainedTokenizerFast` obeys that file.
+`AutoTokenizer` reads the name of the class from `tokenizer_config.json`. `BertTokenizer` rebuilds BERT's own
+pipeline around the vocabulary and ignores `tokenizer.json`; `PreTrainedTokenizerFast` obeys that file.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from bertcli.text.wordpiece import NAMES, OBEYS, REBUILDING, REBUILDS, differenc
 
 _OBEY = {OBEYS, "TokenizersBackend"}
 _JAPANESE = {"word_tokenizer_type": ("basic", None), "subword_tokenizer_type": ("wordpiece", None)}
-"""Keys of `BertJapaneseTokenizer`, and the values with which it needs nothing else."""
+"""Keys of `BertJapaneseTokenizer`, and the values with which it is plain WordPiece."""
 
 
 def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
-    """Make `backend`, read from `file`, what transformers makes of the folder around it.
+    """Change `backend`, read from `file`, to what transformers loads from the folder of `file`.
 
-    Returns its special tokens by role. A folder of the tokenizers library alone, with neither
-    `tokenizer_config.json` nor `config.json`, says nothing more.
-    Raises `UserError` where the folder asks for what is not computed here, or its files disagree.
+    Returns its special tokens by role. A folder with neither `tokenizer_config.json` nor `config.json`
+    changes nothing. Raises `UserError` where the folder needs what bertcli does not support, or its files
+    disagree.
     """
     where = file.with_name("tokenizer_config.json")
     config = read_json(where) if where.is_file() else {}
@@ -49,7 +49,7 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
         _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
     elif not rebuilds and file.suffix != ".json":
         raise UserError(
-            f"{where}: names the class {name}, which reads a tokenizer.json, and there is none. Copy it too, "
+            f"{where}: names the class {name}, which reads a tokenizer.json, but there is none. Copy it too, "
             f"or set tokenizer_class to {REBUILDS}"
         )
     before = {token.content for token in backend.get_added_tokens_decoder().values()}
@@ -57,29 +57,29 @@ def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
     lost = sorted(before - registered - set(names.values()))
     if rebuilds and lost and "added_tokens_decoder" in config:
         raise UserError(
-            f"{file} and {where} disagree: {', '.join(map(repr, lost))} is registered in the one, but not in "
-            f"added_tokens_decoder of the other, which {name or REBUILDS} obeys. Mend one of them"
+            f"{file} and {where} disagree: {', '.join(map(repr, lost))} is registered in the first, but not "
+            f"in added_tokens_decoder of the second, which {name or REBUILDS} reads. Correct one of them"
         )
     if rebuilds:
-        backend.post_processor = None  # the class has rows of its own, `wordpiece.usual_rows`
+        backend.post_processor = None  # the class makes its own rows, `wordpiece.usual_rows`
     return names
 
 
 def _rebuilds(name: Any, config: Mapping[str, Any], where: Path) -> bool:
-    """Whether the class rebuilds BERT's pipeline. Raises `UserError` for one that is not known here."""
+    """Whether the class rebuilds BERT's pipeline. Raises `UserError` for an unsupported class."""
     for key, plain in _JAPANESE.items():
         if config.get(key) not in plain:
             raise UserError(
-                f"{where}: {key}: {config[key]!r} cuts Japanese text by a library of its own (MeCab or its "
-                "like), which bertcli does not. Give a model whose tokenizer is a plain WordPiece"
+                f"{where}: {key}: {config[key]!r} cuts Japanese text by another library (such as MeCab), "
+                "which bertcli does not support. Give a model whose tokenizer is a plain WordPiece"
             )
     if name is None or str(name).removesuffix("Fast") in REBUILDING:
         return True
     if name in _OBEY:
         return False
     raise UserError(
-        f"{where}: the tokenizer is a {name}, which bertcli does not compute. Give a BERT "
-        f"tokenizer; or, where tokenizer.json is the whole tokenizer, set tokenizer_class to {OBEYS}"
+        f"{where}: the tokenizer is a {name}, which bertcli does not support. Give a BERT tokenizer; or, if "
+        f"tokenizer.json alone defines the tokenizer, set tokenizer_class to {OBEYS}"
     )
 
 
@@ -88,9 +88,9 @@ def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config:
     said = f"{config.get('tokenizer_class') or REBUILDS} in {where}" if where.is_file() else REBUILDS
     if found := differences(pipeline):
         raise UserError(
-            f"{file} is not BERT's pipeline ({'; '.join(found)}), but {said} stands for that pipeline "
-            f"and passes over the file. If the model was trained by the file, set tokenizer_class to "
-            f"{OBEYS} in tokenizer_config.json; if not, remove the file and keep vocab.txt"
+            f"{file} is not BERT's pipeline ({'; '.join(found)}), but {said} means that pipeline and ignores "
+            f"the file. If the model was trained with the file, set tokenizer_class to {OBEYS} in "
+            "tokenizer_config.json; if not, remove the file and keep vocab.txt"
         )
     normalizer = pipeline["normalizer"]
     has = _choices(normalizer["lowercase"], normalizer["strip_accents"], normalizer["handle_chinese_chars"])
@@ -98,14 +98,14 @@ def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config:
     if unlike := [key for key in has if has[key] != says[key]]:
         raise UserError(
             f"{file} and {where} disagree: "
-            + "; ".join(f"{key} is {has[key]} in the one, {says[key]} in the other" for key in unlike)
-            + " (what is not given is true, and strip_accents as do_lower_case). Which of them the model was "
-            "trained with, it does not say: write the right values into both"
+            + "; ".join(f"{key} is {has[key]} in the first, {says[key]} in the second" for key in unlike)
+            + " (a missing value means true; a missing strip_accents, the same as do_lower_case). bertcli "
+            "cannot know which of them the model was trained with: write the right values into both"
         )
 
 
 def _choices(lowercase: Any, strip_accents: Any, split_chinese: Any) -> dict[str, str]:
-    """What three options come to, in the words of JSON."""
+    """The effective values of three options, as JSON."""
     lowercase = True if lowercase is None else lowercase
     strips = lowercase if strip_accents is None else strip_accents
     split_chinese = True if split_chinese is None else split_chinese

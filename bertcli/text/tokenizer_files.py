@@ -1,4 +1,4 @@
-"""Where a tokenizer stands on disk: a path -> its vocab.txt or tokenizer.json, and how text is normalized."""
+"""A path -> the vocab.txt or tokenizer.json of a tokenizer, and how text is normalized."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Normalization:
 
     lowercase: bool = True
     strip_accents: bool | None = None
-    """None: as `lowercase`, BERT's way."""
+    """None: as `lowercase`, like BERT."""
     split_chinese: bool = True
     """Each CJK ideograph is a word."""
     compose: bool = False
-    """Unicode's NFC at the end: a letter and its marks read the same however they were typed."""
+    """Unicode's NFC at the end: a letter with its marks is the same, however it was typed."""
 
     def normalizer(self) -> normalizers.Normalizer:
-        """BERT's normalizer: control characters out, white space to blanks, and the choices above."""
+        """BERT's normalizer: drops control characters, turns white space to blanks, and these options."""
         bert = normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=self.split_chinese,
@@ -36,7 +36,7 @@ class Normalization:
 
 
 def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNormalizer | None:
-    """BERT's own normalizer: the given one, or what it is with `Normalization.compose`; None: another."""
+    """BERT's normalizer: the given one, or the first part of one with `Normalization.compose`; else None."""
     if isinstance(normalizer, normalizers.Sequence) and len(normalizer) == 2:
         first, second = normalizer[0], normalizer[1]
         normalizer = first if isinstance(second, normalizers.NFC) else None
@@ -44,7 +44,7 @@ def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNorm
 
 
 def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:
-    """The tokenizer's file at `path` (itself, or in that folder) and the normalization for a vocab.txt."""
+    """The tokenizer's file at `path` (a file or a folder with one), and the normalization for a vocab.txt."""
     if path.is_file():
         return path, given
     if not path.is_dir():
@@ -63,8 +63,8 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
 def read_vocabulary(path: Path) -> list[str]:
     """The pieces of a vocab.txt, one a line.
 
-    Lines end at a newline alone: U+2028 and its like may be pieces. Raises `UserError` where the file
-    is not a vocabulary.
+    Only a newline ends a line: U+2028 and similar characters may be pieces. Raises `UserError` where the
+    file is not a vocabulary.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -81,7 +81,7 @@ def read_vocabulary(path: Path) -> list[str]:
     for number, token in enumerate(tokens, start=1):
         if token in seen:
             raise UserError(
-                f"{path}: line {number} repeats the piece {token!r} of line {seen[token]}; each stands once"
+                f"{path}: line {number} repeats the piece {token!r} of line {seen[token]}; remove one"
             )
         seen[token] = number
     return tokens

@@ -19,11 +19,11 @@ from bertcli.text.tokenizer_files import Normalization
 from bertcli.text.wordpiece import CONTINUES, NAMES, SPECIAL_TOKENS
 
 MIN_ALPHABET = 1000
-"""Characters kept however small the vocabulary; a larger one keeps up to a quarter of its entries."""
+"""Characters that even a small vocabulary keeps; in a larger one they fill up to a quarter of the entries."""
 MIN_FREQUENCY = 2
-"""A pair of pieces seen less often is never merged: it would make a piece of a single misspelling."""
+"""A pair of pieces that is rarer is never merged: it would turn a single misspelling into a piece."""
 ALWAYS = string.ascii_letters + string.digits + string.punctuation
-"""What anyone types: in the alphabet even if this corpus has another apostrophe."""
+"""In every alphabet: people type them, even if this corpus lacks some."""
 RECORD_END = "\n"
 
 
@@ -36,15 +36,15 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train a vocabulary of at most `vocab_size` entries; fewer where the texts cannot fill it.
 
-    Unless `strip_accents`, which takes every mark off its letter as BERT does, text is brought to NFC.
+    With `strip_accents`, letters lose their marks as in BERT; without it, text is normalized to NFC.
 
     Ids 0 to 4 are the special tokens, then the alphabet by code point, then its `##` pieces, then merges
-    in the order they were found. The texts are read once, spooled to a temporary file (in
-    `spool_folder`, or where the system keeps such), so that memory holds their distinct words alone.
+    in the order they were found. The texts are read once and spooled to a temporary file (in
+    `spool_folder`, or the system's folder for them), so that memory holds only their distinct words.
 
-    The trainer in `tokenizers` numbers what it meets in the order of a hash map, which is random, and
-    breaks ties by those numbers. Given every single-character piece in a fixed order it has nothing left
-    to number: hence the count of characters here, beforehand, and the `##` pieces as special tokens.
+    The trainer in `tokenizers` numbers characters in the order of a hash map, which is random, and breaks
+    ties by those numbers. To prevent that, it gets every single-character piece in a fixed order: characters
+    are counted here beforehand, and the `##` pieces are passed as special tokens.
 
     Raises:
         UserError: no text at all; or the alphabet alone is larger than `vocab_size`.
@@ -64,16 +64,17 @@ def train_tokenizer(
                 f"characters, their {CONTINUES} pieces and the special tokens are {smallest:,}. Set "
                 f"tokenizer.vocab_size to {smallest:,} or more"
             )
-        merges = _train(_lines(spool), normalizer, alphabet, singles=singles, vocab_size=vocab_size)
+        lines = (line.rstrip(RECORD_END) for line in spool)
+        merges = _train(lines, normalizer, alphabet, singles=singles, vocab_size=vocab_size)
     return Tokenizer.from_vocabulary([*SPECIAL_TOKENS, *singles, *merges], normalization)
 
 
 def _spool(texts: Iterable[str], spool: IO[str], normalizer: normalizers.Normalizer) -> Counter[str]:
-    """Write the texts down, a line each; the characters of which the normalizer can take one by one."""
+    """Write the texts, a line each; returns their characters, which may be normalized one by one."""
     characters: Counter[str] = Counter()
     for text in texts:
         line = text.replace(RECORD_END, " ")
-        # Normalizing each line takes three times as long as counting; hardly one of them needs it.
+        # Normalizing each line takes three times as long as counting; very few lines need it.
         is_composed = unicodedata.is_normalized("NFC", line.lower())
         characters.update(line if is_composed else normalizer.normalize_str(line))
         spool.write(f"{line}{RECORD_END}")
@@ -81,15 +82,10 @@ def _spool(texts: Iterable[str], spool: IO[str], normalizer: normalizers.Normali
     return characters
 
 
-def _lines(spool: IO[str]) -> Iterator[str]:
-    for line in spool:
-        yield line.rstrip(RECORD_END)
-
-
 def _alphabet(characters: Counter[str], normalizer: normalizers.Normalizer, limit: int) -> list[str]:
     """The commonest characters after normalization, by code point, with ASCII; none if there is no text.
 
-    The normalizer changes each of these characters alone: the counts are those of the normalized text.
+    Each character is normalized alone; the counts still are those of the normalized text.
     """
     counts: Counter[str] = Counter()
     for character, count in characters.items():
@@ -103,7 +99,7 @@ def _alphabet(characters: Counter[str], normalizer: normalizers.Normalizer, limi
 
 
 def _stands_alone(character: str) -> bool:
-    """Whether BERT cuts words at this character, so that it never goes on a word."""
+    """Whether BERT cuts words at this character, so that it never continues a word."""
     words = pre_tokenizers.BertPreTokenizer().pre_tokenize_str(f"a{character}")
     spaced = normalizers.BertNormalizer().normalize_str(character).startswith(" ")
     return len(words) > 1 or spaced
@@ -116,7 +112,7 @@ def _train(
     singles: list[str],
     vocab_size: int,
 ) -> list[str]:
-    """The pieces of two characters and more, in the order in which they were merged."""
+    """The pieces of two or more characters, in the order in which they were merged."""
     backend = tokenizers.Tokenizer(models.WordPiece(unk_token=NAMES["unk_token"]))
     backend.normalizer = normalizer
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

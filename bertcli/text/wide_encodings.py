@@ -1,4 +1,4 @@
-"""The first bytes of a text -> whether its characters have two or four bytes each."""
+"""The first bytes of a text -> its encoding, if characters take two or four bytes each."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import codecs
 
 _START = 512
 _FEWEST = 8
-"""Characters; fewer tell nothing."""
+"""Characters; fewer prove nothing."""
 _NUL = 0.4
-"""Share of the upper bytes that are 0, in text that is mostly Latin; in other encodings none is."""
+"""Smallest share of upper bytes that are 0 in text that is mostly Latin; other encodings have none."""
 _WIDE = {"utf-32-le": (1, 2, 3), "utf-32-be": (0, 1, 2), "utf-16-le": (1, 3), "utf-16-be": (0, 2)}
-"""Which of each four bytes are 0."""
+"""Encoding -> which bytes of each four are 0."""
 
 
 def wide_encoding(start: bytes) -> str | None:
-    """utf-16 or utf-32 (with the order of bytes where no mark says it), if the text is in one of them."""
+    """utf-16 or utf-32 (with the order of bytes if there is no byte order mark); None: another encoding."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

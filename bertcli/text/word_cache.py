@@ -1,8 +1,8 @@
 """Sentences -> token ids, each distinct word tokenized once: the tokenizer's own ids, many times faster.
 
-BERT never looks past a blank: its normalizer works character by character and its pre-tokenizer cuts at white
-space, so that the ids of a text are those of its blank-separated words in a row. Text repeats its words, and
-looking one up costs a fraction of tokenizing it again. The ids themselves all come from `tokenizers`.
+BERT's normalizer works character by character and its pre-tokenizer cuts at white space, so that the ids of a
+text are those of its blank-separated words, one after the other. Text repeats its words, and looking up a
+word costs a fraction of tokenizing it again. All ids come from `tokenizers`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from bertcli.text.tokenizer import Tokenizer
 
 MAX_WORDS = 200_000
-"""Remembered; with so many, or so many characters, all is forgotten and memory stays flat."""
+"""In the cache; with more, or with more characters, the cache is emptied, so that memory stays flat."""
 MAX_CHARACTERS = 8_000_000
 
 
 @dataclass(frozen=True)
 class EncodedSentences:
-    """The token ids of some sentences in a row.
+    """The token ids of some sentences, one after the other.
 
     Attributes:
         ids: uint32 [tokens]; no special tokens.
@@ -39,7 +39,7 @@ class EncodedSentences:
 
 
 class WordCache:
-    """Tokenizes sentences with a tokenizer that `splits_at_blanks`, word by word (any other: as they are)."""
+    """Tokenizes sentences word by word; with a tokenizer that does not `splits_at_blanks`, uncut."""
 
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
@@ -57,10 +57,10 @@ class WordCache:
         starts, ends = table[numbers], table[numbers + 1]
         encoded = EncodedSentences(
             ids=_gather(np.frombuffer(self._ids, np.uint32), starts, ends),
-            lengths=_sums(ends - starts, first_parts).astype(np.uint32),
-            words=_sums(np.frombuffer(self._words, np.int64)[numbers], first_parts),
+            lengths=sums(ends - starts, first_parts).astype(np.uint32),
+            words=sums(np.frombuffer(self._words, np.int64)[numbers], first_parts),
         )
-        del table  # an array that is looked at from outside cannot grow
+        del table  # an `array` with a view on its memory cannot grow
         if len(self._numbers) > MAX_WORDS or self._characters > MAX_CHARACTERS:
             self._forget()
         return encoded
@@ -81,12 +81,12 @@ class WordCache:
 
 
 def _gather(values: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[Any]:
-    """values[starts[0]:ends[0]], values[starts[1]:ends[1]], ... in a row."""
+    """values[starts[0]:ends[0]], values[starts[1]:ends[1]], ... concatenated."""
     lengths = ends - starts
     shift = starts - (np.cumsum(lengths) - lengths)
     return values[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
 
 
-def _sums(values: NDArray[np.int64], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum of values[bounds[i]:bounds[i + 1]] for each i."""
+def sums(values: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum of values[bounds[i]:bounds[i + 1]] for each i, int64; `values` are integers or bool."""
     return np.diff(np.concatenate([[0], np.cumsum(values)])[bounds])

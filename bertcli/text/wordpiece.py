@@ -1,4 +1,4 @@
-"""WordPiece as BERT has it: special tokens, row, pipeline, and the classes of transformers that make it."""
+"""BERT's WordPiece: special tokens, row, pipeline, and the classes of transformers that use it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from bertcli.text.tokenizer_files import Normalization
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """In the order of the ids of a vocabulary trained here: 0 to 4."""
 NAMES = {f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS}
-"""Role of a special token, as `tokenizer_config.json` calls it -> the token, where no file says another."""
+"""Role of a special token, as `tokenizer_config.json` calls it -> its default."""
 CONTINUES = "##"
-"""How a piece begins that continues a word."""
+"""Prefix of a piece that continues a word."""
 LONGEST_WORD = 100
 """Characters: a longer word is one unknown token."""
 
 REBUILDS, OBEYS = "BertTokenizer", "PreTrainedTokenizerFast"
-"""Classes of transformers: the first rebuilds the pipeline of `differences` around the vocabulary, whatever
-`tokenizer.json` says; the second obeys that file."""
+"""Classes of transformers: the first rebuilds the pipeline of `differences` around the vocabulary and ignores
+`tokenizer.json`; the second obeys that file."""
 REBUILDING = {
     *(REBUILDS, "DistilBertTokenizer", "ElectraTokenizer", "LayoutLMTokenizer", "LxmertTokenizer"),
     *("MobileBertTokenizer", "SqueezeBertTokenizer"),
 }
-"""All are one pipeline; each may end in Fast as well."""
+"""All have the same pipeline; each name may also end in Fast."""
 
 
 def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:
@@ -45,7 +45,7 @@ def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tok
 
 
 def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> processors.TemplateProcessing:
-    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] in two segments: for files that say nothing of rows."""
+    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] in two segments: the default of files without a template."""
     (cls, _), (sep, _) = cls_token, sep_token
     single = [f"{cls}:0", "$A:0", f"{sep}:0"]
     pair = [*single, "$B:1", f"{sep}:1"]
@@ -53,11 +53,11 @@ def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> proces
 
 
 def check(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -> None:
-    """Raise `UserError` where the model is another than WordPiece or lacks one of the special tokens."""
+    """Raise `UserError` where the model is not WordPiece or lacks one of the special tokens."""
     if not isinstance(backend.model, models.WordPiece):
         kind = type(backend.model).__name__
         raise UserError(f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files")
-    own = backend.get_vocab(with_added_tokens=False)  # where WordPiece itself looks the unknown token up
+    own = backend.get_vocab(with_added_tokens=False)  # WordPiece itself looks up the unknown token there
     unknown = names["unk_token"]
     missing = [
         name
@@ -72,13 +72,13 @@ def check(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -
         )
     if backend.model.unk_token != unknown:
         raise UserError(
-            f"{where}: what is not in the vocabulary is to be {backend.model.unk_token!r}; BERT has "
-            f"{unknown} there. Set unk_token to {unknown}, or give a BERT tokenizer's files"
+            f"{where}: the unknown token is {backend.model.unk_token!r}; BERT's is {unknown}. Set unk_token "
+            f"to {unknown}, or give a BERT tokenizer's files"
         )
 
 
 def differences(pipeline: Mapping[str, Any]) -> list[str]:
-    """What of a `tokenizer.json` is not as the classes of `REBUILDING` make it, their three options aside."""
+    """The differences of a `tokenizer.json` from the pipeline of `REBUILDING`, except its three options."""
     normalizer, before, model = pipeline["normalizer"], pipeline["pre_tokenizer"], pipeline["model"]
     found = []
     if (normalizer or {}).get("type") != "BertNormalizer":
@@ -94,7 +94,7 @@ def differences(pipeline: Mapping[str, Any]) -> list[str]:
 
 
 def _kind(part: Mapping[str, Any] | None) -> str:
-    """A normalizer's or pre-tokenizer's type, those of a sequence spelled out."""
+    """The type of a normalizer or pre-tokenizer; for a sequence, the types of its parts."""
     if part is None:
         return "none"
     inner = part.get("normalizers") or part.get("pretokenizers") or []

@@ -139,7 +139,7 @@ def test_a_folder_with_something_else_is_left_alone(folder: Path):
     (folder / "mine").mkdir()
     (folder / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(
-        UserError, match=r"mine: a folder with something else in it: .*Name another in corpus.store"
+        UserError, match=r"mine: a folder with other files in it: .*Name another in corpus.store"
     ):
         prepare_store(make_config(folder, store=str(folder / "mine")), silent, overwrite=True)
     assert (folder / "mine" / "thesis.txt").read_text() == "years of work"
@@ -164,7 +164,7 @@ def test_a_build_killed_while_its_note_was_written_goes_on(folder: Path, monkeyp
 def test_a_place_that_cannot_be_written_is_an_error(folder: Path):
     (folder / "file").write_text("")
     with pytest.raises(
-        UserError, match=r"store: the token store cannot be written: not a directory; name a folder"
+        UserError, match=r"store: the token store cannot be written: not a directory; name one that can"
     ):
         prepare_store(make_config(folder, store=str(folder / "file" / "store")), silent)
 
@@ -188,12 +188,12 @@ def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(SideFiles, "_write", write_while_there_is_room)
         with pytest.raises(
-            UserError, match=r"cannot be written: no space left on device; .* it goes on from here"
+            UserError, match=r"cannot be written: no space left on device; .* it resumes from here"
         ):
             prepare_store(config, silent, journal_seconds=0)
     lines: list[str] = []
     assert contents(prepare_store(config, lines.append).folder) == expected
-    assert lines == [f"going on with the interrupted build in {folder / 'run' / 'store.partial'}"]
+    assert lines == [f"resuming the interrupted build in {folder / 'run' / 'store.partial'}"]
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -98,7 +98,7 @@ def test_a_killed_build_goes_on_to_the_same_bytes(
     last = start(config_file, processes)
     output, _ = last.communicate(timeout=60)
     assert last.returncode == 0
-    assert f"going on with the interrupted build in {partial}" in output
+    assert f"resuming the interrupted build in {partial}" in output
     undisturbed = prepare_store(config(folder, "other"), lambda line: None, processes=0)
     assert contents(store) == contents(undisturbed.folder)
 

@@ -57,7 +57,7 @@ def replace_a_letter(path: Path) -> None:
     [
         (append, r"a.txt: the file changed, from .* bytes to "),
         (replace_a_letter, r"a.txt: the file changed; its size is the same"),
-        (add_a_file, r"d.txt: this file was not there"),
+        (add_a_file, r"d.txt: this file is new"),
     ],
 )
 def test_a_corpus_that_changed_is_an_error_until_overwritten(
@@ -89,5 +89,5 @@ def test_another_tokenizer_under_the_same_name_is_an_error(folder: Path):
     assert prepare_store(config, silent).tokenizer.hash == trained.hash
     path = folder / "tokenizer" / "tokenizer.json"
     path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))
-    with pytest.raises(UserError, match="tokenizer: the tokenizer changed since"):
+    with pytest.raises(UserError, match="tokenizer: the tokenizer has changed"):
         prepare_store(config, silent)

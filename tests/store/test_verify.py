@@ -78,7 +78,7 @@ def test_arrays_and_hashes_of_another_store_are_recognized(config: PretrainConfi
 def test_of_a_large_store_some_blocks_are_read_by_seed_and_all_where_asked(
     store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(verify, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(verify, "FULL_BYTES", 0)
     monkeypatch.setattr(verify, "DRAWN_BLOCKS", 2)
     path = store.folder / "train" / "sentences.bin"
     flip(path, 9, 0)
@@ -91,11 +91,11 @@ def test_of_a_large_store_some_blocks_are_read_by_seed_and_all_where_asked(
             noticed.append(str(error))
     assert 0 < len(noticed) < 30  # two blocks of eight
     assert all(f"{path}: damaged" in message for message in noticed)
-    assert "2 of 8 blocks are compared with their hashes, drawn by the seed" in said[0]
+    assert "comparing 2 of 8 blocks, drawn by the seed" in said[0]
     with pytest.raises(UserError, match=r"sentences.bin: damaged"):
-        check_arrays(store, 0, said.append, whole=True)
+        check_arrays(store, 0, said.append, every_block=True)
     flip(path, 9, 0)
-    check_arrays(store, 0, said.append, whole=True)
+    check_arrays(store, 0, said.append, every_block=True)
     assert said[-1] == "every block is what was written"
 
 

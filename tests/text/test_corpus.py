@@ -53,7 +53,7 @@ def test_hard_wrapped_lines_are_joined_up_to_a_blank_one(tmp_path: Path):
 def test_hard_wrapped_lines_without_a_blank_one_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(corpus_module, "LONGEST_LINE", 100)
     path = write(tmp_path / "a.txt", "ten chars.\n" * 20)
-    with pytest.raises(UserError, match="a paragraph of more than 100 characters; join_lines"):
+    with pytest.raises(UserError, match="a paragraph of more than 100 characters; with join_lines"):
         documents(path, document="file", join_lines=True)
 
 
@@ -72,10 +72,10 @@ def test_jsonl_a_document_a_line(tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{'text': 1}", r"a.jsonl:2: not JSON: .*format: jsonl has an object a line"),
+        ("{'text': 1}", r"a.jsonl:2: not JSON: .*format: jsonl needs one object a line"),
         ('{"body": "a"}', r"a.jsonl:2: no key 'text', got the keys body; .*corpus.text_key"),
         ("[1]", r"a.jsonl:2: no key 'text', got list"),
-        ('{"text": null}', r"a.jsonl:2: the text under 'text' is no string: null"),
+        ('{"text": null}', r"a.jsonl:2: the text under 'text' is not a string: null"),
     ],
 )
 def test_a_wrong_jsonl_line_is_named(tmp_path: Path, line: str, message: str):

@@ -74,7 +74,7 @@ def test_it_makes_the_rows_that_the_tokenizer_makes():
     ],
 )
 def test_rows_of_another_form_are_refused(post_processor: processors.PostProcessor):
-    with pytest.raises(UserError, match=r"here: its post_processor makes rows that are not read"):
+    with pytest.raises(UserError, match=r"here: its post_processor makes rows that bertcli does not support"):
         read_frame(backend(post_processor), "here")
 
 

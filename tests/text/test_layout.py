@@ -62,7 +62,7 @@ def books(folder: Path, paragraphs: list[str], width: int | None, between: str) 
 def test_hard_wrapped_text_is_found(tmp_path: Path, paragraphs: list[str], width: int, between: str) -> None:
     files = books(tmp_path, paragraphs, width, between)
     (found,) = advice(*files)
-    assert f"hard-wrapped at about {width} characters, in 2 of 2 files" in found
+    assert f"hard-wrapped at about {width} characters in 2 of 2 files" in found
     assert "set corpus.join_lines: true and corpus.document: file" in found
     assert "document" not in advice(*files, document="file")[0]
     assert "corpus.format: text and corpus.join_lines: true" in advice(*files, format="sentences")[0]
@@ -81,7 +81,7 @@ def test_scripts_without_blanks_or_capitals_are_judged_too(tmp_path: Path) -> No
 def test_a_book_a_file_is_found(tmp_path: Path, paragraphs: list[str]) -> None:
     files = books(tmp_path, paragraphs, None, "\n\n")
     assert advice(*files) == [
-        "blank lines stand between single paragraphs, in 2 of 2 files looked at: each paragraph is taken for "
+        "blank lines separate single paragraphs in 2 of 2 files examined: each paragraph is read as "
         "a document of its own; if a file is a document (a book, an article), set corpus.document: file"
     ]
     assert advice(*files, document="file") == []
@@ -111,4 +111,4 @@ def test_it_is_said_by_prepare_and_by_check_data(tmp_path: Path, paragraphs: lis
     prepare_store(config, said.append)
     assert said[0].startswith("warning: the text is hard-wrapped at about 72 characters")
     assert "set corpus.join_lines: true and corpus.document: file" in said[0]
-    assert said[1] == "sentences: there are no rules for sv; they end as in en"
+    assert said[1] == "sentences: there are no rules for sv; those for en are used"

@@ -29,9 +29,7 @@ def test_a_regex_bomb_ends_in_words_on_the_command_line(tmp_path: Path):
     path = with_normalizer(tmp_path, BOMB)
     done = run_cli("tokenizer", "encode", "--tokenizer", path, "a" * 40 + "!")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        f"error: {path}: the tokenizers library broke down over this tokenizer: Onig"
-    )
+    assert done.stderr.startswith(f"error: {path}: the tokenizers library failed with this tokenizer: Onig")
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -44,7 +42,7 @@ def test_a_regex_bomb_ends_in_words_on_the_command_line(tmp_path: Path):
         ),
         (
             {"type": "Precompiled", "precompiled_charsmap": "AAAA"},
-            "broke down over this tokenizer: Precompiled",
+            "failed with this tokenizer: Precompiled",
         ),
     ],
 )
@@ -63,7 +61,7 @@ def test_every_way_to_encode_survives(tmp_path: Path, capfd: Any):
         lambda: tokenizer.encode_batch([text]),
         lambda: tokenizer.encode_with_spans([text]),
     ):
-        with pytest.raises(UserError, match="broke down over this tokenizer"):
+        with pytest.raises(UserError, match="failed with this tokenizer"):
             encode()
     assert capfd.readouterr().err == ""
 

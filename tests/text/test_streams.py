@@ -77,7 +77,7 @@ def test_wrong_bytes_are_named_by_file_and_offset(tmp_path: Path, suffix: str, o
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_recognized(tmp_path: Path, encoding: str):
     path = write(tmp_path / "text.txt", "\ufeffone\n".encode(encoding))
-    with pytest.raises(UserError, match=r"begins as UTF-16 does: set corpus.encoding: utf-16"):
+    with pytest.raises(UserError, match=r"begins like UTF-16: set corpus.encoding: utf-16"):
         list(read_lines(path, "utf-8"))
     assert list(read_lines(path, "utf-16")) == ["one"]
 
@@ -96,7 +96,7 @@ def test_a_character_cut_by_the_end_is_wrong_where_it_starts(tmp_path: Path):
 
 @pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13", "idna", "utf-7", "a\0"])
 def test_an_unknown_encoding_is_an_error(tmp_path: Path, encoding: str):
-    message = rf"corpus.encoding: {re.escape(repr(encoding))} is no encoding of text files .* cp1252"
+    message = rf"corpus.encoding: {re.escape(repr(encoding))} is not an encoding of text files .* cp1252"
     with pytest.raises(UserError, match=message):
         list(read_lines(write(tmp_path / "text.txt", b"a"), encoding))
 
@@ -141,5 +141,5 @@ def test_a_missing_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
 def test_without_the_mark_that_its_encoding_asks_for_is_an_error(tmp_path: Path, encoding: str):
     path = tmp_path / "a.txt"
     path.write_bytes(b"The cat sat on the mat. ")
-    with pytest.raises(UserError, match=rf"as {encoding} does.* corpus.encoding to utf-16-le or"):
+    with pytest.raises(UserError, match=rf"which {encoding} needs.* corpus.encoding to utf-16-le or"):
         list(read_lines(path, encoding))

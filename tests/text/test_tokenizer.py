@@ -264,11 +264,11 @@ def test_a_tokenizer_json_of_impossible_ids_is_an_error(tmp_path: Path):
     vocabulary = saved["model"]["vocab"]
     saved["model"]["vocab"] = vocabulary | {"far": 2**31}
     path.write_text(json.dumps(saved))
-    with pytest.raises(UserError, match=r"has the id 2,147,483,648; ids up to 16,777,215 are read"):
+    with pytest.raises(UserError, match=r"has the id 2,147,483,648; ids up to 16,777,215 are supported"):
         Tokenizer.load(path)
     saved["model"] |= {"vocab": vocabulary, "unk_token": "[NONE]"}
     path.write_text(json.dumps(saved))
-    with pytest.raises(UserError, match=r"is to be '\[NONE\]'; BERT has \[UNK\]"):
+    with pytest.raises(UserError, match=r"the unknown token is '\[NONE\]'; BERT's is \[UNK\]"):
         Tokenizer.load(path)
 
 

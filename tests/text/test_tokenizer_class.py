@@ -87,7 +87,7 @@ def test_an_id_that_a_registered_token_would_not_have_is_refused(tmp_path: Path)
     path = tmp_path / "tokenizer_config.json"
     config = json.loads(path.read_text())
     for decoder, message in (
-        ({"3000": {"content": "<new>", "special": True}}, "'<new>' is to have the id 3000"),
+        ({"3000": {"content": "<new>", "special": True}}, "'<new>' has the id 3000 there"),
         ({"x": {}}, "the tokens that it registers cannot be read"),
         ([], "the tokens that it registers cannot be read"),
     ):
@@ -102,7 +102,7 @@ def test_a_token_that_transformers_would_lose_is_refused(tmp_path: Path):
     config = json.loads(path.read_text())
     path.write_text(json.dumps(config | {"added_tokens_decoder": {}}))
     with pytest.raises(
-        UserError, match=r"disagree: 'newyork' is registered in the one, but not in added_tok"
+        UserError, match=r"disagree: 'newyork' is registered in the first, but not in added_tok"
     ):
         Tokenizer.load(tmp_path / "saved")
 
@@ -111,5 +111,5 @@ def test_a_class_that_reads_a_missing_file_is_refused(tmp_path: Path):
     KINDS["the course's, wrapped"].write(tmp_path, PIECES)
     (tmp_path / "tokenizer.json").rename(tmp_path / "elsewhere.json")
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES))
-    with pytest.raises(UserError, match=r"which reads a tokenizer\.json, and there is none"):
+    with pytest.raises(UserError, match=r"which reads a tokenizer\.json, but there is none"):
         Tokenizer.load(tmp_path)

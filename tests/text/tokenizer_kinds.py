@@ -232,7 +232,7 @@ KINDS: dict[str, Kind] = {
     ),
     "BertJapanese": Kind(
         lambda folder, pieces: bert(folder, pieces, tokenizer_class="BertJapaneseTokenizer"),
-        "is a BertJapaneseTokenizer, which bertcli does not compute",
+        "is a BertJapaneseTokenizer, which bertcli does not support",
     ),
     "BertJapanese by its keys": Kind(
         lambda folder, pieces: bert(folder, pieces, word_tokenizer_type="mecab"),
@@ -240,7 +240,7 @@ KINDS: dict[str, Kind] = {
     ),
     "another class": Kind(
         lambda folder, pieces: bert(folder, pieces, tokenizer_class="XLMRobertaTokenizer"),
-        "is a XLMRobertaTokenizer, which bertcli does not compute",
+        "is a XLMRobertaTokenizer, which bertcli does not support",
     ),
     "ELECTRA's class": Kind(
         lambda folder, pieces: bert(folder, pieces, tokenizer_class="ElectraTokenizerFast")
@@ -254,15 +254,15 @@ KINDS: dict[str, Kind] = {
     "Unigram": Kind(unigram, "a Unigram tokenizer; BERT's is a WordPiece"),
     "files that disagree on case": Kind(
         lambda folder, pieces: bert(folder, pieces, do_lower_case=False, strip_accents=True),
-        "disagree: do_lower_case is true in the one, false in the other",
+        "disagree: do_lower_case is true in the first, false in the second",
     ),
     "files that disagree on accents": Kind(
         lambda folder, pieces: bert(folder, pieces, strip_accents=False),
-        "disagree: strip_accents is true in the one, false in the other",
+        "disagree: strip_accents is true in the first, false in the second",
     ),
     "files that disagree on CJK": Kind(
         lambda folder, pieces: bert(folder, pieces, tokenize_chinese_chars=False),
-        "disagree: tokenize_chinese_chars is true in the one, false in the other",
+        "disagree: tokenize_chinese_chars is true in the first, false in the second",
     ),
 }
 """A name for people -> the kind."""
