@@ -65,11 +65,13 @@ def show_batch(
         print(json.dumps({"written": look.written, "read": look.read}, ensure_ascii=False))
     elif look is not None:
         print(f"as written: {look.written}\nas read:    {look.read}\n")
-    for pair in show_pairs(stream[0], store.tokenizer, pairs, color=color):
+    for label, text in show_pairs(
+        stream[0], store.tokenizer, stream.pairs.labels, at_most=pairs, color=color
+    ):
         if json_:
-            print(json.dumps({"label": pair.label, "text": pair.text}, ensure_ascii=False))
+            print(json.dumps({"label": label, "text": text}, ensure_ascii=False))
         else:
-            print(f"{pair.label or 'text'}: {pair.text}\n", file=raw_stream(sys.stdout) if color else None)
+            print(f"{label or 'text'}: {text}\n", file=raw_stream(sys.stdout) if color else None)
 
 
 def _table(measured: dict[str, object]) -> str:

@@ -1,1 +1,1 @@
-"""The token store -> batches: order, sentence pairs, masks. Numbers drawn, never stored."""
+"""The token store -> batches: order, sentence pairs, masks. Random numbers are computed, never stored."""

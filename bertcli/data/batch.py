@@ -1,4 +1,4 @@
-"""Rows that go through the model at once, as tensors."""
+"""The rows of one forward pass, as tensors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Batch:
         ids_BT: int64, tokens with some masked; [PAD] from a row's length on.
         segments_BT: int64, 0 for A and 1 for B and the [SEP] after it.
         lengths_B: int64, real tokens of each row; always on the CPU, where they are read.
-        rows_M, columns_M: int64, where the masked tokens stand, in reading order.
-        targets_M: int64, what stood there.
+        rows_M, columns_M: int64, the places of the masked tokens, in reading order.
+        targets_M: int64, the original tokens.
         labels_B: int64, the labels of `data.pair_rules`; None for rows of one text.
     """
 
@@ -37,12 +37,12 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens: padding is not counted."""
+        """Real tokens, without padding."""
         return int(self.lengths_B.sum())
 
     @property
     def num_masked(self) -> int:
-        """M, the masked tokens."""
+        """M."""
         return len(self.targets_M)
 
     @property
@@ -59,7 +59,7 @@ class Batch:
         return self.rows_M * self.ids_BT.shape[1] + self.columns_M
 
     def tensors(self) -> dict[str, Tensor]:
-        """By name; those that are there."""
+        """The tensors by name, without those that are None."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
@@ -69,7 +69,7 @@ class Batch:
         return replace(moved, lengths_B=self.lengths_B)
 
     def pin_memory(self) -> Batch:
-        """What a loader calls so that the copy to a GPU need not wait."""
+        """The batch in pinned memory, for asynchronous copies to a GPU; a loader calls it."""
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:

@@ -1,4 +1,4 @@
-"""The order of labeled items: every epoch each of them once, plainly shuffled."""
+"""The order of labeled items: a plain shuffle of all of them in every epoch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bertcli.data.random import make_key
 
 
 class EpochOrder:
-    """Step number -> the numbers of the items of that step's batch: a pure function of size and seed.
+    """Step number -> the numbers of the items in the batch of that step: a pure function of size and seed.
 
-    Batches are fair samples, as BERT's training data is shuffled: ones of like length would cost attention
-    no padding, but what is learned from them is less (LOG.md, "Fine-tuning beside the Trainer"). The last
-    batch of an epoch may be a small one.
+    Batches are random samples, as in BERT's training. Batches of similar length would need less padding, but
+    the model learns less from them (LOG.md, "Fine-tuning beside the Trainer"). The last batch of an epoch may
+    be smaller.
     """
 
     def __init__(self, size: int, batch_size: int, seed: int):

@@ -1,8 +1,8 @@
-"""Rows -> masked rows: which tokens are hidden, and behind what (Devlin et al. 2019, section 3.1, task 1).
+"""Rows -> masked rows: which tokens are replaced, and by what (Devlin et al. 2019, section 3.1, task 1).
 
-Of a row's maskable tokens (all but the special ones) exactly the whole part of `mask_rate` times their
-number is chosen, and one more with the probability of the fraction: the mean is exact at every length. At
-least one is chosen. Every position is as likely as any other.
+A row has n maskable tokens (all but the special ones); floor(n * mask_rate) of them are chosen, and one more
+with the probability of the remaining fraction: the mean is exact at every length. At least one is chosen.
+Every position is equally likely.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class MaskRule:
 
     Attributes:
         rate: share of maskable tokens to choose.
-        split: of the chosen ones, the share replaced by [MASK], by a random token, by nothing.
-        whole_word: choose whole words, a word's pieces together.
+        split: shares of the chosen ones that are replaced by [MASK], by a random token, and not at all.
+        whole_word: choose all pieces of a word together.
         mask_id: the id of [MASK].
         special_ids: int64 [S], ascending; never masked, never drawn as a random token.
-        continuation: bool [V], True for pieces that go on a word (`##ing`).
+        continuation: bool [V], True for pieces that continue a word (`##ing`).
     """
 
     rate: float
@@ -44,9 +44,9 @@ class Masked:
     """Masked rows.
 
     Attributes:
-        ids_BT: int64, what the model reads.
-        rows_M, columns_M: int64, where the chosen tokens stand, row by row.
-        targets_M: int64, what stood there.
+        ids_BT: int64, the input of the model.
+        rows_M, columns_M: int64, the places of the chosen tokens, row by row.
+        targets_M: int64, the original tokens.
     """
 
     ids_BT: I64
@@ -58,21 +58,23 @@ class Masked:
 def mask_rows(
     ids_BT: I64, maskable_BT: NDArray[np.bool_], numbers_B: I64, seed: int, rule: MaskRule
 ) -> Masked:
-    """Choose and hide tokens, as a pure function of (seed, slot number, column)."""
+    """Choose and replace tokens: a pure function of (seed, slot number, column)."""
     columns_T = np.arange(ids_BT.shape[1], dtype=np.uint64)
     numbers = numbers_B.astype(np.uint64)
     bits_BT = draw_bits(draw_bits(make_key(seed, "mask"), numbers)[:, None], columns_T)
     budget_B = _draw_budgets(
         maskable_BT.sum(axis=1), rule.rate, to_unit(draw_bits(make_key(seed, "coin"), numbers))
     )
-    choose = _choose_words if rule.whole_word else _choose_tokens
-    chosen_BT = choose(ids_BT, maskable_BT, bits_BT, budget_B, rule)
+    if rule.whole_word:
+        chosen_BT = _choose_words(rule.continuation[ids_BT], maskable_BT, bits_BT, budget_B=budget_B)
+    else:
+        chosen_BT = _choose_tokens(maskable_BT, bits_BT, budget_B)
     rows_M, columns_M = np.nonzero(chosen_BT)
     targets_M = ids_BT[rows_M, columns_M]
-    # Which token is chosen and what hides it must not depend on each other: a fresh draw.
+    # The choice of a token and its replacement must be independent: new random bits.
     fate_M = draw_bits(np.uint64(1), bits_BT[rows_M, columns_M])
     masked_BT = ids_BT.copy()
-    masked_BT[rows_M, columns_M] = _hide(
+    masked_BT[rows_M, columns_M] = _replace(
         targets_M, to_unit(fate_M), draw_bits(np.uint64(2), fate_M), rule=rule
     )
     return Masked(masked_BT, rows_M, columns_M, targets_M=targets_M)
@@ -80,27 +82,26 @@ def mask_rows(
 
 def _draw_budgets(maskable_B: I64, rate: float, coin_B: NDArray[np.float64]) -> I64:
     exact = maskable_B * rate
-    whole = np.floor(exact + 1e-9)  # 0.15 * 20 is 3, not 2.9999999999999996
-    return np.maximum(whole + (coin_B < exact - whole), np.minimum(maskable_B, 1)).astype(np.int64)
+    floor = np.floor(exact + 1e-9)  # 0.15 * 20 is 3, not 2.9999999999999996
+    return np.maximum(floor + (coin_B < exact - floor), np.minimum(maskable_B, 1)).astype(np.int64)
 
 
-def _choose_tokens(ids_BT: I64, maskable_BT, bits_BT, budget_B: I64, rule: MaskRule) -> NDArray[np.bool_]:
+def _choose_tokens(maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
     """The `budget` smallest draws of each row: a uniform sample without replacement."""
-    del ids_BT, rule
     bits_BT = np.where(maskable_BT, bits_BT, _NEVER)
     last = np.take_along_axis(np.sort(bits_BT, axis=1), np.maximum(budget_B - 1, 0)[:, None], axis=1)
     return (bits_BT <= last) & maskable_BT & (budget_B > 0)[:, None]
 
 
-def _choose_words(ids_BT: I64, maskable_BT, bits_BT, budget_B: I64, rule: MaskRule) -> NDArray[np.bool_]:
-    """Whole words in random order while the budget lasts.
+def _choose_words(continues_BT, maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
+    """Whole words in random order until the budget is used.
 
-    The word that would overrun it is taken with the probability of the share that still fits, so that the
-    mean number of tokens stays exact; a row's very first word is always taken.
+    A word that exceeds the rest of the budget is taken with the probability rest / size, so that the mean
+    number of tokens stays exact; the first word is always taken.
     """
-    columns_T = np.arange(ids_BT.shape[1])
+    columns_T = np.arange(maskable_BT.shape[1])
     after_special = np.concatenate([np.ones_like(maskable_BT[:, :1]), ~maskable_BT[:, :-1]], axis=1)
-    starts_BT = maskable_BT & (~rule.continuation[ids_BT] | after_special)
+    starts_BT = maskable_BT & (~continues_BT | after_special)
     start_BT = np.maximum.accumulate(np.where(starts_BT, columns_T, 0), axis=1)
     word_bits = np.where(maskable_BT, np.take_along_axis(bits_BT, start_BT, axis=1), _NEVER)
     order = np.argsort(word_bits, axis=1, kind="stable")  # pieces of a word stay neighbors
@@ -119,16 +120,16 @@ def _choose_words(ids_BT: I64, maskable_BT, bits_BT, budget_B: I64, rule: MaskRu
 
 
 def _word_sizes(start_BT: I64, maskable_BT: NDArray[np.bool_]) -> I64:
-    """At a word's first column, how many tokens it has; int64 [B, T]."""
+    """The number of tokens of each word, at its first column; int64 [B, T]."""
     rows, length = start_BT.shape
     flat = (start_BT + np.arange(rows)[:, None] * length)[maskable_BT]
     return np.bincount(flat, minlength=rows * length).reshape(rows, length)
 
 
-def _hide(targets_M: I64, fate_M: NDArray[np.float64], bits_M, rule: MaskRule) -> I64:
+def _replace(targets_M: I64, fate_M: NDArray[np.float64], bits_M, rule: MaskRule) -> I64:
     to_mask, to_random, _ = rule.split
     random_M = to_below(bits_M, len(rule.continuation) - len(rule.special_ids))
-    for special in rule.special_ids:  # ascending: each shifts what lies at or above it
+    for special in rule.special_ids:  # ascending: each one shifts the ids from its own upward
         random_M += random_M >= special
-    hidden_M = np.where(fate_M < to_mask + to_random, random_M, targets_M)
-    return np.where(fate_M < to_mask, rule.mask_id, hidden_M)
+    replaced_M = np.where(fate_M < to_mask + to_random, random_M, targets_M)
+    return np.where(fate_M < to_mask, rule.mask_id, replaced_M)

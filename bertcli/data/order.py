@@ -1,9 +1,8 @@
-"""The order of everything: a keyed permutation of [0, size) that answers any index, with no memory.
+"""The order of the data: a keyed permutation of [0, size), computed for any index without a table.
 
-A shuffle of a trillion places would take terabytes to write down and must be the same on every rank. So it
-is computed instead: a Feistel network over the grid a x b that just covers `size` (Black and Rogaway 2002,
-"Ciphers with arbitrary finite domains", the generalized-Feistel method), walking again from a value that
-falls into the small excess of the grid.
+The table of a trillion places would take terabytes, and every rank needs the same. A Feistel network
+computes it instead, over the smallest grid a x b that covers `size` (Black and Rogaway 2002, "Ciphers with
+arbitrary finite domains", the generalized-Feistel method); a value beyond `size` is enciphered again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def permute(index: NDArray[np.int64], size: int, key: np.uint64 | NDArray[np.uin
     key = np.broadcast_to(np.asarray(key, dtype=np.uint64), index.shape)
     image = _encipher(index.astype(np.uint64), size, key)
     outside = np.flatnonzero(image >= size)
-    while len(outside):  # the grid exceeds `size` by less than 2 / sqrt(size) of it: rarely entered twice
+    while len(outside):  # rarely twice: the grid exceeds `size` by less than 2 / sqrt(size) of it
         image[outside] = _encipher(image[outside], size, key[outside])
         outside = outside[image[outside] >= size]
     return image.astype(np.int64)

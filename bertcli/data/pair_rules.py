@@ -1,4 +1,4 @@
-"""How the two parts of a row belong together: as one running text, or as A and B with a label."""
+"""How the two parts of a row are related: one running text, or A and B with a label."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class PairRule:
     """A rule, as data.
 
     Attributes:
-        term: what its loss is called; empty for rows of one text.
-        labels: what each label says, by number; none for rows of one text.
+        term: the name of its loss; empty for rows of one text.
+        labels: the name of each label, by number; none for rows of one text.
         draw: slots -> spans, with the arguments of `draw_pairs`.
     """
 
@@ -31,7 +31,7 @@ class PairRule:
         return bool(self.labels)
 
     def problem(self, store: TokenStore) -> str | None:
-        """Why the store gives no such rows, and what to do; None: it gives them."""
+        """Why the store cannot give such rows, and what to do; None: it can."""
         if not self.is_pair:
             return None
         if store.num_sources < 2:
@@ -56,6 +56,6 @@ PAIR_RULES = {"mlm": ONE_TEXT, "mlm+nsp": NEXT_SENTENCE}
 
 
 def row_tokens(config: DataConfig, frame: Frame, steps: int) -> int:
-    """Most tokens of text that one row of each of the first `steps` steps holds, in all."""
+    """Most tokens of text in the first `steps` steps, with one row in each step."""
     short, cost = min(steps, config.short_steps), frame.cost(PAIR_RULES[config.objective].is_pair)
     return short * (config.short_length - cost) + (steps - short) * (config.max_length - cost)

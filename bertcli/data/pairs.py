@@ -1,9 +1,9 @@
-"""Slots -> spans of the token store: segment A, segment B, and nothing else read.
+"""Slots -> spans of the token store: segment A and segment B.
 
-A row is built outward from a boundary between sentences: A ends there, and B begins there (IsNext) or at a
-random sentence of another document (NotNext). Both labels share every other rule, so that nothing but the
-text tells them apart: A's share of the room is uniform, what one side cannot use goes to the other, and A
-gives up a partial first sentence where it holds a whole one. Rows are full wherever the documents allow.
+A row grows in both directions from a boundary between sentences: A ends there, and B begins there (IsNext) or
+at a random sentence of another document (NotNext). Both labels have the same rules otherwise, so that only
+the text differs: A's share of the room is uniform, one side gets the room that the other cannot use, and A
+drops a partial first sentence if it also holds a complete one. Rows are full wherever the documents allow.
 
 Devlin et al. 2019, section 3.1 and appendix A.2, with two deviations: the labels are exactly half and half
 (the authors' released generator makes 57 to 100 % NotNext), and a NotNext B is never from A's document.
@@ -29,9 +29,9 @@ _DAMAGED = f"the token store is damaged: its offsets contradict each other. {REB
 
 @dataclass(frozen=True)
 class Spans:
-    """Where a batch's segments lie in the store's ids: int64 [B] each; ends are exclusive.
+    """The places of a batch's segments in the store's ids: int64 [B] each; ends are exclusive.
 
-    In rows of one text B begins where A ends, and both are one segment.
+    In rows of one text, B begins where A ends, and both are one segment.
     """
 
     a_start: I64
@@ -45,15 +45,15 @@ class Spans:
         return self.a_end - self.a_start + self.b_end - self.b_start
 
     def take(self, rows: I64) -> Spans:
-        """Those of some rows."""
+        """The spans of some rows."""
         return Spans(self.a_start[rows], self.a_end[rows], self.b_start[rows], b_end=self.b_end[rows])
 
 
 @dataclass(frozen=True)
 class _Room:
-    """What may be read: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each.
+    """The limits of the spans: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each.
 
-    `boundary` is the sentence that begins at `a_end`; all else counts tokens.
+    `boundary` is the number of the sentence that begins at `a_end`; all others are numbers of tokens.
     """
 
     boundary: I64
@@ -65,7 +65,7 @@ class _Room:
 
 @contextmanager
 def _damage_named() -> Iterator[None]:
-    """Offsets that point nowhere are the store's fault: `open_store` does not read them all."""
+    """An offset that points nowhere means a damaged store: `open_store` does not read all offsets."""
     try:
         yield
     except IndexError:
@@ -73,27 +73,20 @@ def _damage_named() -> Iterator[None]:
 
 
 @_damage_named()
-def draw_pairs(
-    store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
-) -> Spans:
+def draw_pairs(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
     """The sentence pair of each slot.
 
     Args:
         store: the token store; it must hold two documents (not pieces of one), and one of two sentences.
-        max_tokens: most tokens of A and B together.
-        short_probability: share of rows that aim at a random smaller size.
-        mask_rate: sets the smallest such size (see `_draw_sizes`).
+        size: int64 [B], the target size of each row (`draw_sizes`).
 
     Returns:
-        spans of at least one token each, together at most `max_tokens`.
+        spans of at least one token each, together at most `size`.
 
     Raises:
-        UserError: the store's offsets contradict each other here.
+        UserError: the store is damaged: its offsets contradict each other.
     """
     is_next = slots.labels == IS_NEXT
-    size = _draw_sizes(
-        slots.numbers, seed, max_tokens, short_probability=short_probability, mask_rate=mask_rate
-    )
     true_place = walk(slots.turns[is_next], store.num_pairs, seed, name="is-next")
     false_place = walk(slots.turns[~is_next], store.num_sentences, seed, name="not-next")
     other = _draw(seed, "other", slots.numbers[~is_next])
@@ -107,20 +100,15 @@ def draw_pairs(
 
 
 @_damage_named()
-def draw_spans(
-    store: TokenStore, slots: Slots, seed: int, max_tokens: int, short_probability: float, mask_rate: float
-) -> Spans:
-    """A span of running text for each slot, without a label: a walk over all sentences, each in its span.
+def draw_spans(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
+    """A span of running text for each slot, without a label; the slots walk over all sentences.
 
-    Raises `UserError` as `draw_pairs` does.
+    Arguments, result and errors are those of `draw_pairs`.
     """
     sentence = walk(slots.numbers, store.num_sentences, seed, name="mlm")
-    first, last = _document_of(store, sentence)
+    first, last = _run_of(store.documents, sentence)
     middle = _token_at(store, sentence)
     room = _Room(sentence, _token_at(store, first), middle, b_start=middle, b_last=_token_at(store, last))
-    size = _draw_sizes(
-        slots.numbers, seed, max_tokens, short_probability=short_probability, mask_rate=mask_rate
-    )
     share = to_below(_draw(seed, "share", slots.numbers), size.astype(np.uint64))
     return _fit(store, room, size, share=share)
 
@@ -136,11 +124,11 @@ def _true_pair_rooms(store: TokenStore, place: I64) -> _Room:
 def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) -> _Room:
     """A ends with `sentence`; B begins with a uniformly drawn sentence of the other documents.
 
-    Nothing but the text may give the label away. So A does not end its document and B does not begin one,
-    which no true pair does, unless they are one sentence long; and B gets the room of A's true continuation,
-    beginning earlier in its document where that ends too soon.
+    Only the text may reveal the label. In true pairs A never ends its document, and B never begins one: the
+    same holds here, except in documents of one sentence. B gets the room of A's true continuation; where B's
+    document ends too soon for it, B begins earlier.
     """
-    first, last = _document_of(store, sentence)
+    first, last = _run_of(store.documents, sentence)
     boundary = np.minimum(sentence + 1, np.maximum(last - 1, first + 1))
     a_end = _token_at(store, boundary)
     continuation = _token_at(store, last) - a_end
@@ -149,7 +137,7 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     own_first, own_last = (first, last) if store.sources is None else _run_of(store.sources, sentence)
     other = to_below(bits, (store.num_sentences - (own_last - own_first)).astype(np.uint64))
     other += np.where(other >= own_first, own_last - own_first, 0)  # skip A's document, all its pieces
-    other_first, other_last = _document_of(store, other)
+    other_first, other_last = _run_of(store.documents, other)
     earliest = np.minimum(other_first + 1, other_last - 1)
     b_last = _token_at(store, other_last)
     latest = _sentence_from(store, b_last - room + 1, other_last, at_most=room) - 1
@@ -159,8 +147,12 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     )
 
 
-def _draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: float, mask_rate: float) -> I64:
-    """Tokens that each row aims at. No smaller than where one masked token would exceed `mask_rate`."""
+def draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: float, mask_rate: float) -> I64:
+    """The target size of each slot of `numbers` [B], in tokens of text; int64 [B].
+
+    It is `max_tokens`, or with `short_probability` a random smaller size, but large enough that one masked
+    token is at most `mask_rate` of the row.
+    """
     smallest = min(max_tokens, math.ceil(1 / mask_rate))
     bits = _draw(seed, "size", numbers)
     is_short = to_unit(bits) < short_probability
@@ -169,14 +161,14 @@ def _draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: flo
 
 
 def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
-    """Grow A backward and B forward from the place until `size` tokens are reached or the text ends."""
+    """Grow A backward and B forward from the boundary until `size` tokens are reached or the text ends."""
     a_room, b_room = room.a_end - room.a_first, room.b_last - room.b_start
     a_tokens = np.minimum(share, a_room)
     b_tokens = np.minimum(size - a_tokens, b_room)
     a_tokens = np.minimum(size - b_tokens, a_room)
     a_start = room.a_end - a_tokens
-    whole_start = _token_at(store, _sentence_from(store, a_start, room.boundary, at_most=a_tokens))
-    a_start = np.where(whole_start < room.a_end, whole_start, a_start)
+    sentence_start = _token_at(store, _sentence_from(store, a_start, room.boundary, at_most=a_tokens))
+    a_start = np.where(sentence_start < room.a_end, sentence_start, a_start)
     b_tokens = np.minimum(size - (room.a_end - a_start), b_room)
     spans = Spans(a_start, room.a_end, room.b_start, b_end=room.b_start + b_tokens)
     ends = np.minimum(spans.a_end - a_start, b_tokens), np.minimum(a_start, spans.b_start)
@@ -185,21 +177,17 @@ def _fit(store: TokenStore, room: _Room, size: I64, share: I64) -> Spans:
     return spans
 
 
-def _document_of(store: TokenStore, sentence: I64) -> tuple[I64, I64]:
-    """First sentence of the document that holds each sentence, and the first of the next document."""
-    return _run_of(store.documents, sentence)
-
-
 def _run_of(starts: U64, sentence: I64) -> tuple[I64, I64]:
+    """First sentence of the run that holds each sentence, and of the next run, by their `starts`."""
     run = np.searchsorted(starts, sentence.astype(np.uint64), side="right") - 1
     return starts[run].astype(np.int64), starts[run + 1].astype(np.int64)
 
 
 def _sentence_from(store: TokenStore, token: I64, last: I64, at_most: I64) -> I64:
-    """The first sentence that begins at `token` or after it; `last`, or one of the `at_most` before it, does.
+    """The first sentence that begins at `token` or later: `last`, or one of the `at_most` before it.
 
     Every sentence has a token, so one that begins n tokens before another is at most n sentences before it.
-    `np.searchsorted` would look all over the array: in a store larger than memory, at the speed of the disk.
+    `np.searchsorted` would read all over the array, which is slow in a store larger than memory.
     """
     low, high = np.maximum(last - at_most, 0), last
     for _ in range(int(at_most.max(initial=0)).bit_length()):

@@ -1,8 +1,8 @@
-"""Random numbers as a pure function of (key, counter): the only source of chance in the data path.
+"""Random numbers as a pure function of (key, counter): the only source of randomness in the data path.
 
-There is no state to save, nothing to fast-forward and no order of calls that matters: any process computes
-the draw of any slot by itself. The function is SplitMix64 read at an arbitrary position (Steele, Lea and
-Flood 2014, "Fast splittable pseudorandom number generators", figure 15), vectorized over the counters.
+There is no state, and the order of calls does not matter: any process computes the draw of any slot. The
+function is SplitMix64 at an arbitrary position (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
+number generators", figure 15), vectorized over the counters.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 
 
 def make_key(seed: int, *names: str | int) -> np.uint64:
-    """An independent 64-bit key for each (seed, names); names say what the draws are for."""
+    """An independent 64-bit key for each (seed, names); `names`: the purpose of the draws."""
     text = "/".join(str(part) for part in (seed, *names))
     return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
 
 
 def draw_bits(key: np.uint64 | U64, counter: U64) -> U64:
     """64 random bits for each counter, uint64 [...]; `key` broadcasts against `counter`."""
-    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is what is meant
-        bits = np.asarray(counter * _GOLDEN + key)  # a fresh array: what follows works in place
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is intended
+        bits = np.asarray(counter * _GOLDEN + key)  # a new array: the next operations work in place
         bits ^= bits >> np.uint64(30)
         bits *= _MIX_1
         bits ^= bits >> np.uint64(27)

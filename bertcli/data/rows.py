@@ -1,4 +1,4 @@
-"""Encoded texts -> tensors: rows of token ids, filled up to the longest of their batch."""
+"""Encoded texts -> tensors: rows of token ids, padded to the longest of their batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bertcli.text.frame import Row
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows filled up to the longest.
+    """Rows padded to the longest.
 
     Attributes:
         ids_BT: int64, padding from a row's length on.

@@ -1,4 +1,4 @@
-"""Which micro-batches of each step one process computes; all processes together compute the step."""
+"""Which micro-batches of each step a process computes; all processes together compute the step."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 class MicroBatch(NamedTuple):
-    """Rows that go through the model at once.
+    """The rows of one forward pass.
 
     Attributes:
-        number: within the whole step, over all ranks.
+        number: within the step, over all ranks.
         batch: a `tasks.base.TaskBatch`.
-        is_dummy: another rank's rows, read once more and not counted, so that every rank makes as many
-            forward passes: reducing the gradients needs that.
+        is_dummy: rows of another rank, read again and not counted, so that every rank makes the same number
+            of forward passes, which the reduction of gradients needs.
     """
 
     number: int
@@ -28,7 +28,7 @@ class MicroBatch(NamedTuple):
 class Share:
     """Rank r of R computes micro-batches r, r + R, r + 2R, ... of each step.
 
-    How a step is cut depends on `micro_batch_size` alone, so any number of ranks computes the same.
+    The micro-batches depend only on `micro_batch_size`, so any number of ranks computes the same.
     """
 
     micro_batch_size: int
@@ -36,7 +36,7 @@ class Share:
     num_ranks: int = 1
 
     def of(self, parts: Sequence[T], read: Callable[[T], Any]) -> list[MicroBatch]:
-        """This rank's micro-batches of a step that is cut into `parts`; `read` makes a batch of each."""
+        """This rank's micro-batches of a step with these `parts`; `read`: part -> batch."""
         turns = -(-len(parts) // self.num_ranks)
         numbers = [turn * self.num_ranks + self.rank for turn in range(turns)]
         return [

@@ -1,9 +1,9 @@
-"""(seed, slot number) -> which place of the corpus a row starts from, and whether B follows A.
+"""(seed, slot number) -> the place of the corpus where a row starts, and whether B follows A.
 
-Slot j of step t is number t * batch_size + j of one endless stream. Half of each batch's slots are IsNext
-(an odd batch gives the one left over to each side in turn); which ones is a keyed permutation of the batch.
-The IsNext slots walk over the places that can give a true pair, the others over all places, each walk in a
-new keyed order every time round. A place is a boundary between sentences: A ends there and B begins.
+Slot j of step t has number t * batch_size + j of one endless stream. Half of each batch's slots are IsNext
+(in batches of odd size, the two labels get the extra slot in turn); a keyed permutation of the batch chooses
+them. The IsNext slots walk over the places that give a true pair, the others over all places; each round of a
+walk has a new keyed order. A place is a boundary between sentences: A ends there and B begins.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Slots:
     Attributes:
         numbers: int64 [B], their numbers in the endless stream.
         labels: int64 [B], `IS_NEXT` or `NOT_NEXT`.
-        turns: int64 [B], how many slots of the same label came before.
+        turns: int64 [B], the number of earlier slots with the same label.
     """
 
     numbers: I64
@@ -37,7 +37,7 @@ class Slots:
     turns: I64
 
     def take(self, rows: I64) -> Slots:
-        """Those of some rows."""
+        """The slots of some rows."""
         return Slots(self.numbers[rows], self.labels[rows], self.turns[rows])
 
 
@@ -59,12 +59,12 @@ def draw_slots(seed: int, step: int, batch_size: int) -> Slots:
 
 
 def walk(turns: I64, num_places: int, seed: int, name: str) -> I64:
-    """The place that each turn visits: every place once in each round, in that round's own order.
+    """The place that each turn visits: every place once in each round, in the order of that round.
 
     Args:
         turns: int64 [n].
-        num_places: how many there are to walk over.
-        name: tells this walk from others of the same seed.
+        num_places: the number of places.
+        name: distinguishes this walk from others of the same seed.
 
     Returns:
         int64 [n], each in [0, num_places).

@@ -1,7 +1,7 @@
 """The endless stream of batches: `stream[step]` is a pure function of (store, config, step).
 
-The whole path stands here: slots -> spans -> rows -> masks -> batch. A resume needs one integer; the
-number of loader processes, ranks and micro-batches changes nothing but how a step is cut.
+The path of the data: slots -> spans -> rows -> masks -> batch. A resume needs one integer. The numbers of
+loader processes, ranks and micro-batches only change how a step is divided.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bertcli.config.schema import DataConfig
 from bertcli.data.batch import Batch
 from bertcli.data.masking import MaskRule, mask_rows
 from bertcli.data.pair_rules import PAIR_RULES, PairRule, row_tokens
-from bertcli.data.pairs import Spans
+from bertcli.data.pairs import Spans, draw_sizes
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError
@@ -37,7 +37,7 @@ class BatchStream:
     ):
         """
         Raises:
-            UserError: the store cannot give what the objective needs; the message says what to do.
+            UserError: the store cannot give the rows that the objective needs.
         """
         self.pairs = PAIR_RULES[config.objective]
         _check_store(store, self.pairs)
@@ -54,7 +54,7 @@ class BatchStream:
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of text in a row: what special tokens leave of `max_length`."""
+        """Most tokens of text in a row: `max_length` without special tokens."""
         return self._text_tokens(self.config.max_length)
 
     def tokens_until(self, step: int) -> int:
@@ -65,7 +65,7 @@ class BatchStream:
         return length - self._tokenizer.frame.cost(self.pairs.is_pair)
 
     def reuse_lines(self, steps: int) -> list[str]:
-        """How often a run of `steps` uses its text, and each true pair; the latter only where it is much."""
+        """Lines for the user: how often a run of `steps` uses its text and its true pairs, and a warning."""
         tokens = self.tokens_until(steps)
         lines = [
             f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
@@ -83,14 +83,14 @@ class BatchStream:
         return lines
 
     def __getitem__(self, step: int) -> Batch:
-        """All rows of a step, in the order of its slots."""
+        """All rows of a step, in the order of the slots."""
         slots = draw_slots(self.seed, step, self.batch_size)
         return self._batch(slots, self.spans(slots, step))
 
     def micro_batches(self, step: int, share: Share) -> list[MicroBatch]:
-        """One rank's share of a step: rows of like length together, each micro-batch cut to its longest.
+        """One rank's share of a step: rows of similar length together, each part padded to its longest.
 
-        Only the spans of the rows, by whose lengths the step is cut, are drawn for all ranks' rows.
+        Only the spans, whose lengths decide how the step is divided, are drawn for the rows of all ranks.
         """
         slots = draw_slots(self.seed, step, self.batch_size)
         spans = self.spans(slots, step)
@@ -102,7 +102,7 @@ class BatchStream:
     def _batch(self, slots: Slots, spans: Spans) -> Batch:
         is_pair, size = self.pairs.is_pair, self._tokenizer.vocab_size
         rows = build_rows(self.store, spans, self._tokenizer, is_pair=is_pair)
-        if rows.ids_BT.max() >= size:  # of a store that is too large to be read whole first
+        if rows.ids_BT.max() >= size:  # possible in a store that is too large to be checked in full
             raise UserError(
                 f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
                 f"{size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
@@ -119,20 +119,19 @@ class BatchStream:
         )
 
     def spans(self, slots: Slots, step: int) -> Spans:
-        """Where in the store the text of each slot of a step stands."""
+        """The places in the store of the text of each slot of a step."""
         config = self.config
-        length = config.short_length if step < config.short_steps else config.max_length
-        return self.pairs.draw(
-            store=self.store,
-            slots=slots,
-            seed=self.seed,
-            max_tokens=self._text_tokens(length),
+        size = draw_sizes(
+            slots.numbers,
+            self.seed,
+            self._text_tokens(config.short_length if step < config.short_steps else config.max_length),
             short_probability=config.short_pair_probability,
             mask_rate=config.mask_rate,
         )
+        return self.pairs.draw(self.store, slots, seed=self.seed, size=size)
 
     def steps(self, first: int, last: int, share: Share, workers: int) -> Iterator[list[MicroBatch]]:
-        """A rank's share of steps [first, last), in order, drawn ahead by `workers` processes (0: none)."""
+        """A rank's share of steps [first, last), in order, prefetched by `workers` processes (0: none)."""
         loader = DataLoader(
             _Steps(self, share),
             batch_size=None,
@@ -151,13 +150,13 @@ def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[Mi
             if isinstance(step, UserError):
                 raise step
             yield step
-    except EOFError as error:  # which the command line would take for the user's Ctrl-D
-        raise ConnectionResetError("a loader process died while it handed over a batch") from error
+    except EOFError as error:  # the command line would take it for the user's Ctrl-D
+        raise ConnectionResetError("a loader process died while it sent a batch") from error
 
 
 @dataclass(frozen=True)
 class _Steps(Dataset[list[MicroBatch] | UserError]):
-    """What a loader process reads from. A user's error is handed on: torch would add a traceback to it."""
+    """What a loader process reads. A user's error is returned, because torch would add a traceback to it."""
 
     stream: BatchStream
     share: Share
@@ -182,7 +181,7 @@ class Rows:
 def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: bool) -> Rows:
     """Frame each slot's spans as a pair, or as one text with B right after A."""
     frame = tokenizer.frame
-    a_end = frame.a_starts + spans.a_end - spans.a_start  # this and what follows: columns of the rows
+    a_end = frame.a_starts + spans.a_end - spans.a_start  # these are columns of the rows
     b_start = a_end + len(frame.between) if is_pair else a_end
     b_end = b_start + spans.b_end - spans.b_start
     lengths = b_end + len(frame.suffix)
@@ -191,7 +190,7 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
     shift = np.where(in_b, (spans.b_start - b_start)[:, None], (spans.a_start - frame.a_starts)[:, None])
     ids = store.ids.take(shift + columns, mode="clip").astype(np.int64)
     ids[~real] = tokenizer.pad_id
-    maskable = real & (ids != tokenizer.unk_id)  # an unknown word is none that could be learned
+    maskable = real & (ids != tokenizer.unk_id)  # nothing can be learned from an unknown word
     rows = np.arange(len(ids))
     places = [(frame.prefix, np.zeros_like(a_end)), (frame.suffix, b_end)]
     for special, starts in [*places, (frame.between, a_end)] if is_pair else places:
@@ -203,7 +202,7 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
 
 
 def _begin_worker(worker: int) -> None:
-    """What a terminal sends reaches every process of it; the one that trains decides when to stop."""
+    """Ignore the terminal's signals, which reach every process: the training process decides when to stop."""
     del worker
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -212,9 +211,9 @@ def _begin_worker(worker: int) -> None:
 
 
 def _end_worker(error: BaseException, _: object) -> None:
-    """A batch could not be handed over: end, which the waiting process notices; else it waits for ever."""
+    """End a process that could not send a batch; otherwise the receiving process would wait forever."""
     if "shared memory" in str(error) or "No space left" in str(error):
-        os.kill(os.getpid(), signal.SIGBUS)  # how the system ends who writes to shared memory that is full
+        os.kill(os.getpid(), signal.SIGBUS)  # the system's signal for a write to full shared memory
     os._exit(1)
 
 

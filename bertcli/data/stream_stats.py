@@ -1,6 +1,6 @@
-"""Measures a stream of batches: what the model will read, in numbers.
+"""Statistics of a stream of batches.
 
-Everything is counted on the micro-batches themselves, so a fault anywhere in the path shows here.
+Everything is counted in the micro-batches themselves, so an error anywhere in the path shows here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def measure_stream(
         batches, pairs, tokens; is_next_share; same_document_share (of NotNext pairs, B from A's document);
         fill (real tokens / positions computed); masked_share of the maskable tokens, and by tenth of the
         row's real length; mask_split (the mask, random, unchanged); special_masked (a count); unk_rate of the
-        text's tokens; stream_hash (SHA-256, independent of how batches are cut). Shares of nothing are null.
+        text's tokens; stream_hash (SHA-256, the same for any micro-batches). Shares of 0 items are null.
     """
     count: Counter[str] = Counter()
     by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
@@ -97,7 +96,7 @@ def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_ten
 
 
 def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
-    """NotNext pairs, and those of them whose B lies in A's document: looked up by where the text stands."""
+    """The number of NotNext pairs, and of those with B from A's document, by the places of their text."""
     slots = draw_slots(stream.seed, step, stream.batch_size)
     spans = stream.spans(slots, step)
     not_next = slots.labels == NOT_NEXT
@@ -130,38 +129,27 @@ def _row_digests(batch: Batch) -> Iterator[bytes]:
         yield digest.digest()
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
-@dataclass(frozen=True)
-class ShownPair:
-    """One row as text: what stood there with the masks marked, and the label."""
+def show_pairs(
+    batch: Batch, tokenizer: Tokenizer, labels: Sequence[str], at_most: int, color: bool
+) -> Iterator[tuple[str | None, str]]:
+    """Label, by its name in `labels`, and text of the first rows; a masked token is `shown<original>`.
 
-    label: str | None
-    text: str
-
-
-def show_pairs(batch: Batch, tokenizer: Tokenizer, at_most: int, color: bool) -> Iterator[ShownPair]:
-    """Decode the first rows of a batch; a masked token appears as `shown<original>`.
-
-    With `color` the text is for a terminal: only our own colors are escape sequences in it.
+    `color`: for a terminal; our own colors are then the only escape sequences in the text.
     """
     for row in range(min(at_most, batch.num_rows)):
         length = int(batch.lengths_B[row])
         tokens = [tokenizer.token(token) for token in batch.ids_BT[row, :length].tolist()]
         if color:
             tokens = list(map(visible, tokens))
-        for column, target in _masks_of_row(batch, row):
-            shown, original = tokens[column], tokenizer.token(target)
-            mark = f"{shown}<{original}>"
+        here = batch.rows_M == row
+        for column, target in zip(
+            batch.columns_M[here].tolist(), batch.targets_M[here].tolist(), strict=True
+        ):
+            mark = f"{tokens[column]}<{tokenizer.token(target)}>"
             tokens[column] = f"\x1b[33m{visible(mark)}\x1b[0m" if color else mark
-        label = None
-        if batch.labels_B is not None:
-            label = "IsNext" if int(batch.labels_B[row]) == IS_NEXT else "NotNext"
-        yield ShownPair(label, tokenizer.join(tokens))
-
-
-def _masks_of_row(batch: Batch, row: int) -> Iterator[tuple[int, int]]:
-    here = batch.rows_M == row
-    yield from zip(batch.columns_M[here].tolist(), batch.targets_M[here].tolist(), strict=True)
+        label = None if batch.labels_B is None else labels[int(batch.labels_B[row])]
+        yield label, tokenizer.join(tokens)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertcli.data.pairs import Spans, draw_pairs, draw_spans
+from bertcli.data.pairs import Spans, draw_pairs, draw_sizes, draw_spans
 from bertcli.data.slots import IS_NEXT, draw_slots
 from bertcli.errors import UserError
 from bertcli.store.token_store import TokenStore
@@ -18,7 +18,7 @@ corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=9), min_siz
 
 def draw(store: TokenStore, step: int = 0, max_tokens: int = 29, short: float = 0.1, rows: int = 64):
     slots = draw_slots(3, step, rows)
-    return slots, draw_pairs(store, slots, 3, max_tokens, short, 0.15)
+    return slots, draw_pairs(store, slots, 3, draw_sizes(slots.numbers, 3, max_tokens, short, 0.15))
 
 
 @settings(max_examples=200)
@@ -110,7 +110,7 @@ def test_not_next_b_is_uniform_over_the_other_documents() -> None:
 def test_single_spans_stay_in_one_document(documents: list[list[int]], step: int) -> None:
     store = make_store(documents)
     slots = draw_slots(3, step, 32)
-    spans: Spans = draw_spans(store, slots, 3, 20, 0.1, 0.15)
+    spans: Spans = draw_spans(store, slots, 3, draw_sizes(slots.numbers, 3, 20, 0.1, 0.15))
     assert (spans.a_end == spans.b_start).all()
     assert (spans.b_end > spans.a_start).all()
     assert (spans.b_end - spans.a_start <= 20).all()

@@ -130,13 +130,14 @@ def test_micro_batches_hold_the_same_rows_with_less_padding(store: OpenStore) ->
 
 
 def test_shown_pairs_mark_masks_and_labels(store: OpenStore) -> None:
-    batch = stream_of(store)[0]
-    shown = list(show_pairs(batch, store.tokenizer, 3, color=False))
-    assert len(shown) == 3
-    for pair in shown:
-        assert pair.label in ("IsNext", "NotNext")
-        assert pair.text.startswith("[CLS]")
-        assert "[MASK]<" in pair.text
+    stream = stream_of(store)
+    batch, labels = stream[0], stream.pairs.labels
+    shown = list(show_pairs(batch, store.tokenizer, labels, at_most=3, color=False))
+    assert batch.labels_B is not None
+    assert [label for label, _ in shown] == [("IsNext", "NotNext")[i] for i in batch.labels_B[:3].tolist()]
+    for _, text in shown:
+        assert text.startswith("[CLS]")
+        assert "[MASK]<" in text
 
 
 def test_one_document_alone_is_an_error_that_says_what_to_do(store: OpenStore) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bertcli.checks.pretraining import check_pretraining
 from bertcli.commands.prepare import summarize
 from bertcli.config.schema import PretrainConfig, TokenizerConfig, TrainingConfig
-from bertcli.data.pairs import draw_pairs
+from bertcli.data.pairs import draw_pairs, draw_sizes
 from bertcli.data.share import Share
 from bertcli.data.slots import NOT_NEXT, draw_slots
 from bertcli.data.stream import BatchStream
@@ -121,8 +121,8 @@ def test_no_pair_crosses_to_the_other_side_or_a_gap(tmp_path: Path, documents: i
     held = sum(map(len, sides[1]))
     assert len(sides[1]) >= 2
     assert 0.03 * len(every) <= held <= 0.1 * len(every)
-    only = "is only one document" if documents == 1 else f"are only {documents} documents"
-    assert f"held out: {len(sides[1])} runs of sentences, for there {only}" in said
+    only = "only 1 document" if documents == 1 else f"only {documents} documents"
+    assert f"held out: {len(sides[1])} runs of sentences, because the corpus has {only}" in said
     assert store.train.num_sources == documents
     assert not list(store.folder.glob("cut*"))
 
@@ -161,7 +161,7 @@ def test_the_b_of_a_notnext_pair_is_no_other_piece_of_its_document(tmp_path: Pat
         assert side.num_documents > side.num_sources > 1 or side is store.heldout
         source_of = np.repeat(np.arange(side.num_sources), np.diff(side.sources.astype(int)))  # pyright: ignore
         slots = draw_slots(0, 0, 400)
-        spans = draw_pairs(side, slots, 0, 24, 0.1, 0.15)
+        spans = draw_pairs(side, slots, 0, draw_sizes(slots.numbers, 0, 24, 0.1, 0.15))
         a, b = (
             source_of[np.searchsorted(side.sentences, starts.astype(np.uint64), side="right") - 1]
             for starts in (spans.a_start, spans.b_start)
