@@ -58,11 +58,6 @@ class Batch:
         """int64, flat positions b * T + t of the masked tokens."""
         return self.rows_M * self.ids_BT.shape[1] + self.columns_M
 
-    def tensors(self) -> dict[str, Tensor]:
-        """The tensors by name, without those that are None."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: tensor for name, tensor in named.items() if tensor is not None}
-
     def to(self, device: torch.device) -> Batch:
         """The batch on a device; the lengths stay on the CPU."""
         moved = self._map(lambda tensor: tensor.to(device, non_blocking=True))
@@ -73,4 +68,5 @@ class Batch:
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
-        return replace(self, **{name: function(tensor) for name, tensor in self.tensors().items()})
+        named = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return replace(self, **{name: function(tensor) for name, tensor in named if tensor is not None})

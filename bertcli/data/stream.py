@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from bertcli.config.schema import DataConfig
 from bertcli.data.batch import Batch
 from bertcli.data.masking import MaskRule, mask_rows
-from bertcli.data.pair_rules import PAIR_RULES, PairRule, row_tokens
+from bertcli.data.pair_rules import PAIR_RULES, row_tokens
 from bertcli.data.pairs import Spans, draw_sizes
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
@@ -40,7 +40,12 @@ class BatchStream:
             UserError: the store cannot give the rows that the objective needs.
         """
         self.pairs = PAIR_RULES[config.objective]
-        _check_store(store, self.pairs)
+        if store.num_tokens == 0:
+            raise UserError(
+                "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
+            )
+        if problem := self.pairs.problem(store):
+            raise UserError(f"sentence pairs (objective: mlm+{self.pairs.term}) {problem}")
         self.store, self.config, self.seed, self.batch_size = store, config, seed, batch_size
         self._tokenizer = tokenizer
         self.mask_rule = MaskRule(
@@ -215,12 +220,3 @@ def _end_worker(error: BaseException, _: object) -> None:
     if "shared memory" in str(error) or "No space left" in str(error):
         os.kill(os.getpid(), signal.SIGBUS)  # the system's signal for a write to full shared memory
     os._exit(1)
-
-
-def _check_store(store: TokenStore, pairs: PairRule) -> None:
-    if store.num_tokens == 0:
-        raise UserError(
-            "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
-        )
-    if problem := pairs.problem(store):
-        raise UserError(f"sentence pairs (objective: mlm+{pairs.term}) {problem}")

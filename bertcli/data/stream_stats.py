@@ -117,12 +117,7 @@ def _row_digests(batch: Batch) -> Iterator[bytes]:
     for row, length in enumerate(batch.lengths_B.tolist()):
         masked = slice(first_of_row[row], first_of_row[row + 1])
         digest = hashlib.sha256()
-        for part in (
-            ids_BT[row, :length],
-            segments_BT[row, :length],
-            columns_M[masked],
-            targets_M[masked],
-        ):
+        for part in (ids_BT[row, :length], segments_BT[row, :length], columns_M[masked], targets_M[masked]):
             digest.update(part.astype("<i8").tobytes())
         if batch.labels_B is not None:
             digest.update(bytes([int(batch.labels_B[row])]))

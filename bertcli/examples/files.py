@@ -23,8 +23,7 @@ from bertcli.examples.texts import text_examples
 from bertcli.examples.words import tagged_examples, tagged_text
 from bertcli.files import looked_in
 from bertcli.samples import LABELED
-from bertcli.text.extras import check_file_extras
-from bertcli.text.streams import read_lines
+from bertcli.text.streams import check_file_extras, read_lines
 
 Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "lines"]
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
-from bertcli.text.extras import check_file_extras
 from bertcli.text.layout import layout_advice
 from bertcli.text.sentences import rules_used
 from bertcli.text.sources import Source, find_sources
+from bertcli.text.streams import check_file_extras
 
 
 def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:

@@ -29,15 +29,12 @@ def check_heldout(progress: BuildProgress, fraction: float) -> None:
         raise UserError(
             "the corpus holds no text: no document gave a token; name files that do in corpus.files"
         )
-    if fraction > 0.0 and heldout < 2 and progress.cut_documents:
-        raise UserError(
-            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout} runs of "
-            f"sentences; evaluation needs two. Give more text, or {WITHOUT}"
-        )
     if fraction > 0.0 and heldout < 2:
+        unit = " runs of sentences" if progress.cut_documents else ""
+        mend = f"Give more text, or {WITHOUT}" if progress.cut_documents else _enough(progress)
         raise UserError(
-            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}; evaluation "
-            f"needs two or more. {_enough(progress)}"
+            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}{unit}; "
+            f"evaluation needs two or more. {mend}"
         )
     if train == 0:
         raise UserError(

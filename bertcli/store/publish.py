@@ -13,7 +13,7 @@ from bertcli.store.manifest import MANIFEST
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise `UserError` where `folder` holds anything but a store of bertcli's, or what is left of one."""
+    """Raise `UserError` where `folder` holds anything but a store of bertcli's, or the rest of one."""
     others = _others(folder)
     if others or not folder.is_dir():
         what = f"a folder with other files in it: {', '.join(others[:5])}" if others else "not a folder"

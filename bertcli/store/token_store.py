@@ -1,6 +1,6 @@
 """The token store: a folder of memory-mapped arrays, which opens equally fast at any corpus size.
 
-    store/manifest.json         what it was made from and what is in it, written last (`manifest.py`)
+    store/manifest.json         sources, options and counts, written last (`manifest.py`)
           tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
           train/, heldout/      ids.bin sentences.bin documents.bin pairs.bin, little-endian, no header
           hashes.bin            of each block of 1 MiB of those, in this order (`verify.py`)

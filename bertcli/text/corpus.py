@@ -27,7 +27,7 @@ def read_paragraphs(path: Path, corpus: CorpusConfig, progress: Progress = silen
     A document without text is left out. Memory holds at most one paragraph (`jsonl`, `parquet`: document) at
     a time. Raises `UserError` that names the file and the place.
     """
-    read = {"text": _read_text, "sentences": _read_sentences, "jsonl": _read_jsonl, "parquet": _read_parquet}
+    read = {"text": _read_text, "sentences": _read_text, "jsonl": _read_jsonl, "parquet": _read_parquet}
     return _tidy(read[corpus.format](path, corpus, progress))
 
 
@@ -50,19 +50,11 @@ def _read_text(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragrap
     lines = read_lines(path, corpus.encoding, progress)
     if corpus.join_lines:
         yield from _join_lines(path, lines)
-    elif corpus.document == "file":
+    elif corpus.document == "file" and corpus.format == "text":
         yield from lines
     else:
-        yield from _blank_line_ends(lines)
-
-
-def _read_sentences(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
-    return _blank_line_ends(read_lines(path, corpus.encoding, progress))
-
-
-def _blank_line_ends(lines: Iterator[str]) -> Paragraphs:
-    for line in lines:
-        yield END if not line or line.isspace() else line
+        for line in lines:
+            yield END if not line or line.isspace() else line
 
 
 def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:

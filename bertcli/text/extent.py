@@ -17,7 +17,7 @@ _COMPRESSED = (".gz", ".zst", ".parquet")
 _MOST_CHARACTERS = 4_000_000
 """Read in all files together."""
 _MOST_FILES = 100
-"""About so many files are read, evenly spaced."""
+"""Approximate number of files that are read, evenly spaced."""
 _COVERED = 0.999
 """Share of the text; rarer characters are stray signs of other scripts."""
 

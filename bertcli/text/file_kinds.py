@@ -8,7 +8,7 @@ from typing import NamedTuple
 START_BYTES = 512
 """Enough first bytes for every kind: the header of a tar archive is the longest."""
 
-_UNPACK = "unpack it first, and name what it holds"
+_UNPACK = "unpack it first, and name the files in it"
 _DECOMPRESS = "decompress it first"
 _NAME_IT = "decompress it first, or give it a name that ends in "
 _EXPORT = "save or export it as plain text first"

@@ -188,3 +188,11 @@ def import_extra(module: str, extra: str, reason: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise UserError(f"{reason}; reading that needs: pip install 'bertcli[{extra}]'") from None
+
+
+def check_file_extras(path: Path, is_parquet: bool) -> None:
+    """Raise `UserError` where a package is missing that reading this file needs."""
+    if is_parquet:
+        import_extra("pyarrow.parquet", "parquet", f"{path} is to be read as Parquet")
+    elif path.suffix == ".zst":
+        import_extra("zstandard", "zstd", f"{path} is compressed with Zstandard")
