@@ -16,7 +16,7 @@ Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare y
 
 
 class TaskSettings(Section):
-    """What a fine-tuned model has to know to read its input again; kept in its `config.json`."""
+    """What a fine-tuned model needs to read its input again; saved in its `config.json`."""
 
     type: TaskType
     text: Column | Annotated[list[Column], Field(min_length=1, max_length=2)] | None = None
@@ -27,13 +27,13 @@ class TaskSettings(Section):
     label: Column | None = None
     """The column of the label; for CoNLL files the last one."""
     format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad"] = "auto"
-    """auto: by the file's suffix, and by the task where that says nothing. In csv, semicolons or tabs stand
-    between fields where the first line has no comma."""
+    """auto: by the file's suffix, else by the task. In csv, semicolons or tabs separate fields if the first
+    line has no comma."""
     columns: Annotated[list[str], Field(min_length=1)] | None = None
     """The columns' names, where the file has no header."""
     quoting: Literal["auto", "csv", "none"] = "auto"
-    """Whether `"` quotes a field; auto: in csv, and in tsv where, read so, every record has as many fields as
-    the header and none is made of lines that would be records themselves."""
+    """Whether `"` quotes a field. auto: in csv; in tsv, if every record then has as many fields as the
+    header, and no record consists of lines that would be records themselves."""
     encoding: str = "utf-8"
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
@@ -42,8 +42,8 @@ class TaskSettings(Section):
     multi_label: bool = False
     """classification: any number of labels a text; in a text column separated by commas."""
     null_threshold: float | None = None
-    """question-answering: "no answer" is given where it is better than the best answer by more than this,
-    as a sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
+    """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
+    sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
 
     @property
     def text_columns(self) -> tuple[Column, ...]:
@@ -59,26 +59,26 @@ class TaskSettings(Section):
             raise ValueError(f"text: name the column of the text, or two columns for pairs ({self.type})")
         if self.type == "multiple-choice" and self.choices is None:
             raise ValueError("choices: name the column of each choice, or the one that holds their list")
-        if self.type != "multiple-choice" and self.choices is not None:
-            raise ValueError(f"choices is for type: multiple-choice, not {self.type}")
-        if self.multi_label and self.type != "classification":
-            raise ValueError(f"multi_label is for type: classification, not {self.type}")
-        if self.null_threshold is not None and self.type != "question-answering":
-            raise ValueError(f"null_threshold is for type: question-answering, not {self.type}")
+        for name, is_set, type in (
+            ("choices", self.choices is not None, "multiple-choice"),
+            ("multi_label", self.multi_label, "classification"),
+            ("null_threshold", self.null_threshold is not None, "question-answering"),
+            ("format: conll", self.format == "conll", "token-classification"),
+            ("format: squad", self.format == "squad", "question-answering"),
+        ):
+            if is_set and self.type != type:
+                raise ValueError(f"{name} is for type: {type}, not {self.type}")
         if self.type == "token-classification" and len(self.text_columns) > 1:
             raise ValueError("text: one column, not a pair (token-classification)")
         if self.type == "question-answering" and len(self.text_columns) == 1:
             raise ValueError("text: two columns, the question's and the context's (question-answering)")
-        for format, type in (("conll", "token-classification"), ("squad", "question-answering")):
-            if self.format == format and self.type != type:
-                raise ValueError(f"format: {format} is for type: {type}, not {self.type}")
         if self.columns is not None and len(set(self.columns)) < len(self.columns):
-            raise ValueError("columns: each name stands once")
+            raise ValueError("columns: a name is given twice")
         return self
 
 
 class TaskConfig(TaskSettings):
-    """The task, its files and how it is judged."""
+    """The task, its files and how it is evaluated."""
 
     train: str
     """A file, or a bundled sample's name."""
@@ -86,16 +86,16 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Without `dev`: this share of the training file, by seed, labels in their proportions."""
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
-    """What a row of each label counts in the loss; balanced: so that all labels count alike."""
+    """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
     metric: str | None = None
-    """What picks the best checkpoint; null: the task's usual one."""
+    """Selects the best checkpoint; null: the task's default."""
     skip_bad: bool = False
-    """Leave out rows that cannot be used, and say which, instead of stopping: a wrong number of fields, an
-    empty text, a SQuAD answer that does not stand where the file says."""
+    """Leave out unusable rows, and report them, instead of stopping: a wrong number of fields, an empty text,
+    a SQuAD answer that is not at the place that the file gives."""
 
     @property
     def settings(self) -> TaskSettings:
-        """What the model keeps of it."""
+        """The part that is saved with the model."""
         return TaskSettings(**{name: getattr(self, name) for name in TaskSettings.model_fields})
 
     @model_validator(mode="after")
@@ -118,15 +118,15 @@ class FinetuneTrainingConfig(LoopConfig):
     warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     """Share of the steps over which the rate rises."""
     early_stopping: Count | None = None
-    """Evaluations in a row without a better score before the run stops."""
+    """Consecutive evaluations without a better score before the run stops."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     """Each layer's rate is this times that of the layer above it (Howard and Ruder 2018, section 3.2)."""
     freeze_layers: Annotated[int, Field(ge=0)] = 0
-    """So many of the lowest layers, and the embeddings with them, keep their weights."""
+    """The number of lowest layers that keep their weights, as do then the embeddings."""
 
 
 class FinetuneEvaluationConfig(Section):
-    """When the dev data is scored."""
+    """When the model is evaluated on the dev data."""
 
     every_steps: Count | None = None
     """null: after each epoch."""
@@ -141,12 +141,12 @@ class FinetuneCheckpointConfig(Section):
 
 
 class FinetuneConfig(Section):
-    """A whole fine-tuning run."""
+    """A fine-tuning run."""
 
     output_dir: str
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
-    """A run for each, the best of which is kept; `seed` then only splits off the dev data."""
+    """One run for each; the best one is kept. `seed` then only splits off the dev data."""
     model: str
     """A run folder, a model folder, any Hugging Face BERT folder, or a hub id."""
     task: TaskConfig
@@ -159,13 +159,13 @@ class FinetuneConfig(Section):
 
     @property
     def training_seed(self) -> int:
-        """Of head, order and dropout of a run with one seed."""
+        """The seed of head, order and dropout in a run with one seed."""
         return self.seeds[0] if self.seeds else self.seed
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
-            raise ValueError("seeds: each stands once")
+            raise ValueError("seeds: a seed is given twice")
         if self.training.early_stopping and self.task.dev is None and self.task.dev_fraction is None:
-            raise ValueError("training.early_stopping needs task.dev or task.dev_fraction to judge by")
+            raise ValueError("training.early_stopping needs task.dev or task.dev_fraction")
         return self

@@ -1,4 +1,4 @@
-"""What a user calls a language -> its ISO 639-1 code, where it has one."""
+"""A language code or name -> its ISO 639-1 code, if it has one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TABLE = (
     "ve:ven:Venda vi:vie:Vietnamese:tiếng_Việt vo:vol:Volapük wa:wln:Walloon wo:wol:Wolof xh:xho:Xhosa "
     "yi:yid:Yiddish yo:yor:Yoruba za:zha:Zhuang zh:zho:chi:Chinese:Mandarin:cmn zu:zul:Zulu "
 )
-"""ISO 639-1, then other codes (ISO 639-3 and 639-2, of its main variety too) and names, `_` for a blank."""
+"""ISO 639-1, then other codes (ISO 639-3 and 639-2, also of its main variety) and names, `_` for a blank."""
 _CODES = {
     name.replace("_", " ").casefold(): entry.partition(":")[0]
     for entry in _TABLE.split()
@@ -51,9 +51,9 @@ _CODE = re.compile("[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 
 
 def language_code(language: str) -> str:
-    """The code that bertcli works with: `deu`, `de-AT` and `DE` give de; `nds` has no shorter one.
+    """The code that bertcli uses: `deu`, `de-AT` and `DE` give de; `nds` has no shorter one.
 
-    Raises `ValueError`, with the code to write where it is known, for what is no code.
+    Raises `ValueError` for what is not a code; the message holds the right code if it is known.
     """
     main = re.split("[-_]", language.lower())[0]
     if _CODE.fullmatch(language.lower()) and (len(main) == 3 or main in _TWO_LETTERS):
@@ -62,5 +62,5 @@ def language_code(language: str) -> str:
     if known is not None:
         raise ValueError(f"{language!r} is a language's name; its code is expected: write {known}")
     raise ValueError(
-        f"{language!r} is no ISO 639 language code; expected two or three small letters: en, de, fr, hi, sw"
+        f"{language!r} is not an ISO 639 language code; expected 2 or 3 small letters: en, de, fr, hi, sw"
     )

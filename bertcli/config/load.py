@@ -1,4 +1,4 @@
-"""A YAML file and `--set` overrides -> a checked config; every problem of a file in one error."""
+"""A YAML file and `--set` overrides -> a checked config; one error lists every problem of a file."""
 
 from __future__ import annotations
 
@@ -17,41 +17,39 @@ from bertcli.files import looked_in, write_text
 Config = TypeVar("Config", bound=BaseModel)
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""What stands in no file's name and no UTF-8: NUL, and half a character."""
-_short = reprlib.Repr()  # a few lines of aliases can mean more text than there is memory
+"""Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
+_short = reprlib.Repr()  # a few lines of YAML aliases can mean more text than memory holds
 _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 as PyYAML reads it, but `1e-4` is a number, and a key is text as written and stands once.
+    """YAML 1.1 as PyYAML reads it, but `1e-4` is a number, and keys are text and must be unique.
 
-    So a label may be a key, be it `0` or `no`.
+    So labels such as `0` or `no` can be keys.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(
-                    problem="a key must be a word, got a list or a mapping", problem_mark=key_node.start_mark
-                )
+                raise _yaml_error("a key must be a word, got a list or a mapping", key_node)
             key_node.tag, key_node.style = "tag:yaml.org,2002:str", '"'
             key = key_node.value
             if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key!r} is given twice", problem_mark=key_node.start_mark
-                )
+                raise _yaml_error(f"key {key!r} is given twice", key_node)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+def _yaml_error(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> str | float:
     text = node.value
     if _NO_TEXT.search(text):
-        raise yaml.MarkedYAMLError(
-            problem=f"{_short.repr(text)} has a character that no text holds", problem_mark=node.start_mark
-        )
-    if node.style is None and text[:1] in "+-.0123456789":  # only what YAML 1.1 forgot: 1e-4, 5E3
+        raise _yaml_error(f"{_short.repr(text)} has a character that no text can hold", node)
+    if node.style is None and text[:1] in "+-.0123456789":  # only the forms that YAML 1.1 lacks: 1e-4, 5E3
         try:
             return float(text)
         except ValueError:
@@ -73,16 +71,16 @@ def parse_yaml(text: str, where: str) -> Any:
     except yaml.YAMLError as error:
         raise UserError(f"{where}: not valid YAML: {error}") from None
     except RecursionError:
-        raise UserError(f"{where}: not a config: lists or mappings within each other without end") from None
-    except Exception as error:  # whatever int(), datetime() and their like say to `!!int x` or 2024-13-45
+        raise UserError(f"{where}: not a config: its lists or mappings are nested too deeply") from None
+    except Exception as error:  # from int(), datetime() and others, for `!!int x` or 2024-13-45
         raise UserError(f"{where}: not valid YAML: a value that cannot be read: {error}") from None
 
 
 def load_config(schema: type[Config], path: Path, overrides: list[str] | None = None) -> Config:
     """Read `path`, apply `overrides` (each `section.key=value`), check against `schema`.
 
-    Raises `UserError` listing every unknown, missing or impossible key, the nearest right name beside
-    each unknown one.
+    Raises `UserError` that lists every unknown, missing or impossible key, and suggests names for unknown
+    ones.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -103,7 +101,7 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
 
 
 def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Config:
-    """`value` as a `schema`; one `UserError` lists all that is wrong with it."""
+    """`value` as a `schema`. Raises one `UserError` that lists all its problems."""
     try:
         return schema.model_validate(value)
     except ValidationError as error:
@@ -114,19 +112,19 @@ def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Con
 
 
 def save_config(config: BaseModel, path: Path) -> None:
-    """Write the whole config as YAML, atomically; `load_config` gives the same config back."""
+    """Write the full config as YAML, atomically; `load_config` gives the same config back."""
     write_text(path, config_text(config))
 
 
 def config_text(config: BaseModel) -> str:
-    """The whole config as YAML."""
+    """The full config as YAML."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
     """Dotted key -> (old value, new value), for every key in which two configs of one schema differ.
 
-    A key that stands in one of them alone, as in a mapping of the user's, is None in the other.
+    A key that only one of them has, as in a mapping with the user's own keys, is None in the other.
     """
     before, after = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
     keys = before | after
@@ -153,7 +151,7 @@ def _apply_override(value: dict[str, Any], override: str) -> None:
 
 
 def _merge_auto(problems: list[str]) -> list[str]:
-    """A key that takes a number or `auto` is reported once for each: one line says both."""
+    """Merge the two problems of a key that takes a number or `auto` into one line."""
     merged: list[str] = []
     for problem in problems:
         name, _, message = problem.partition(": ")
@@ -168,17 +166,14 @@ def _merge_auto(problems: list[str]) -> list[str]:
 def _describe(schema: type[BaseModel], problem: dict[str, Any]) -> str:
     location = [str(part) for part in problem["loc"]]
     section, keys = schema, []
-    for part in location:  # a union adds names of its members to the path: keep only real keys and indices
+    for part in location:  # a union adds the names of its members: keep only real keys and indices
         field = section.model_fields.get(part) if isinstance(section, type) else None
         if field is None and not (part.isdigit() or problem["type"] == "extra_forbidden"):
             continue
         keys.append(part)
-        if (
-            field is not None
-            and isinstance(field.annotation, type)
-            and issubclass(field.annotation, BaseModel)
-        ):
-            section = field.annotation
+        kind = field.annotation if field is not None else None
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            section = kind
     name = ".".join(keys) or "the config"
     if problem["type"] == "extra_forbidden":
         near = difflib.get_close_matches(keys[-1], section.model_fields, n=1, cutoff=0.5)

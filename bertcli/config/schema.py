@@ -1,7 +1,7 @@
-"""What a pretraining config may say: one frozen class per section, one field per key, with its default.
+"""The schema of a pretraining config: one frozen class per section, one field per key, with its default.
 
-A field exists only if code reads it (`tests/config/test_reads.py` runs it and looks). Checks that need one
-section stand with that section; checks across sections stand in `PretrainConfig`.
+A field exists only if code reads it (`tests/config/test_reads.py` runs the code and records it). Checks of
+one section are in its class; checks across sections are in `PretrainConfig`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 else:
 
     class Decided:
-        """`Decided[int, Field(ge=1)]`: in a file that number or `auto`; to code, which reads it only once
-        `bertcli.runs.recipe` has decided, that number."""
+        """`Decided[int, Field(ge=1)]`: in a file a number or `auto`. Code reads the field only after
+        `bertcli.runs.recipe` has replaced `auto`; its type there is `int`."""
 
         def __class_getitem__(cls, items: Any) -> Any:
             return Annotated[items] | Auto
 
 
 def _kinds(annotation: Any) -> set[Any]:
-    """The types that a union or an annotated type is made of."""
+    """The types in a union or an annotated type."""
     parts = get_args(annotation)
     return {kind for part in parts for kind in _kinds(part)} if parts else {annotation}
 
@@ -45,8 +45,8 @@ class Section(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_switch_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """YAML reads a bare yes or on as true, and Python takes true for 1."""
+    def _refuse_bool_for_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML reads a bare yes or on as true, and Python accepts true as 1."""
         kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
         if isinstance(value, bool) and kinds & {int, float} and not kinds & {bool, str}:
             raise ValueError(f"expected a number, got {str(value).lower()}")
@@ -54,7 +54,7 @@ class Section(BaseModel):
 
 
 def refuse_other_kind(own: str, other: str, command: str) -> Callable[[Any], Any]:
-    """What refuses a config that has the `other` section, which `command` reads, and not the `own` one."""
+    """A check that refuses a config with the section `other`, of `command`, but without the section `own`."""
 
     def check(value: Any) -> Any:
         if isinstance(value, dict) and other in value and own not in value:
@@ -65,7 +65,7 @@ def refuse_other_kind(own: str, other: str, command: str) -> Callable[[Any], Any
 
 
 class CorpusConfig(Section):
-    """Which text, and how documents and sentences are found in it."""
+    """The text, and how it is divided into documents and sentences."""
 
     files: Annotated[list[str], Field(min_length=1)]
     """Paths, folders, globs, or the name of a bundled sample."""
@@ -75,9 +75,9 @@ class CorpusConfig(Section):
     document: Literal["blank-line", "file"] = "blank-line"
     """What ends a document in `text`."""
     join_lines: bool = False
-    """Hard-wrapped text: the lines up to a blank one are a paragraph."""
+    """For hard-wrapped text: all lines up to a blank one are a paragraph."""
     language: str = "en"
-    """ISO 639 code, for the sentence splitter; kept as the shortest one (de for deu or de-AT)."""
+    """ISO 639 code, for the sentence splitter; stored in its shortest form (de for deu or de-AT)."""
     encoding: str = "utf-8"
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
@@ -113,12 +113,12 @@ class TokenizerConfig(Section):
     strip_accents: bool | None = None
     """Whether letters lose their marks: é becomes e, as in BERT-uncased, and Hindi and Thai lose vowels.
 
-    null: false for a vocabulary trained here. A given vocab.txt is read as BERT reads it: null means as
-    `lowercase` there. A tokenizer.json knows its own way.
+    null: false for a vocabulary trained here; for a given vocab.txt, the value of `lowercase`, as in BERT. A
+    tokenizer.json has its own setting.
     """
 
     def strips_accents(self) -> bool:
-        """What `strip_accents` means for a vocabulary trained here, or a bare vocab.txt."""
+        """The effective `strip_accents` of a vocabulary trained here, or of a bare vocab.txt."""
         if self.strip_accents is not None:
             return self.strip_accents
         return self.lowercase and self.path is not None
@@ -131,12 +131,12 @@ class DataConfig(Section):
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     short_steps: Decided[int, Field(ge=0)] = AUTO
-    """The first so many steps read rows of `short_length` tokens: a model learns to look around sooner. auto:
+    """The number of first steps with rows of `short_length` tokens: attention learns faster on them. auto:
     enough for that, at most four steps in ten; 0 where rows are short anyway, or with `init_from`."""
     short_length: Annotated[int, Field(ge=16)] = 32
     short_pair_probability: Probability = 0.1
     mask_rate: Decided[float, Field(gt=0.0, lt=1.0)] = AUTO
-    """auto: 0.4 (Wettig et al. 2023), which gives more to learn from each row; 0.15 with `init_from`."""
+    """auto: 0.4 (Wettig et al. 2023), so that the model learns more from each row; 0.15 with `init_from`."""
     mask_split: tuple[Probability, Probability, Probability] = (0.8, 0.1, 0.1)
     """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged."""
     whole_word: bool = False
@@ -154,7 +154,7 @@ class DataConfig(Section):
 
 
 class ModelConfig(Section):
-    """A preset, or the sizes one by one; a size given replaces the preset's."""
+    """A preset, or the sizes one by one; a given size replaces that of the preset."""
 
     preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
     """null: all sizes are given one by one."""
@@ -166,10 +166,10 @@ class ModelConfig(Section):
     """null: 4 x hidden."""
     max_positions: Annotated[int, Field(ge=16)] = 512
     dropout: Decided[float, Field(ge=0.0, lt=1.0)] = AUTO
-    """Of hidden states and of attention probabilities. auto: 0 where the run is too short to learn its text
-    by heart, else 0.1, as with `init_from`."""
+    """Of hidden states and of attention probabilities. auto: 0 in a run that is too short to overfit, else
+    0.1, as with `init_from`."""
     init_from: str | None = None
-    """A model folder to go on from, with its weights, sizes and tokenizer; no key may say otherwise."""
+    """A model folder: the run starts with its weights, sizes and tokenizer; no key may contradict them."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -181,14 +181,14 @@ class ModelConfig(Section):
         return self
 
     def sizes(self) -> tuple[int, int, int, int]:
-        """(layers, hidden, heads, feed_forward), the preset's where none is given."""
+        """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset."""
         layers, hidden = PRESETS[self.preset or "base"]
         layers, hidden = self.layers or layers, self.hidden or hidden
         return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), self.feed_forward or 4 * hidden
 
 
 class LoopConfig(Section):
-    """How the optimizer's steps are taken, in pretraining and fine-tuning alike."""
+    """The optimizer's steps, in pretraining and in fine-tuning."""
 
     batch_size: Decided[int, Field(ge=1)] = AUTO
     """Rows per optimizer step. auto: 32 in a short run, up to 256 in a long one."""
@@ -204,12 +204,12 @@ class LoopConfig(Section):
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
     max_bad_steps: Count = 10
-    """Non-finite steps in a row before the run stops."""
+    """Consecutive non-finite steps before the run stops."""
     precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     device: str = "auto"
     """auto, cpu, cuda, or cuda:N."""
     compile: bool | Auto = "auto"
-    """auto: on a GPU, where the run is long enough to win back the time that compiling takes."""
+    """auto: on a GPU, if the run is long enough to save more time than compiling takes."""
     activation_checkpointing: bool = False
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """On several ranks: a copy of the model on each, or a part of it."""
@@ -224,7 +224,7 @@ class TrainingConfig(LoopConfig):
     steps: Count | None = None
     """null and no epochs: `DEFAULT_STEPS`."""
     epochs: Annotated[float, Field(gt=0.0)] | None = None
-    """Instead of steps: how often the corpus's tokens pass through."""
+    """Instead of steps: how often the tokens of the corpus are read."""
     warmup_steps: Decided[int, Field(ge=0)] = AUTO
     """auto: 8 % of the steps, at most 10,000."""
 
@@ -236,7 +236,7 @@ class TrainingConfig(LoopConfig):
 
 
 class EvaluationConfig(Section):
-    """When held-out text is scored, and how much of it."""
+    """When the model is evaluated on held-out text, and on how much of it."""
 
     every_steps: Count = 100
     batches: Count = 20
@@ -258,7 +258,7 @@ class LoggingConfig(Section):
 
 
 class PretrainConfig(Section):
-    """A whole pretraining run."""
+    """A pretraining run."""
 
     output_dir: str
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
@@ -282,8 +282,8 @@ class PretrainConfig(Section):
             )
         if self.data.short_steps not in (0, AUTO) and self.model.init_from is not None:
             raise ValueError(
-                "data.short_steps is for a model from random weights: that of model.init_from knows its "
-                "positions"
+                "data.short_steps is for a model from random weights: that of model.init_from has already "
+                "learned its positions"
             )
         if self.tokenizer.path is not None and self.model.init_from is not None:
             raise ValueError(

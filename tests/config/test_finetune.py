@@ -83,7 +83,7 @@ WORDS = {"type": "token-classification"}
             "format: squad is for type: question-answering, not token-classification",
         ),
         ({"format": "xml"}, "task.format: input should be 'auto', 'tsv'"),
-        ({"columns": ["a", "b", "a"]}, "columns: each name stands once"),
+        ({"columns": ["a", "b", "a"]}, "columns: a name is given twice"),
         ({"columns": []}, "task.columns: list should have at least 1 item"),
         ({"quoting": "yes"}, "task.quoting: input should be 'auto', 'csv' or 'none'"),
         ({"max_length": 8}, "task.max_length: input should be greater than or equal to 16, got 8"),
@@ -109,7 +109,7 @@ def test_impossible_tasks_are_refused(task: dict, message: str):
     ("values", "message"),
     [
         ({"seeds": []}, "seeds: list should have at least 1 item"),
-        ({"seeds": [1, 2, 1]}, "seeds: each stands once"),
+        ({"seeds": [1, 2, 1]}, "seeds: a seed is given twice"),
         ({"seed": -1}, "seed: input should be greater than or equal to 0, got -1"),
         ({"training": {"early_stopping": 2}}, "training.early_stopping needs task.dev or task.dev_fraction"),
         ({"training": {"epochs": 0}}, "training.epochs: input should be greater than 0, got 0"),

@@ -31,7 +31,7 @@ def test_a_name_is_refused_with_its_code(given: str, code: str):
 
 @pytest.mark.parametrize("given", ["", "e", "qq", "Klingonisch", "1", "en/de"])
 def test_what_is_no_code_is_refused(given: str):
-    with pytest.raises(ValueError, match="is no ISO 639 language code"):
+    with pytest.raises(ValueError, match="is not an ISO 639 language code"):
         language_code(given)
 
 
