@@ -1,4 +1,4 @@
-"""An error of a system that has no more to give: memory, threads, shared memory -> what to say of it."""
+"""An error of a system that has run out of memory, threads or shared memory -> one message."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _NO_SHARED_MEMORY = re.compile(
 )
 _LOADER_DIED = re.compile(r"DataLoader worker \(pid.*(is killed by|exited unexpectedly)", re.DOTALL)
 _MAKE_ROOM = (
-    "close other programs, raise the limit (ulimit -v, or that of the job or container), or take less: a "
-    "smaller training.micro_batch_size or model; fewer processes take less as well (data.workers: 0)"
+    "close other programs, raise the limit (ulimit -v, or that of the job or container), or use less: a "
+    "smaller training.micro_batch_size or model, or fewer processes (data.workers: 0)"
 )
 _SHARED = (
-    "the shared memory of processes that work side by side (/dev/shm) is full: free it, make it larger "
-    "(docker run --shm-size=1g), or have batches drawn without loader processes: data.workers: 0"
+    "the shared memory of processes (/dev/shm) is full: free it, make it larger (docker run --shm-size=1g), "
+    "or draw batches without loader processes: data.workers: 0"
 )
 
 
 def describe_exhausted(error: BaseException) -> str | None:
-    """One message that says what ran out and what to do; None: this error is another."""
+    """A message with what ran out and what to do; None: the error has another cause."""
     for each in _chain(error):
         text = f"{type(each).__name__}: {each}"
         number = each.errno if isinstance(each, OSError) else None
@@ -53,15 +53,15 @@ def describe_exhausted(error: BaseException) -> str | None:
         is_cut_off = isinstance(each, ConnectionResetError | EOFError) and _shares_memory(each)
         if is_cut_off or _LOADER_DIED.search(text):
             return (
-                "a loader process died, perhaps for want of memory, or of shared memory (/dev/shm; docker "
-                "run --shm-size=1g). What was saved is whole: go on with --resume; data.workers: 0 does "
-                "without loader processes"
+                "a loader process died, perhaps because memory ran out, or shared memory (/dev/shm; docker "
+                "run --shm-size=1g). What was saved is intact: continue with --resume; data.workers: 0 uses "
+                "no loader processes"
             )
     return None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that it came from."""
+    """An error, and the errors that caused it."""
     seen: set[int] = set()
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
@@ -71,13 +71,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _shares_memory(error: BaseException) -> bool:
-    """Whether it was raised where processes get what they share, which stands in /dev/shm."""
+    """Whether it was raised in `multiprocessing`, which keeps shared data in /dev/shm."""
     frames = traceback.extract_tb(error.__traceback__)
     return any("multiprocessing" in frame.filename for frame in frames)
 
 
 def _short(error: BaseException) -> str:
-    """The line of its message that tells, without what torch puts before it."""
+    """The most specific line of its message, without the prefix of torch."""
     lines = [re.sub(r"^\[.*?\]\s*(\.\s*)?", "", line.strip()) for line in str(error).splitlines()]
-    telling = [line for line in lines if _NO_MEMORY.search(line) or _NO_THREADS.search(line)] + lines
-    return next((line for line in telling if line), type(error).__name__)[:200].rstrip(".")
+    specific = [line for line in lines if _NO_MEMORY.search(line) or _NO_THREADS.search(line)]
+    return next((line for line in specific + lines if line), type(error).__name__)[:200].rstrip(".")

@@ -1,4 +1,4 @@
-"""Writing so that a reader, or a power cut, sees the old state or the new one and nothing between."""
+"""Atomic writing: a reader, or a power cut, sees the old state or the new one. Locks, hashes, disk errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bertcli.errors import DISK_FULL, UserError
 def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator[None]:
     """Turn a full disk, or a place that may not be written, into a `UserError`.
 
-    `doing` says what could not be done; the other two what to do next (default: what fits a run).
+    `doing`: what failed; the other two: what to do next (the defaults are for runs).
     """
     try:
         yield
@@ -38,8 +38,8 @@ def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator
                 "Raise the limit of a file's size (ulimit -f)" if number == errno.EFBIG else "Free some space"
             )
             raise UserError(
-                f"{doing}: {reason}; what was saved before is whole. {mend} "
-                + (if_full or "and go on with --resume")
+                f"{doing}: {reason}; what was saved before is intact. {mend} "
+                + (if_full or "and continue with --resume")
             ) from None
         if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EIO):
             raise UserError(
@@ -49,7 +49,7 @@ def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator
 
 
 def _error_number(error: Exception) -> int:
-    """The system's number of an error, which libraries in Rust give in the text of one of their own; or 0."""
+    """The system's number of an error, or 0; Rust libraries give it in the text of their own error."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     found = re.search(r"\(os error (\d+)\)", str(error))
@@ -58,20 +58,20 @@ def _error_number(error: Exception) -> int:
 
 _LOCK = re.compile(rb"(process \d+ on [^\n]*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?")
 _held: set[TextIO] = set()
-"""Locks of this process. A process that it forks lets go of them: loader processes outlive a kill."""
+"""Locks of this process. A forked process closes them, because loader processes outlive a killed parent."""
 
 
-def _let_go() -> None:
+def _close_held() -> None:
     for file in _held:
         file.close()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
-    os.register_at_fork(after_in_child=_let_go)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_close_held)
 
 
 def is_lock(path: Path) -> bool:
-    """Whether a file is a lock that bertcli made, held or not; an empty one is of a process just killed."""
+    """Whether bertcli made this lock, held or not; it is empty if its process was killed at the start."""
     try:
         return stat.S_ISREG(path.lstat().st_mode) and bool(_LOCK.fullmatch(path.read_bytes()))
     except OSError:
@@ -88,12 +88,13 @@ def _open_lock(path: Path, instead: str) -> TextIO:
 
 @contextmanager
 def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
-    """Hold `path`, made where it is missing, against every other holder; a lock ends with its process.
+    """Hold the lock `path`, created if missing; a lock ends with its process.
 
-    Where the file system knows no locks, nothing is held.
+    On a file system without locks, nothing is held.
 
     Raises:
-        UserError: it is held: `refusal`, who holds it, what to do `instead`; it is something else.
+        UserError: another process holds it (the message: `refusal`, the holder, what to do `instead`), or the
+            file is not a lock.
         OSError: the file may not be written.
     """
     with _open_lock(path, instead) as file:
@@ -117,7 +118,7 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically. Raises `UserError` for a link, which would be replaced."""
+    """Write a text file atomically. Raises `UserError` for a link, because writing would replace it."""
     if path.is_symlink():
         raise UserError(f"{path}: is a symbolic link; put a file in its place, or write elsewhere")
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
@@ -133,12 +134,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def looked_in(path: Path) -> str:
-    """For a message on a path that leads nowhere: what a relative one is relative to."""
+    """For messages about a missing path: the folder that a relative path starts from."""
     return "" if path.is_absolute() else f" in {Path.cwd()}, where bertcli was called"
 
 
 def file_hash(path: Path, kind: str = "sha256") -> str:
-    """Of a file's bytes, hexadecimal; `kind` as `hashlib` names it."""
+    """The hash of a file, hexadecimal; `kind`: its name in `hashlib`."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Work shared out over processes of one thread each, its results in order."""
+"""Work distributed over processes of one thread each, with results in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 _IN_FLIGHT = 3
-"""Pieces a process, so that none waits for the next, and no more, so that memory stays flat."""
+"""Pieces per process: enough that no process waits, few enough that memory stays flat."""
 
 
 def in_processes(
@@ -29,12 +29,12 @@ def in_processes(
     processes: int,
     died: str,
 ) -> Iterator[tuple[Piece, Result]]:
-    """Each piece with what a worker makes of it, in the order of the pieces.
+    """Each piece with its result, in the order of the pieces.
 
-    The processes are spawned, not forked: this one may hold threads.
+    The processes are spawned, not forked, because this one may have threads.
 
     Args:
-        arguments: what is sent of a piece.
+        arguments: piece -> the arguments that are sent to a worker.
         make_worker: called once in each process, with `given`; returns the function of those arguments.
         died: the message of the `UserError` that is raised where a process dies.
     """
@@ -61,7 +61,7 @@ _worker: Callable[..., Any]
 
 def _start_worker(make_worker: Callable[..., Callable[..., Any]], given: tuple[Any, ...]) -> None:
     global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and stops the pool
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C, too, and stops the pool
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     threading.Thread(target=_die_with_parent, daemon=True).start()
     _worker = make_worker(*given)

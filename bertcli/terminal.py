@@ -1,4 +1,4 @@
-"""What is printed for a person: control characters in data are escaped, so that none drives a terminal."""
+"""Output for people: control characters in data are escaped, so that they cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""C0 but for tab and line feed, DEL, C1, and what overrides the direction of writing."""
+"""C0 without tab and line feed, DEL, C1, and overrides of the direction of writing."""
 
 
 def visible(text: str) -> str:
@@ -20,7 +20,7 @@ def _spelled(number: int) -> str:
 
 
 class VisibleStream:
-    """A text stream that spells out control characters; all else is that of the stream behind it."""
+    """A text stream that escapes control characters and otherwise acts as the stream behind it."""
 
     def __init__(self, raw: Any):
         self.raw = raw
@@ -31,7 +31,7 @@ class VisibleStream:
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Write each."""
+        """Write several texts."""
         for line in lines:
             self.write(line)
 
@@ -40,15 +40,15 @@ class VisibleStream:
 
 
 def guard_streams() -> None:
-    """From here on messages on standard error are visible, and so is standard output on a terminal; in a
-    pipe or a file it is exact."""
+    """From now on, escape control characters on standard error, and on standard output if it is a terminal;
+    in a pipe or a file it stays exact."""
     sys.stderr = VisibleStream(raw_stream(sys.stderr))
     if sys.stdout.isatty():
         sys.stdout = VisibleStream(raw_stream(sys.stdout))
 
 
 def raw_stream(stream: Any) -> Any:
-    """What stands behind a guarded stream, for our own colors and bars."""
+    """The stream behind a guarded one, for our own colors and bars."""
     return stream.raw if isinstance(stream, VisibleStream) else stream
 
 

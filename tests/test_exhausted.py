@@ -34,7 +34,7 @@ TORCH = (
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "no more threads or processes"),
         (
             RuntimeError("DataLoader worker (pid 1) is killed by signal: Bus error. It is possible that ..."),
-            "the shared memory of processes that work side by side (/dev/shm) is full: free it",
+            "the shared memory of processes (/dev/shm) is full: free it",
         ),
         (
             RuntimeError("unable to write to file </torch_12_3_4>: No space left on device (28)"),

@@ -80,8 +80,14 @@ def test_a_file_system_without_locks_is_used_without(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (OSError(errno.ENOSPC, "?"), "writing: no space left on device; .* whole. Free some space and go on"),
-        (OSError(errno.EFBIG, "?"), r"writing: file too large; .* Raise the limit .*\(ulimit -f\) and go on"),
+        (
+            OSError(errno.ENOSPC, "?"),
+            "writing: no space left on device; .* intact. Free some space and continue",
+        ),
+        (
+            OSError(errno.EFBIG, "?"),
+            r"writing: file too large; .* Raise the limit .*\(ulimit -f\) and continue",
+        ),
         (
             Exception("I/O error: No space left on device (os error 28)"),
             "writing: no space left on device; .*",

@@ -26,7 +26,7 @@ from bertcli.engine.optimizer import load_optimizer_tensors
 from bertcli.files import disk_errors
 from bertcli.owned.folders import remove_own, write_folder
 from bertcli.owned.run_layout import RunLayout, checkpoint_model
-from bertcli.owned.sealed import find_damage, is_renamed, is_whole
+from bertcli.owned.sealed import find_damage, is_intact, is_renamed
 
 SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
 """Writes a model folder with these weights."""
@@ -79,7 +79,7 @@ def save_checkpoint(
     path = free_path(layout.step(snapshot.state.step))
     with disk_errors(f"{path}: the checkpoint could not be written"):
         write_folder(path, fill)
-        others = [old for old in layout.steps() if old != path and is_whole(old)]
+        others = [old for old in layout.steps() if old != path and is_intact(old)]
         for old in others[keep_last - 1 :]:
             if left := remove_own(old):
                 report(f"{old}: removed but for {', '.join(map(str, left))}, not written by bertcli")

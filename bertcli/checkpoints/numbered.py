@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from bertcli.owned.run_layout import by_number
-from bertcli.owned.sealed import is_whole
+from bertcli.owned.sealed import is_intact
 
 
 def free_path(folder: Path) -> Path:
@@ -17,7 +17,7 @@ def free_path(folder: Path) -> Path:
     """
     path = newest_path(folder)
     numbers = itertools.count(by_number(path)[1] + 1)
-    while os.path.lexists(path) and (path.is_symlink() or not is_whole(path)):
+    while os.path.lexists(path) and (path.is_symlink() or not is_intact(path)):
         path = folder.with_name(f"{folder.name}.{next(numbers)}")
     return path
 
@@ -25,4 +25,4 @@ def free_path(folder: Path) -> Path:
 def newest_path(folder: Path) -> Path:
     """Where `free_path` put the newest; `folder` itself where there is none."""
     found = [path for path in folder.parent.glob(f"{folder.name}.*") if path.suffix[1:].isdecimal()]
-    return max([path for path in found if is_whole(path)], key=by_number, default=folder)
+    return max([path for path in found if is_intact(path)], key=by_number, default=folder)

@@ -1,1 +1,1 @@
-"""What is particular to each family of models, as data alone: a file a family."""
+"""The facts about each family of models, only data: one file for each family."""

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2019): its folders as transformers and Google write them."""
+"""BERT (Devlin et al. 2019): its model folders, as transformers and Google write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every family that is read and written, by its `model_type`."""
+"""Every supported family, by its `model_type`."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from bertcli.families.family import Family
 
 FAMILIES: dict[str, Family] = {family.model_type: family for family in (BERT,)}
 UNNAMED = BERT.model_type
-"""The family of a folder that names none: BERT's first releases are older than the key."""
+"""The family of a folder without that key: BERT's first releases are older than the key."""

@@ -1,1 +1,1 @@
-"""What bertcli wrote, and how it proves that: only what is proven is ever replaced or deleted."""
+"""Proof of which files bertcli wrote: it never replaces or deletes any others."""

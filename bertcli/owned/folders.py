@@ -1,4 +1,4 @@
-"""Folders that bertcli writes, replaces and removes; what is not its own in them stays, at its place."""
+"""Folders that bertcli writes, replaces and removes; files of others in them stay in their place."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bertcli.owned.sealed import MANIFEST, contents, seal, walk
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True) -> None:
-    """Let `fill` write into a folder beside `folder`, sync and seal all, and only then give it its name.
+    """Let `fill` write into a folder beside `folder`; sync and seal it, and only then rename it to `folder`.
 
-    What bertcli wrote in an older folder of that name is replaced; what else stands there stays. Where
-    `folder` is a link to a folder, or another disk begins there, the files are moved into it one by one.
+    The files of bertcli in an older folder of that name are replaced, other files there stay. If `folder` is
+    a link to a folder, or a mount point, the files are moved into it one by one.
 
     Raises:
-        UserError: something that is not bertcli's stands where a file is to be written; nothing has changed.
+        UserError: a file that is not bertcli's has the name of a file to write; nothing has changed.
         OSError: the disk refuses.
     """
     in_place = folder.is_symlink() or os.path.ismount(folder)
@@ -49,12 +49,12 @@ def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True
 
 
 def check_replaceable(folder: Path, names: Sequence[str], but: Path | None = None) -> None:
-    """Raises `UserError` where something that is not bertcli's stands in `folder` under one of `names`.
+    """Raise `UserError` where something that is not bertcli's has one of `names` in `folder`.
 
-    `but`: a folder in it that does not count.
+    `but`: a folder in it that is ignored.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: is no folder, and not bertcli's; move it elsewhere")
+        raise UserError(f"{folder}: is not a folder, and not bertcli's; move it elsewhere")
     others = [path.relative_to(folder) for path in contents(folder).others if not _is_in(path, but)]
     needed = {Path(name) for name in names}
     needed |= {parent for name in needed for parent in name.parents}
@@ -63,15 +63,15 @@ def check_replaceable(folder: Path, names: Sequence[str], but: Path | None = Non
     if taken:
         raise UserError(
             f"{folder}: {', '.join(taken[:5])} {'is' if len(taken) == 1 else 'are'} not what bertcli wrote "
-            "there, and would be in the way of what it writes; move it elsewhere, and run the command again"
+            "there, and bertcli has to write under that name; move it elsewhere, and run the command again"
         )
 
 
 def remove_own(folder: Path, keep: bool = False, but: Path | None = None) -> list[Path]:
-    """Remove what the manifest of `folder` proves to be bertcli's; returns what is left in it.
+    """Remove the files that the manifest of `folder` proves to be bertcli's; returns what is left in it.
 
-    The folder goes with it where nothing is left, unless it is to be kept; then it is never seen half gone.
-    `but`: a folder in it that does not count. Raises `OSError` where the disk refuses.
+    If nothing is left, the folder is removed as well, in one step, unless `keep`. `but`: a folder in it that
+    is ignored. Raises `OSError` where the disk refuses.
     """
     if not folder.is_dir():
         return [folder] if os.path.lexists(folder) else []
@@ -85,7 +85,7 @@ def remove_own(folder: Path, keep: bool = False, but: Path | None = None) -> lis
             os.rename(folder, doomed)
             shutil.rmtree(doomed)
         return []
-    # A kill in between leaves a manifest that still proves the rest, and no config.json: no model.
+    # A kill in between leaves a manifest that still proves the rest, but no config.json, so no model.
     order = {"config.json": -1, MANIFEST: 1}
     for path in sorted(found.own, key=lambda path: order.get(str(path.relative_to(folder)), 0)):
         path.unlink()
@@ -97,7 +97,7 @@ def remove_own(folder: Path, keep: bool = False, but: Path | None = None) -> lis
 
 
 def _move_into(partial: Path, folder: Path, names: Sequence[Path]) -> None:
-    """The manifest first, by which the others are known; config.json last, without which it is no model."""
+    """The manifest first, which proves the others; config.json last, without which it is no model."""
     order = {MANIFEST: -1, "config.json": 1}
     for name in sorted(names, key=lambda name: order.get(str(name), 0)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

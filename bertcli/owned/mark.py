@@ -1,7 +1,7 @@
-"""Marks: small files by which a folder says that bertcli made it, and what in it is bertcli's.
+"""Marks: small files which prove that bertcli made a folder, and which files in it are bertcli's.
 
-.bertcli.json             in a run folder, a token store, tensorboard/: names -> the hashes they may have
-.bertcli-unfinished.json  in a folder that is being written or removed: that folder's own name, and by whom
+.bertcli.json             in a run folder, a token store, tensorboard/: names -> allowed hashes
+.bertcli-unfinished.json  in a folder that is being written or removed: the folder's name, and the process
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ NOTE = ".bertcli.json"
 MARK = ".bertcli-unfinished.json"
 Kind = Literal["run", "store", "tensorboard"]
 _BEGUN = re.compile(r"\..+\.(partial|removed)-[0-9a-f]{8}")
-"""What `begin_folder` makes for `bertcli.owned.folders`."""
+"""Names of the folders that `begin_folder` makes for `bertcli.owned.folders`."""
 
 
 @dataclass
 class Note:
-    """What bertcli wrote in a folder: name -> BLAKE2b hashes that the file may have; none: it may grow."""
+    """What bertcli wrote in a folder: name -> allowed BLAKE2b hashes of the file; none: the file may grow."""
 
     kind: Kind
     files: dict[str, list[str]] = field(default_factory=dict)
 
 
 def read_note(folder: Path, kind: Kind | None = None) -> Note | None:
-    """The note of a folder; None: bertcli did not make it, or not as a `kind`, or the note is damaged."""
+    """The note of a folder; None: bertcli did not make the folder, not as `kind`, or the note is damaged."""
     value = _read(folder / NOTE)
     if value is None or value.get("kind") not in get_args(Kind) or kind not in (None, value["kind"]):
         return None
@@ -57,7 +57,7 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def is_own_file(path: Path, kind: Kind = "run") -> bool:
-    """Whether the note beside a file says that bertcli wrote what is in it; of a growing one, its name."""
+    """Whether bertcli wrote the content of a file, by the note beside it; for a growing file, by its name."""
     note = read_note(path.parent, kind)
     if note is None or path.name not in note.files or not _is_regular(path):
         return False
@@ -66,10 +66,10 @@ def is_own_file(path: Path, kind: Kind = "run") -> bool:
 
 
 def write_own(path: Path, text: str) -> None:
-    """Write a file of a run folder atomically, and note it there first.
+    """Write a file of a run folder atomically; before that, add it to the note.
 
     Raises:
-        UserError: something stands there that bertcli did not write.
+        UserError: a file of that name exists that bertcli did not write.
         OSError: the disk refuses.
     """
     data = text.encode()
@@ -88,10 +88,9 @@ def write_own(path: Path, text: str) -> None:
 
 
 def begin_folder(parent: Path, purpose: str) -> Path:
-    """A new folder in `parent`, hidden and under a name that nothing had, marked as bertcli's.
+    """A new, hidden folder in `parent` with an unused name, marked as bertcli's.
 
-    `parent` is made where it is missing. Raises `OSError` where the disk refuses, or where `parent` is a
-    link that leads nowhere.
+    `parent` is created if missing. Raises `OSError` where the disk refuses, or `parent` is a broken link.
     """
     parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -104,7 +103,7 @@ def begin_folder(parent: Path, purpose: str) -> Path:
 
 
 def mark(folder: Path, name: str) -> None:
-    """Mark `folder` as one that only this process needs once it is called `name`."""
+    """Mark `folder`, under its present or later name `name`, as one that only this process needs."""
     value = {"folder": name, "process": os.getpid(), "host": socket.gethostname()}
     (folder / MARK).write_text(_signed(value), encoding="utf-8")
     sync(folder / MARK)
@@ -116,9 +115,9 @@ def holds_mark(path: Path) -> bool:
 
 
 def sweep(parents: Iterable[Path]) -> None:
-    """Remove what killed processes left in `parents`: marked folders, and empty ones under such a name.
+    """Remove what killed processes left in `parents`: marked folders, and empty ones with such a name.
 
-    The caller holds the lock of those who make them there. Raises `OSError` where the disk refuses.
+    The caller holds the lock of the processes that make them. Raises `OSError` where the disk refuses.
     """
     for parent in parents:
         for path in parent.glob(".*") if parent.is_dir() else []:
@@ -128,7 +127,7 @@ def sweep(parents: Iterable[Path]) -> None:
             if value is not None and value.get("folder") == path.name:
                 shutil.rmtree(path)
             elif _BEGUN.fullmatch(path.name) and not any(path.iterdir()):
-                path.rmdir()  # killed before its mark was written, or while it made way for a folder
+                path.rmdir()  # the process was killed before it wrote the mark, or after it removed it
 
 
 def _is_regular(path: Path) -> bool:

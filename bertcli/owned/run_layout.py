@@ -1,15 +1,15 @@
-"""What stands where in a run folder (`output_dir`): the one place that knows its names.
+"""The layout of a run folder (`output_dir`): the only place that knows its names.
 
-.lock            whose it is now
-.bertcli.json    what in this folder is bertcli's (`bertcli.owned.mark`); a folder without it holds no run
+.lock            the process that uses the folder
+.bertcli.json    which files in this folder are bertcli's (`bertcli.owned.mark`); without it there is no run
 config.yaml      the resolved config, complete
-data.json        the hashes of the files that it learns from, and the labels or the vocabulary's hash
+data.json        the hashes of the training files, and the labels or the vocabulary's hash
 metrics.jsonl    one line per logged step or evaluation
 store/           the token store (`bertcli.store`), unless `corpus.store` names another place
-checkpoints/     step-00000500 and its like (`bertcli.checkpoints.checkpoint`); best: the best model so far
+checkpoints/     step-00000500, ... (`bertcli.checkpoints.checkpoint`); best: the best model so far
 model/           the final model
-tensorboard/     where `logging.tensorboard` asks for it
-seed-N/, seeds.json   where `seeds` asks for several runs (`bertcli.runs.seeds`)
+tensorboard/     with `logging.tensorboard`
+seed-N/, seeds.json   with `seeds`: several runs (`bertcli.runs.seeds`)
 
 store, checkpoints, model and tensorboard may be links to folders on another disk.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json")
 FOLDERS = ("model", "checkpoints", "tensorboard")
-"""What a run has in its folder, beside its token store and the runs of its seeds."""
+"""The contents of a run folder, besides the token store and the runs of seeds."""
 _STEP = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
 _BEST = re.compile(r"best(\.\d+)?")
 _SEED = re.compile(r"seed-\d+")
@@ -38,7 +38,7 @@ class RunLayout:
         self.best = self.checkpoints / "best"
 
     def step(self, step: int) -> Path:
-        """The checkpoint after `step`, unless something else has that name (`checkpoints.numbered`)."""
+        """The checkpoint after `step`, if no other file has that name (`checkpoints.numbered`)."""
         return self.checkpoints / f"step-{step:08d}"
 
     def seed(self, seed: int) -> Path:
@@ -46,11 +46,11 @@ class RunLayout:
         return self.root / f"seed-{seed}"
 
     def steps(self) -> list[Path]:
-        """The folders that are named as checkpoints are, whole or damaged, the newest first."""
+        """The folders with names of checkpoints, intact or damaged, the newest first."""
         return sorted(filter(is_step, _content(self.checkpoints)), key=by_number, reverse=True)
 
     def seed_folders(self) -> list[Path]:
-        """The folders that are named as those of seeds are."""
+        """The folders with names of runs of seeds."""
         return sorted(path for path in _content(self.root) if _SEED.fullmatch(path.name))
 
 

@@ -1,9 +1,9 @@
-"""A folder and the manifest that seals it: whether it still holds what was written, to the last byte.
+"""A folder sealed by a manifest, which proves that every byte is still as it was written.
 
 manifest.json   {"name": of the folder, "files": {name: {"blake2b": ..., "bytes": ...}}, "blake2b": of these}
 
-What such a folder holds beside the listed files, or under their names with other bytes, is somebody else's.
-BLAKE2b (RFC 7693) takes half the time of SHA-256 on processors without instructions for either.
+Other files in such a folder, or listed names with other bytes, are not bertcli's. BLAKE2b (RFC 7693) takes
+half the time of SHA-256 on processors without instructions for either.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from bertcli.owned.mark import MARK, holds_mark
 
 MANIFEST = "manifest.json"
 _AT_ONCE = 2
-"""Files: a model's weights and its moments, which are nearly all there is."""
+"""Files: the weights of a model and its moments are nearly all of the bytes."""
 _TICK_NS = 50_000_000
-"""A file may change within one tick of the file system's clock, and its time stays the same."""
+"""A file may change within one tick of the file system's clock and keep its time."""
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading a missing or damaged manifest raises."""
 
 _hashed: dict[tuple[int, int], tuple[int, int, str]] = {}
 """Device and inode -> size, time and hash of a file that this process has read once."""
@@ -34,7 +36,7 @@ _hashed: dict[tuple[int, int], tuple[int, int, str]] = {}
 
 @dataclass(frozen=True)
 class Contents:
-    """What stands in a folder: files that its manifest proves to be bertcli's, and all else."""
+    """The contents of a folder: files that its manifest proves to be bertcli's, and all others."""
 
     own: list[Path]
     others: list[Path]
@@ -42,7 +44,7 @@ class Contents:
 
 
 def seal(folder: Path, name: str) -> None:
-    """Write the manifest of all that `folder` holds, which is to be called `name`.
+    """Write the manifest of all files in `folder`, which will be renamed to `name`.
 
     Raises `OSError` where the disk refuses.
     """
@@ -60,14 +62,14 @@ def _entry(path: Path) -> dict[str, Any]:
 
 
 def find_damage(folder: Path) -> str | None:
-    """What is wrong with a sealed folder: with its manifest or with a file of it; None where nothing is.
+    """What is wrong with the manifest of a sealed folder, or with a listed file; None: nothing.
 
-    A file that the manifest does not name is no damage.
+    Files that the manifest does not list are ignored.
     """
     try:
         _, files = _read(folder)
         entries = [(name, entry["bytes"], entry["blake2b"]) for name, entry in files.items()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except _UNREADABLE as error:
         return str(error) if isinstance(error, _ChangedError) else f"{MANIFEST} cannot be read ({error})"
     for name, size, digest in entries:
         path = folder / name
@@ -84,15 +86,12 @@ def find_damage(folder: Path) -> str | None:
 
 
 def contents(folder: Path) -> Contents:
-    """What stands in `folder`. A folder under another name than its manifest's, a copy, is all others'.
+    """The contents of `folder`. In a folder with another name than in its manifest, a copy, all are others'.
 
-    A file that this process has hashed before is not read again while its size and time stay.
-    Raises `OSError` where it cannot be listed.
+    A file that this process has already hashed is read again only if its size or time changed.
+    Raises `OSError` where `folder` cannot be listed.
     """
-    try:
-        name, files = _read(folder)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        name, files = None, {}
+    name, files = _listed(folder)
     if name != folder.name:
         files = {}
     own, others = [], []
@@ -107,27 +106,31 @@ def contents(folder: Path) -> Contents:
     return Contents(own, others)
 
 
-def is_whole(folder: Path) -> bool:
-    """Whether `folder` is bertcli's, stands under its own name, and holds all that was written."""
+def is_intact(folder: Path) -> bool:
+    """Whether `folder` is bertcli's, has its own name, and holds all that was written."""
     try:
         name, files = _read(folder)
         own = set(contents(folder).own)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except _UNREADABLE:
         return False
     return name == folder.name and all(folder / listed in own for listed in files)
 
 
 def is_renamed(folder: Path) -> bool:
-    """Whether a folder that is whole bears another name than it was given: somebody's copy."""
+    """Whether an intact folder has another name than in its manifest: a copy."""
     return _read(folder)[0] != folder.name
 
 
 def listed_files(folder: Path) -> Sequence[str]:
-    """The names in the manifest of `folder`; none where it has no good one."""
+    """The names in the manifest of `folder`; none where it is missing or damaged."""
+    return list(_listed(folder)[1])
+
+
+def _listed(folder: Path) -> tuple[Any, dict[str, Any]]:
     try:
-        return list(_read(folder)[1])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return []
+        return _read(folder)
+    except _UNREADABLE:
+        return None, {}
 
 
 def walk(folder: Path) -> list[Path]:
@@ -178,7 +181,7 @@ def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _manifest(name: Any, files: Any) -> str:
-    """The one way to write this list down: no byte of the text can change unnoticed."""
+    """The only way to write this list: no byte of the text can change unnoticed."""
     listed = json.dumps([name, files], indent=1)
     value = {"name": name, "files": files, "blake2b": hashlib.blake2b(listed.encode()).hexdigest()}
     return json.dumps(value, indent=1) + "\n"

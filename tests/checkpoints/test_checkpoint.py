@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_earlier_checkpoints_whole(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(module, "save_file", full)
-    with pytest.raises(UserError, match=r"no space left on device; what was saved before is whole"):
+    with pytest.raises(UserError, match=r"no space left on device; what was saved before is intact"):
         save(tmp_path, 10)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [good.name]
     assert find_damage(good) is None
