@@ -30,6 +30,7 @@ class Team(Protocol):
 
     def num_local_ranks(self) -> int:
         """How many of them run on this machine."""
+        ...
 
     def on_first(self, work: Callable[[], T]) -> T:
         """The result of `work`, which only the first process does."""
@@ -59,7 +60,9 @@ class Alone:
         """Do the work: there is no other process."""
         return work()
 
-    on_each = on_first
+    def on_each(self, work: Callable[[], T]) -> T:
+        """Do the work: there is no other process."""
+        return work()
 
 
 def part_folder(folder: Path, part: int, num_parts: int) -> Path:

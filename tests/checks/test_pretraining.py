@@ -249,5 +249,5 @@ def test_a_file_that_breaks_off_does_not_spoil_the_others(folder: Path) -> None:
 def test_what_is_not_there_is_an_error(folder: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         check(make_config(folder, files=[str(folder / "nowhere")]))
-    with pytest.raises(UserError, match="'klingon' is no encoding"):
+    with pytest.raises(UserError, match="'klingon' is not an encoding"):
         check(make_config(folder, encoding="klingon"))

@@ -70,7 +70,7 @@ def test_the_name_is_unknown_afterward(tmp_path: Path) -> None:
 
 def test_an_unknown_encoding_is_the_usual_error() -> None:
     with (
-        pytest.raises(UserError, match=r"task.encoding: 'klingon' is no encoding"),
+        pytest.raises(UserError, match=r"task.encoding: 'klingon' is not an encoding"),
         noting_encoding("klingon", "task.encoding", print),
     ):
         pass

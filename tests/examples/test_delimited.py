@@ -160,5 +160,5 @@ def test_wrong_bytes_name_the_tasks_own_key(tmp_path: Path):
     with pytest.raises(UserError, match=r"a.tsv: byte 11 \(0xe9\) is not utf-8.*name it in task.encoding"):
         read(path)
     assert rows(path, settings(encoding="latin-1")) == [("élan", "x")]
-    with pytest.raises(UserError, match=r"task.encoding: 'klingon' is no encoding"):
+    with pytest.raises(UserError, match=r"task.encoding: 'klingon' is not an encoding"):
         read(path, settings(encoding="klingon"))
