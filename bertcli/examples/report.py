@@ -166,7 +166,7 @@ def _warnings(found: dict[str, Any]) -> list[str]:
             lines.append(f"warning: {duplicates[split]:,} rows of {split} repeat the text of another one")
     if duplicates.get("across"):
         lines.append(
-            f"warning: {duplicates['across']:,} rows of dev are in train as well: scores come out too good"
+            f"warning: {duplicates['across']:,} rows of dev are in train as well: scores will be too good"
         )
     contradictions = found["contradictions"]
     if contradictions:

@@ -79,7 +79,7 @@ def test_what_a_model_learns_badly_from_is_named_with_its_place(folder: Path) ->
         f"{train}, line 22: 'row 3', as in {train}, line 5",
         f"{train}, line 23: 'row 5', as in {train}, line 7",
     )
-    assert said["1 rows of dev are in train as well: scores come out too good"].places == (
+    assert said["1 rows of dev are in train as well: scores will be too good"].places == (
         f"{dev}, line 2: 'row 7', as in {train}, line 9",
     )
     assert said["one text, several labels: 1 texts of train"].places == (

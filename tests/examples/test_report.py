@@ -48,7 +48,7 @@ def test_lines():
         "lengths of dev: median 5 tokens, 95 % up to 5, longest 5",
         "warning: 2 rows of train repeat the text of another one",
         "warning: 1 rows of dev repeat the text of another one",
-        "warning: 1 rows of dev are in train as well: scores come out too good",
+        "warning: 1 rows of dev are in train as well: scores will be too good",
         "warning: one text, several labels: 1 texts of train",
         "  'a': line 1; line 4",
     ]
