@@ -40,19 +40,13 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     vocab_size = config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
     sizes = pretraining_sizes(config, vocab_size)
     parameters = pretraining_parameters(sizes, pairs.is_pair)
+    text_tokens, store_bytes = _text_size(config, store, vocab_size)
     given = []
     if store is None:
-        # Of the files on the disk, without held-out text.
-        text_tokens = text_bytes(find_sources(config.corpus.files, output_paths(config))) / BYTES_PER_TOKEN
-        text_tokens *= 1 - config.corpus.heldout_fraction
-        store_bytes = text_tokens * (ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
         given.append(
             f"the store is not built yet: {vocab_size:,} entries in the vocabulary, {BYTES_PER_TOKEN} bytes "
             f"of text a token ({text_tokens:,.0f} tokens), full rows"
         )
-    else:
-        text_tokens = store.manifest.train.tokens
-        store_bytes = float(sum(store.manifest.arrays.values()))
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
         share = Share(rows)
@@ -94,6 +88,15 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         make_steps=make_steps,
         given=given,
     )
+
+
+def _text_size(config: PretrainConfig, store: OpenStore | None, vocab_size: int) -> tuple[float, float]:
+    """Tokens to train on, and bytes of the store; without a store estimated from the size of the files."""
+    if store is not None:
+        return store.manifest.train.tokens, float(sum(store.manifest.arrays.values()))
+    tokens = text_bytes(find_sources(config.corpus.files, output_paths(config))) / BYTES_PER_TOKEN
+    tokens *= 1 - config.corpus.heldout_fraction
+    return tokens, tokens * (ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
 
 
 def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> int:
