@@ -1,4 +1,4 @@
-"""verb -> module, imported only when asked for; a user's error -> its message and exit code 2."""
+"""Command -> module, imported only when called; a user's error -> its message and exit code 2."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ COMMANDS = (
     "tokenizer",
     "bench",
 )
-"""In the order of `--help`. Each stands in `bertcli/commands/`, as a function or a Typer `app`."""
-
+"""In the order of `--help`. Each is a function or a Typer `app` in `bertcli/commands/`."""
 
 STDOUT = "standard output"
 _reserve = bytearray(4 << 20)
-"""Memory for saying that there is none."""
+"""Memory that is freed to report that there is no more."""
 
 
 class LazyGroup(TyperGroup):
@@ -50,7 +49,7 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As in `TyperGroup`; an unknown command is told the nearest one."""
+        """As in `TyperGroup`; the error for an unknown command names the nearest one."""
         if args[0] not in COMMANDS:
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(
@@ -59,7 +58,7 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, its module imported now; None: there is none."""
+        """The command of that name, whose module is imported now; None: there is none."""
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
@@ -96,7 +95,7 @@ def root(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
 ) -> None:
-    """From raw text to your own BERT and on to predictions.
+    """From raw text to your own encoder and its predictions.
 
     bertcli pretrain configs/quickstart.yaml, then
     bertcli predict-mask runs/quickstart "The [MASK] was dark."
@@ -113,21 +112,21 @@ def main() -> None:
         _call()
     except SystemExit as end:
         code = end.code
-    # Here the frames of what was called are gone, and with them what they held: loaders and their processes.
+    # The frames of the command are gone here, and with them loaders and their processes.
     if _is_one_of_several():
         _leave_at_once(code)
     sys.exit(code)
 
 
 def _open_closed_streams() -> None:
-    """What the caller closed (`>&-`) goes nowhere; else the next file to be opened would get its number."""
+    """Open streams that the caller closed (`>&-`) as null devices; else an opened file gets their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 class _Stdout(io.FileIO):
-    """Standard output, whose errors name it: else nobody could tell them from those of another file."""
+    """Standard output, whose errors name it, to distinguish them from errors of other files."""
 
     def write(self, data: Any) -> int | None:
         try:
@@ -138,7 +137,7 @@ class _Stdout(io.FileIO):
 
 
 def _name_stdout() -> None:
-    """What no text holds, such as half a character of a file's name, is shown there as an escape."""
+    """Let errors of standard output name it, and escape what it cannot encode, as bytes of a file's name."""
     old = sys.stdout
     if isinstance(old, io.TextIOWrapper) and old is sys.__stdout__:
         raw: Any = _Stdout(old.fileno(), "wb", closefd=False)
@@ -152,7 +151,7 @@ def _name_stdout() -> None:
 
 
 def _is_one_of_several() -> bool:
-    """Whether torchrun started this process beside others; `ranks` refuses what is no number."""
+    """Whether torchrun started this process with others; `ranks` refuses a size that is not a number."""
     size = os.environ.get("WORLD_SIZE", "")
     return size.isdecimal() and int(size) > 1
 
@@ -164,21 +163,20 @@ def _call() -> None:
         except UserError as error:
             _fail(str(error))
         finally:
-            sys.stdout.flush()  # here, where what goes wrong is still said
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+            sys.stdout.flush()  # here, where its errors are still reported
+    except BrokenPipeError:  # the reader of the pipe has closed it
         _drop_stdout()
         sys.exit(141)
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # those of libraries in Rust are no `Exception`
-        signal.signal(
-            signal.SIGCHLD, signal.SIG_DFL
-        )  # torch raises there when a loader dies, in our words too
+    except BaseException as error:  # panics of libraries in Rust are no `Exception`
+        # torch's handler raises when a loader dies, and would also do so in the lines below.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _fail(_describe(error))
 
 
 def _describe(error: BaseException) -> str:
-    """What is said of an error that is no `UserError`; raised again where it is a mistake of the program."""
+    """The message for an error that is no `UserError`; raises it again if it is a bug."""
     reason = (error.strerror or "cannot be used").lower() if isinstance(error, OSError) else ""
     if isinstance(error, OSError) and error.filename == STDOUT:
         _drop_stdout()
@@ -187,7 +185,7 @@ def _describe(error: BaseException) -> str:
     exhausted = describe_exhausted(error)
     if exhausted is not None:
         print(f"error: {exhausted}", file=sys.stderr, flush=True)
-        _leave_at_once(2)  # Python's teardown would want more of what there is no more of
+        _leave_at_once(2)  # Python's teardown would need more of what is exhausted
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {reason}"
     if isinstance(error, OSError) and error.errno in DISK_FULL:
@@ -201,14 +199,14 @@ def _fail(message: str) -> NoReturn:
 
 
 def _drop_stdout() -> None:
-    """What Python still holds for it goes nowhere, instead of failing once more at the end."""
+    """Redirect it to the null device, so that what Python still buffers does not fail again at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave_at_once(code: Any) -> NoReturn:
-    """End this process without Python's teardown; all that was to be said has been written.
+    """End this process without Python's teardown; all output has been written.
 
-    In a rank, a thread of gloo's that lets go of its last tensor while Python is torn down asks for the
-    interpreter's lock, is ended by Python and takes the process with it: SIGABRT after a good run.
+    In a rank, a thread of gloo may release its last tensor during the teardown. It then asks for the
+    interpreter's lock, Python ends it, and the process with it: SIGABRT after a successful run.
     """
     os._exit(code or 0)

@@ -18,13 +18,13 @@ Precision = Literal["bf16", "fp16", "fp32"]
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
-"""Tokens at once beyond which neither kind of device gains speed, only memory use."""
+"""Tokens at once; beyond that a device of this kind gains no speed, and only uses more memory."""
 USABLE = 0.75
-"""Of the free memory: others take some of it later, and what a step needs is known to a tenth or so."""
+"""Share of the free memory to use: others may need some later, and a step's need is known to about 10 %."""
 
 
 def resolve_device(name: str) -> torch.device:
-    """`auto`, or what `torch.device` takes; raises `UserError` for a device that is not there."""
+    """`auto`, or a name that `torch.device` takes. Raises `UserError` for a device that does not exist."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -35,14 +35,14 @@ def resolve_device(name: str) -> torch.device:
         raise UserError(f"device: {name!r} is not supported; give auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = f"{torch.cuda.device_count()} CUDA devices" if torch.cuda.is_available() else "no CUDA device"
-        raise UserError(f"device: {name!r} was asked for, and this machine has {found}; set device: auto")
+        raise UserError(f"device: {name!r} is set, but this machine has {found}; set device: auto")
     return device
 
 
 def resolve_precision(name: Literal["auto"] | Precision, device: torch.device) -> Precision:
-    """`auto` is bf16 where the hardware multiplies it fast: Ampere and later, AMX, AVX-512 BF16.
+    """`auto` is bf16 on hardware that multiplies it fast: Ampere and later, AMX, AVX-512 BF16.
 
-    Else it is fp16 on a GPU with tensor cores (Volta, Turing), and fp32.
+    Else it is fp16 on a GPU with tensor cores (Volta, Turing), and fp32 on other devices.
     """
     if name != "auto":
         return name
@@ -59,20 +59,20 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
 
 
 def sum_in_order(device: torch.device) -> None:
-    """Have a GPU add up in the same order each time, so that a resume gives the bits of the undisturbed run.
+    """Make a GPU sum in the same order each time, so that a resumed run gives the same bits.
 
-    By itself it adds, in attention's backward pass for one, as its threads come.
+    By default the order depends on its threads, for example in the backward pass of attention.
     """
     if device.type != "cuda":
         return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS; NVIDIA's own advice
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS; recommended by NVIDIA
     torch.use_deterministic_algorithms(True, warn_only=True)
     deterministic = cast(Any, torch.utils.deterministic)
-    deterministic.fill_uninitialized_memory = False  # else each new tensor is written twice
+    deterministic.fill_uninitialized_memory = False  # else each new tensor is filled before it is written
 
 
 def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int:
-    """Loader processes: none on a CPU, where they would take time from the step they feed."""
+    """Loader processes: none on a CPU, where they would slow the step down."""
     if workers != "auto":
         return workers
     return min(4, max(1, len(os.sched_getaffinity(0)) - 1)) if device.type == "cuda" else 0
@@ -86,15 +86,15 @@ def auto_micro_batch_size(
     num_local_ranks: int = 1,
     free: float | None = None,
 ) -> int:
-    """Rows at once: as many as fit into the memory that is free, and no more than gains speed.
+    """Rows at once: as many as fit into the free memory and still gain speed.
 
-    Beside the step, on a CPU, stands the copy of weights and moments from which checkpoints are written.
+    A CPU also holds a copy of weights and moments, from which checkpoints are written.
 
     Args:
-        sizes: of the step; its `rows` are what is asked for, and do not count.
+        sizes: of the step; its `rows` are ignored.
         batch_size: the most rows.
-        num_local_ranks: processes on this machine, among which a CPU's memory is shared.
-        free: bytes; None: what the device has free now.
+        num_local_ranks: processes on this machine, which share a CPU's memory.
+        free: bytes; None: as many as the device has free now.
     """
     parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
     available = USABLE * (free_memory(device) if free is None else free)

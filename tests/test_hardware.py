@@ -27,7 +27,7 @@ def test_a_device_that_is_none_is_an_error(name: str, message: str) -> None:
 
 
 def test_a_device_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"device: 'cuda:99' was asked for, and this machine has"):
+    with pytest.raises(UserError, match=r"device: 'cuda:99' is set, but this machine has"):
         resolve_device("cuda:99")
 
 

@@ -1,4 +1,4 @@
-"""Corpus files -> batches of lines to examine, each with its place; what cannot be read is noted."""
+"""Corpus files -> batches of lines with their places; a file that cannot be read gives a finding."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from bertcli.text.streams import Progress
 
 
 class Piece(NamedTuple):
-    """What a batch holds of one document: `document`, from 1, of file number `source`."""
+    """The part of one document that a batch holds. `document` counts from 1 in file number `source`."""
 
     source: int
     document: int
     end: DocumentEnd | None
-    """None: the document goes on in the next batch."""
+    """None: the document continues in the next batch."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """Piece p holds `lines` from `starts[p]` to `starts[p + 1]` (or the end).
 
-    A line is what the reader gives: a paragraph, or in Google's format a sentence.
+    A line is a paragraph, or in Google's format a sentence.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -41,8 +41,8 @@ def read_batches(
 ) -> Iterator[Batch]:
     """The text of all files, in order.
 
-    `findings` grows by what would stop a run: bytes that are not in the corpus's encoding, which are read
-    over, and files that cannot be read, or not to their end.
+    What would stop a run is added to `findings`: bytes that are not in the corpus's encoding, which are
+    skipped here, and files that cannot be read to their end.
     """
     batch, size = Batch(), 0
     wrong: WrongBytes
@@ -69,7 +69,7 @@ def read_batches(
 
 
 def _append(batch: Batch, chunk: Chunk, source: int, documents: int) -> int:
-    """Put a chunk of a file at the end; how many of the file's documents ended, `documents` before it."""
+    """Append a chunk of a file. `documents` of the file ended before it; returns how many have now."""
     shift = len(batch.lines)
     batch.lines.extend(chunk.paragraphs)
     batch.starts.extend(shift + start for start in chunk.starts)

@@ -1,4 +1,4 @@
-"""A corpus, read once -> what is in it: counts that equal those of the store that `prepare` would make."""
+"""A corpus, read once -> counts, equal to those of the store that `prepare` would build."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bertcli.checks.batches import Batch, read_batches
 from bertcli.checks.few_documents import FewDocuments
 from bertcli.checks.findings import Finding, Places, excerpt
 from bertcli.checks.language import other_language
-from bertcli.checks.lines import Examination, Examined, Examiner, Seen, hash_limit, sample
+from bertcli.checks.lines import Examination, Examined, Examiner, hash_limit, sample
 from bertcli.checks.repeats import RepeatCounter
 from bertcli.checks.text_faults import Fault
 from bertcli.config.schema import CorpusConfig
@@ -37,13 +37,13 @@ class CorpusCounts:
     """What a corpus holds.
 
     Attributes:
-        progress: counts of both sides, as a build of the store keeps them. Without `tokenizes_all` no token
-            is counted there, and every sentence is taken to give one.
+        progress: counts of both sides, as a build of the store keeps them. Without `tokenizes_all` it counts
+            no tokens, and assumes that every sentence has at least one.
         lines: paragraphs, or in Google's format sentences.
-        faults: of each kind, the lines that have it.
+        faults: for each kind, the lines that have it.
         identified, others: lines whose language was identified, and those likely in another:
             language -> lines.
-        uses: int64 [3, V]; how often each token was seen in either side (the third row is scratch).
+        uses: int64 [3, V]; how often each token occurs in each side (the third row is temporary).
         moments: `TokenizedLines.moments` of all sampled lines.
         findings: what could not be read.
     """
@@ -72,7 +72,7 @@ def count_corpus(
 
     Args:
         vocab_size: of the tokenizer of `what`; 0: it has none.
-        processes: how many examine the text beside this one, which reads it; 0: none.
+        processes: worker processes that examine the text, which this one reads; 0: this one examines it, too.
     """
     counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
     tally = _Tally(counts, sources, corpus, what=what)
@@ -93,22 +93,22 @@ def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Ite
             Examiner,
             given=(what,),
             processes=processes,
-            died="a process that reads the corpus died, perhaps for want of memory; run the command again",
+            died="a process that reads the corpus died, perhaps out of memory; run the command again",
         )
     examiner = Examiner(what)
     return ((batch, examiner(batch.lines, batch.starts)) for batch in batches)
 
 
 def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> str:
-    """A place of a `RepeatCounter` in words: the file, and which of its documents, counted from 1."""
+    """A place of a `RepeatCounter` in words: the file, and the number of the document in it, from 1."""
     number, document = divmod(place, 1 << _DOCUMENT_BITS)
     path = sources[number].path
-    is_whole_file = corpus.format == "text" and corpus.document == "file"
-    return str(path) if is_whole_file else f"{path}, document {document:,}"
+    is_file = corpus.format == "text" and corpus.document == "file"
+    return str(path) if is_file else f"{path}, document {document:,}"
 
 
 class _Tally:
-    """Adds batch after batch to the counts; a document may go on over many."""
+    """Adds batch after batch to the counts. A document may continue over several batches."""
 
     def __init__(
         self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, what: Examination
@@ -122,7 +122,7 @@ class _Tally:
         self._begin_document()
 
     def cut_few(self, heldout_fraction: float) -> None:
-        """Hold out what the store of a corpus of few documents does."""
+        """Hold out the same text as the store of a corpus of few documents does."""
         if is_cut(self._counts.progress, heldout_fraction):
             self._few.cut(self._counts, heldout_fraction, self._tokenizes_all)
 
@@ -138,12 +138,10 @@ class _Tally:
         tokenized = examined.tokenized if self._tokenizes_all else None
         pieces = [] if tokenized is None or self._few.are_many else tokenized.pieces()
         for number, piece in enumerate(batch.pieces):
-            if (
-                piece.source,
-                piece.document,
-            ) != self._open:  # the last one's file could not be read to its end
+            place = piece.source, piece.document
+            if place != self._open:  # the file of the open document could not be read to its end
                 self._begin_document()
-            self._open = piece.source, piece.document
+            self._open = place
             self._words += examined.words[number]
             if tokenized is None:
                 self._sentences += examined.sentences[number]
@@ -191,17 +189,19 @@ class _Tally:
         counts = self._counts
         counts.lines += len(batch.lines)
 
-        def note(places: Places, seen: Seen) -> None:
-            places.add(seen.count, [f"{self._place(batch, number)}: {shown}" for number, shown in seen.first])
+        def place_of(line: int) -> str:
+            piece = batch.pieces[bisect_right(batch.starts, line) - 1]
+            return place_name(piece.source << _DOCUMENT_BITS | piece.document, self._sources, self._corpus)
 
         for fault, seen in examined.faults.items():
-            note(counts.faults.setdefault(fault, Places()), seen)
-        # Here and not where lines are examined: the classifier takes long to load, once in each process.
+            places = [f"{place_of(number)}: {shown}" for number, shown in seen.first]
+            counts.faults.setdefault(fault, Places()).add(seen.count, places)
+        # In this process and not in the workers: each would have to load the classifier, which is slow.
         for number in sample(examined.hashes, self._identified_below):
             language = other_language(line := batch.lines[number], self._corpus.language)
             counts.identified += language is not None
             if language:
-                note(counts.others.setdefault(language, Places()), Seen(1, [(number, excerpt(line))]))
+                counts.others.setdefault(language, Places()).add(1, [f"{place_of(number)}: {excerpt(line)}"])
         hashes = struct.unpack(f">{len(batch.lines)}Q", b"".join(examined.hashes))
         starts = [*batch.starts, len(batch.lines)]
         for (first, last), piece in zip(itertools.pairwise(starts), batch.pieces, strict=True):
@@ -210,7 +210,3 @@ class _Tally:
             counts.repeated_lines.add(
                 hashes[of_piece], examined.sizes[of_piece], place, batch.lines[of_piece]
             )
-
-    def _place(self, batch: Batch, line: int) -> str:
-        piece = batch.pieces[bisect_right(batch.starts, line) - 1]
-        return place_name(piece.source << _DOCUMENT_BITS | piece.document, self._sources, self._corpus)

@@ -21,17 +21,17 @@ from bertcli.text.layout import FEW_BLANKS, layout_advice
 from bertcli.text.sources import Source
 
 REPEATED_LINES = 0.01
-"""Share of the text: below, headings and refrains repeat, and do no harm."""
+"""Share of the text. Below it, headings and refrains repeat, which does no harm."""
 OTHER_LANGUAGE = 0.02
-"""Share of the lines looked at: below, quotations and mistakes of the method."""
+"""Share of the identified lines. Below it: quotations, and mistakes of the classifier."""
 ONE_SENTENCE = 0.1
 """Share of the documents."""
 READS = 100
-"""So many times a run may read its text; people who train long on little stop at some tens."""
+"""How many times a run may read its text; long runs on little text stop at some tens."""
 STRIPPED = 0.02
-"""Share of the words that lose a mark on a letter: below, a few foreign words."""
+"""Share of the words that lose a mark on a letter. Below it: a few foreign words."""
 RARE_PAIRS = 10
-"""So many times as often as its text a run may read each true pair (as `BatchStream.reuse_lines`)."""
+"""A run may read each true pair this many times as often as its text (as `BatchStream.reuse_lines`)."""
 
 
 def corpus_findings(
@@ -41,10 +41,10 @@ def corpus_findings(
     figures: dict[str, Any],
     look: LineLook | None,
 ) -> list[Finding]:
-    """What would stop the run, in reading, building the store or drawing pairs; and what would spoil it."""
+    """What would stop the run (reading, building the store, drawing pairs), and what would harm the model."""
     return [
         *counts.findings,
-        *_layout(config, sources),
+        *(Finding(False, a.problem, a.mend, share=a.share) for a in layout_advice(sources, config.corpus)),
         *_stops(config, counts),
         *_few_pairs(config, counts, figures),
         *_faults(counts),
@@ -55,16 +55,11 @@ def corpus_findings(
     ]
 
 
-def _layout(config: PretrainConfig, sources: Sequence[Source]) -> Iterator[Finding]:
-    for advice in layout_advice(sources, config.corpus):
-        yield Finding(False, advice.problem, advice.mend, share=advice.share)
-
-
 def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     train = counts.progress.sides["train"]
     stored = sum(side.documents for side in counts.progress.sides.values())
     if stored == 0 and any(finding.fails for finding in counts.findings):
-        return  # what could not be read is said, and is all that there is
+        return  # a finding already says that nothing could be read
     try:
         check_heldout(counts.progress, config.corpus.heldout_fraction)
     except UserError as error:
@@ -76,7 +71,7 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
         yield Finding(
             True,
             "sentence pairs (data.objective) need two documents to train on, and there is one",
-            "say what ends a document in corpus.document (blank-line or file), add files, or set "
+            "set corpus.document to what ends a document (blank-line or file), add files, or set "
             "data.objective: mlm",
             share=1.0,
         )
@@ -116,7 +111,7 @@ def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, 
     if heldout.documents and heldout.sentences == heldout.documents:
         yield Finding(
             False,
-            "every held-out document is one sentence long: they measure MLM alone",
+            "every held-out document is one sentence long: held-out scores measure MLM alone",
             "raise corpus.heldout_fraction to hold out more",
         )
 
@@ -147,8 +142,8 @@ def _repeats(
         share = counts.documents.num_bytes().value / max(1, figures["bytes"])
         yield Finding(
             False,
-            f"{_number(documents)} documents ({_percent(share)} of the text) repeat one before",
-            "leave the copies out: what stands there twice is learned by heart",
+            f"{_number(documents)} documents ({_percent(share)} of the text) repeat an earlier one",
+            "leave the copies out: the model memorizes text that occurs twice",
             places=places(counts.documents),
             share=share,
         )
@@ -156,7 +151,7 @@ def _repeats(
     if share > REPEATED_LINES:
         yield Finding(
             False,
-            f"{_number(lines)} lines ({_percent(share)} of the text) repeat one before",
+            f"{_number(lines)} lines ({_percent(share)} of the text) repeat an earlier one",
             "leave out headers, footers, licenses and copies",
             places=places(counts.repeated_lines),
             share=share,
@@ -176,8 +171,8 @@ def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Fi
     yield Finding(
         False,
         f"{_percent(share)} of {counts.identified:,} lines are likely not {config.corpus.language}: {named}",
-        "set corpus.language to what the text is in, or leave the other text out; identified by py3langid "
-        f"in lines of {FEWEST_LETTERS} letters and more, languages near one another may be mistaken",
+        "set corpus.language to the language of the text, or leave the other text out; py3langid identifies "
+        f"lines of {FEWEST_LETTERS} letters and more, and may confuse similar languages",
         places=tuple(every.first),
         share=share,
     )
@@ -189,7 +184,7 @@ def _epochs(config: PretrainConfig, figures: dict[str, Any]) -> Iterator[Finding
         steps = math.ceil(figures["steps_per_epoch"] * READS)
         yield Finding(
             False,
-            f"the run reads the text {reads:,.0f} times: long before its end it learns it by heart",
+            f"the run reads the text {reads:,.0f} times: the model memorizes it long before the end",
             f"lower training.steps, to about {steps:,} or less, or give more text",
             share=1.0,
         )
@@ -203,16 +198,16 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
             False,
             f"{_percent(look.stripped)} of the words lose marks on their letters: {look.written!r} is "
             f"read as {look.read!r}",
-            "train a vocabulary with tokenizer.strip_accents: false, or take a model that keeps them",
+            "train a vocabulary with tokenizer.strip_accents: false, or use a model that keeps them",
             share=look.stripped,
         )
     if unknown > UNKNOWN and look is not None and look.unbroken > UNKNOWN:
         yield Finding(
             False,
-            f"{_percent(unknown)} of the tokens are unknown: words of more than 100 characters are read as "
-            f"one, and {_percent(look.unbroken)} of the text is in such",
-            "if its script writes no blanks between words, put them there first, with a program that finds "
-            "words; else leave out what is no text",
+            f"{_percent(unknown)} of the tokens are unknown: a word of more than 100 characters is one "
+            f"unknown token, and {_percent(look.unbroken)} of the text is in such words",
+            "if its script writes no blanks between words, insert them first with a word segmenter; else "
+            "leave out what is not text",
             share=unknown,
         )
     elif unknown > UNKNOWN:
@@ -224,7 +219,7 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
             if is_given
             else "raise tokenizer.vocab_size"
             if is_full
-            else "give more text: a character that is seen once or twice does not come into a vocabulary",
+            else "give more text: a vocabulary leaves out characters that occur once or twice",
             share=unknown,
         )
     has_words = look is None or look.blanks >= FEW_BLANKS

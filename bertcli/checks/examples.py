@@ -1,6 +1,6 @@
-"""A fine-tuning config -> what is in its files, by the checks of `finetune`'s start, and what to mend.
+"""A fine-tuning config -> what is in its files, and what to mend, by the checks at the start of `finetune`.
 
-A run stops at the first thing that is wrong; this goes on where it can, so that all of it is found at once.
+A run stops at the first error; this continues where it can, and finds all of them at once.
 """
 
 from __future__ import annotations
@@ -30,26 +30,24 @@ from bertcli.tasks.supervised import whole_lengths
 from bertcli.text.tokenizer import Tokenizer
 
 CUT = 0.1
-"""Share of the rows that are longer than a row may be: below, nothing to mend."""
-
-
+"""Share of the rows that are cut at `max_length`; below it there is no finding."""
 WINDOWS = 2
-"""Windows a row in the mean: above, steps and hours are other than the number of rows lets expect."""
+"""Mean windows a row; above it a run takes far more steps than its rows suggest."""
 
 
 class LabeledCheck:
     """What `bertcli check-data` says of a fine-tuning config.
 
     Attributes:
-        figures: `labeled.report.figures`, and `steps_per_epoch`; empty where they could not be had.
+        figures: `examples.report.figures`, and `steps_per_epoch`; empty if they could not be computed.
         findings: what to mend.
-        notes: how files are read that had to tell.
+        notes: how files are read whose layout had to be guessed.
     """
 
     def __init__(self, config: FinetuneConfig):
         """Read all files and encode the rows.
 
-        Raises `UserError` where a file or the model is not there.
+        Raises `UserError` if a file or the model does not exist.
         """
         self.figures: dict[str, Any] = {}
         self.findings: list[Finding] = []
@@ -70,25 +68,25 @@ class LabeledCheck:
             self.figures = figures(splits, sizes, config.task.settings)
             order = EpochOrder(sizes["train"].items, config.training.batch_size, config.seed)
             self.figures["steps_per_epoch"] = order.steps_per_epoch
-            self.findings += self._judge(train, dev or [])
+            self.findings += [*self._repeats(train, dev or []), *self._lengths()]
             doubts = label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
             self.findings += [Finding(False, each.problem, each.mend, share=each.share) for each in doubts]
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """What raises `UserError` here would end a run."""
+        """A `UserError` in this context would stop a run: it becomes a finding."""
         try:
             yield
         except UserError as error:
             self.findings.append(Finding(True, str(error), share=1.0))
 
     def _read(self, name: str) -> list[Example]:
-        """The rows of a file that can be used."""
+        """The usable rows of a file."""
         path, task = find_labeled_file(name), self._config.task
         wrong, left_out, examples = WrongBytes("task.encoding", task.encoding), list[str](), list[Example]()
         with self._failing(), noting_encoding(task.encoding, "task.encoding", wrong.note) as encoding:
             settings = task.settings.model_copy(update={"encoding": encoding})
-            # Rows that cannot be used are an error at the end of the file: the others have come by then.
+            # Unusable rows raise at the end of the file: the loop has all others by then.
             read = read_examples(
                 path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=self.notes.append
             )
@@ -100,7 +98,7 @@ class LabeledCheck:
         return examples
 
     def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, Sizes] | None:
-        """How much of each split the model reads; None: a run would not come so far."""
+        """How much of each split the model reads; None: a run would stop before."""
         train, dev = splits["train"], splits.get("dev", [])
         task, settings = self._config.task, self._config.task.settings
         with self._failing():
@@ -119,24 +117,17 @@ class LabeledCheck:
         for example in examples:
             for text in example.texts:
                 for fault, at in find_faults(text):
-                    if fault != "long":  # said by the lengths
+                    if fault != "long":  # `_lengths` finds those
                         places = found.setdefault(fault, Places())
                         places.add(1, [f"{example.where}: {excerpt(text, at)}"])
         for fault, places in found.items():
             share = places.count / len(examples)
             problem, mend = FAULT_TEXTS[fault]
-            self.findings.append(
-                Finding(
-                    False,
-                    f"{path}: {places.count:,} texts {problem}",
-                    mend,
-                    places=tuple(places.first),
-                    share=share,
-                )
-            )
+            problem = f"{path}: {places.count:,} texts {problem}"
+            self.findings.append(Finding(False, problem, mend, places=tuple(places.first), share=share))
 
-    def _judge(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
-        """What the figures say against learning from these rows."""
+    def _repeats(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
+        """Texts that occur twice, in one file, in both, or with different labels."""
         duplicates, contradictions = self.figures["duplicates"], self.figures["contradictions"]
         for split, examples in (("train", train), ("dev", dev)):
             if count := duplicates.get(split):
@@ -150,8 +141,8 @@ class LabeledCheck:
         if count := duplicates.get("across"):
             yield Finding(
                 False,
-                f"{count:,} rows of dev are in train as well: scores come out too good",
-                "take them out of one of the two files",
+                f"{count:,} rows of dev are in train as well: scores will be too good",
+                "remove them from one of the two files",
                 places=_first_copies(dev, {example.texts: example.where for example in reversed(train)}),
                 share=count / len(dev),
             )
@@ -165,9 +156,9 @@ class LabeledCheck:
                 ),
                 share=len(contradictions) / len(train),
             )
-        yield from self._judge_lengths()
 
-    def _judge_lengths(self) -> Iterator[Finding]:
+    def _lengths(self) -> Iterator[Finding]:
+        """Rows longer than `max_length`."""
         windows = self.figures.get("windows")
         for split, lengths in self.figures["lengths"].items():
             rows, limit = self.figures["rows"][split], lengths["max_length"]
@@ -185,7 +176,7 @@ class LabeledCheck:
 
 
 def _first_copies(examples: Sequence[Example], before: dict[tuple[str, ...], str]) -> tuple[str, ...]:
-    """The first few rows whose text stands in `before` (text -> where), or, if that is empty, before them."""
+    """The first rows whose text is in `before` (text -> where), or if that is empty, in an earlier row."""
     seen, copies = dict(before), []
     for example in examples:
         if example.texts in seen and len(copies) < PLACES:

@@ -1,4 +1,4 @@
-"""The documents of a corpus while they are few: what cutting them, as the store does, gives on both sides."""
+"""A corpus of few documents: both sides, after documents are cut between them as the store does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from bertcli.checks.corpus import CorpusCounts
 
 SPOOL_BYTES = 32 << 20
-"""Of ids, before they go to a temporary file."""
+"""Ids beyond this size go to a temporary file."""
 
 
 class FewDocuments:
-    """Keeps hash, ids and lengths of the stored documents; nothing once they are many."""
+    """Keeps hash, ids and lengths of the stored documents as long as they are few."""
 
     def __init__(self) -> None:
         self._ids = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115  (closed with the object)
@@ -36,13 +36,13 @@ class FewDocuments:
         return len(self._documents) >= FEW_DOCUMENTS
 
     def add(self, ids: NDArray[np.uint32], lengths: NDArray[np.uint32]) -> None:
-        """A piece of the document that is being read."""
+        """Add a piece of the open document."""
         if not self.are_many:
             self._ids.write(ids.astype(np.uint32, copy=False).tobytes())
             self._open.append(lengths)
 
     def end_document(self, content_hash: int, sentences: int) -> None:
-        """The open document ends; of many documents nothing more is kept."""
+        """End the open document. Once documents are many, nothing is kept."""
         if self.are_many:
             return
         self._documents.append([content_hash, sentences])
@@ -53,20 +53,20 @@ class FewDocuments:
             self._lengths = []
 
     def close(self) -> None:
-        """Let go of the temporary file."""
+        """Close the temporary file."""
         self._ids.close()
 
     def drop_open(self) -> None:
-        """What was added since the last document ended is none: it gave no token, or could not be read."""
+        """Drop the open document: it has no token, or could not be read."""
         if self._open and not self.are_many:
             self._ids.seek(self._end)
             self._ids.truncate()
         self._open = []
 
     def cut(self, counts: CorpusCounts, heldout_fraction: float, tokenizes_all: bool) -> None:
-        """Put into `counts` what either side holds.
+        """Put into `counts` what each side holds.
 
-        Without `tokenizes_all` the tokens that were sampled count as trained on: there are no others to tell.
+        Without `tokenizes_all` all sampled tokens count as training tokens: their documents are not kept.
         """
         pieces = cut_documents(self._documents, heldout_fraction)
         if not tokenizes_all:

@@ -1,4 +1,4 @@
-"""What a check found amiss -> lines to read, the worst first."""
+"""What a check found -> lines to read, the worst first."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 PLACES = 3
-"""So many places of one fault are named; the others are counted."""
+"""Places of one fault that are named; the others are counted."""
 _EXCERPT = 60
-"""Characters; and half as many again where some of them are spelled out."""
+"""Characters; up to half as many more where control characters are spelled out."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault of the data, wherever it stands.
+    """One fault of the data, at all of its places.
 
     Attributes:
-        fails: the run would end in an error; False: it would run, and learn worse.
-        problem: what is wrong, and how much of it.
-        mend: what to do; empty where `problem` says that already.
-        places: the first few: the file, where in it, what stands there.
-        share: of the text, or of the rows, that are concerned: what orders findings of one kind.
+        fails: the run would end in an error; False: it would run, and give a worse model.
+        problem: what is wrong, and how often.
+        mend: what to do; empty where `problem` says it.
+        places: the first few: file, place in it, text there.
+        share: of the text or of the rows that have it; findings of one kind are sorted by it.
     """
 
     fails: bool
@@ -39,13 +39,13 @@ class Places:
     first: list[str] = field(default_factory=list)
 
     def add(self, count: int, places: Sequence[str]) -> None:
-        """`places` are the first of the `count` new ones."""
+        """Count `count` more, of which `places` are the first."""
         self.count += count
         self.first += places[: PLACES - len(self.first)]
 
 
 def excerpt(text: str, at: int = 0) -> str:
-    """What stands around character `at` of a line, quoted, control characters spelled out."""
+    """The text around character `at` of a line, quoted, with control characters escaped."""
     start = max(0, min(at - _EXCERPT // 2, len(text) - _EXCERPT))
     before, after = "..." if start else "", "..." if start + _EXCERPT < len(text) else ""
     shown = repr(f"{before}{text[start : start + _EXCERPT]}{after}")
@@ -54,7 +54,7 @@ def excerpt(text: str, at: int = 0) -> str:
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """What fails the run, then the rest; within each what concerns most of the data first."""
+    """Findings that fail the run, then the others, each sorted by share."""
     return sorted(findings, key=lambda finding: (not finding.fails, -finding.share))
 
 

@@ -1,7 +1,7 @@
-"""A line of text and the language that it should be in -> the one that it likely is in.
+"""A line of text and its expected language -> its likely language.
 
-By py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is imported and loaded for
-the first line, once a process: that takes most of a second.
+By py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is imported and loaded at
+the first line, once a process, which takes most of a second.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 FEWEST_LETTERS = 25
 """The language of a line with fewer is not identified."""
 _CERTAIN = 0.9
-"""The probability from which a line counts as another language's."""
+"""Probability from which a line counts as in another language."""
 _READ = 400
-"""Characters of a line: enough to tell."""
+"""Characters of a line: enough to identify its language."""
 _ALIKE = ({"da", "nb", "nn", "no"}, {"bs", "hr", "sr"}, {"id", "ms"}, {"wuu", "yue", "zh"})
-"""Languages that a line does not tell from one another."""
+"""Languages that cannot be distinguished in one line."""
 
 
 @cache
@@ -30,9 +30,9 @@ def _identifier() -> LanguageIdentifier:
 
 
 def other_language(line: str, language: str) -> str | None:
-    """The ISO code of what the line likely is in instead of `language`; "" for `language`.
+    """The ISO code of the line's language if it is likely not `language`; else "".
 
-    None: too short, without words, or `language` is not one that the classifier knows.
+    None: the line is too short or has no words, or the classifier does not know `language`.
     """
     line, language = line[:_READ], language.partition("-")[0]
     if sum(map(str.isalpha, line)) < FEWEST_LETTERS:

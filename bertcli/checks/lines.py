@@ -1,4 +1,4 @@
-"""The lines of a batch -> what is in them. Worker processes do this: it imports as little as it can."""
+"""The lines of a batch -> what is in them. Worker processes do this: it imports as little as possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Seen:
-    """How often, and (number of the line, what stands there) of the first few."""
+    """How many lines have a fault, and (number of the line, excerpt) of the first few."""
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
@@ -37,10 +37,10 @@ class Examined:
     """What a batch of lines holds.
 
     Attributes:
-        sentences, words: of each piece; words are separated by white space.
+        sentences, words: in each piece; white space separates words.
         hashes: 64 bits of each line.
         sizes: UTF-8 bytes of each line.
-        faults: of each kind, the lines that have it.
+        faults: for each kind, the lines that have it.
         tokenized: None where there is no tokenizer.
     """
 
@@ -59,9 +59,9 @@ class Examination:
     Attributes:
         language: of the corpus.
         split: lines are paragraphs, to be split into sentences; False: a line is a sentence.
-        identified_share, tokenized_share: of the lines, by their hash: what `count_corpus` identifies the
-            language of, and what is tokenized.
-        tokenizer: the folder of one; None: nothing is tokenized.
+        identified_share: share of the lines, chosen by hash, whose language `count_corpus` identifies.
+        tokenized_share: share of the lines, chosen by hash, that are tokenized.
+        tokenizer: folder of the tokenizer; None: nothing is tokenized.
     """
 
     language: str
@@ -72,7 +72,7 @@ class Examination:
 
 
 class Examiner:
-    """Examines batch after batch; one a process."""
+    """Examines batches; one per process."""
 
     def __init__(self, what: Examination):
         self._what = what
@@ -88,13 +88,13 @@ class Examiner:
         encoded = [line.encode() for line in lines]
         hashes = [hashlib.blake2b(data, digest_size=8).digest() for data in encoded]
         examined = Examined(hashes=hashes, sizes=array("q", map(len, encoded)))
-        # Looked at as a whole first: most batches are plain, and then less is left to do for each line.
-        whole = " ".join(lines)
-        is_printable = whole.isprintable()
-        one_blank_each = is_printable and "  " not in whole
+        # First tested all at once: most batches are plain, and their lines then need fewer tests each.
+        joined = " ".join(lines)
+        is_printable = joined.isprintable()
+        one_blank_each = is_printable and "  " not in joined
         is_plain = is_printable and max(map(len, lines)) <= LONG_LINE
         for number, (line, data) in enumerate(zip(lines, encoded, strict=True)):
-            # These bytes begin the letters where mojibake begins, and U+FFFD.
+            # The UTF-8 of U+FFFD, and of every letter that can begin mojibake, begins with one of these.
             if not is_plain or b"\xc3" in data or b"\xef" in data:
                 for fault, at in find_faults(line):
                     examined.faults.setdefault(fault, Seen()).add(number, excerpt(line, at))
@@ -115,17 +115,17 @@ class Examiner:
 
 
 def hash_limit(share: float) -> bytes:
-    """Of all hashes, this share sorts before it."""
+    """The bytes before which this share of all hashes sorts."""
     return b"\xff" * 9 if share >= 1.0 else int(share * 2**64).to_bytes(8)
 
 
 def sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
-    """The numbers of those that sort before the limit."""
+    """The numbers of the hashes that sort before the limit."""
     return [number for number, line_hash in enumerate(hashes) if line_hash < limit]
 
 
 def _count_words(sentences: Sequence[str], one_blank_each: bool) -> int:
-    """What white space separates: single blanks are faster counted than cut at."""
+    """Words between white space. To count single blanks is faster than to split at them."""
     if one_blank_each:
         return "".join(sentences).count(" ") + len(sentences)
     return sum(len(sentence.split()) for sentence in sentences)

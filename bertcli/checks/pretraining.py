@@ -1,9 +1,8 @@
-"""A pretraining config -> what is in its corpus, and what to mend; nothing is written."""
+"""A pretraining config -> what is in its corpus, and what to mend. Nothing is written."""
 
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.data.pair_rules import PAIR_RULES, row_tokens
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
-from bertcli.store.build import SMALL_CORPUS
+from bertcli.store.build import SMALL_CORPUS, num_processes
 from bertcli.store.corpus_files import find_corpus
 from bertcli.store.finish import unigram_entropy
 from bertcli.store.manifest import MANIFEST, Manifest
@@ -33,35 +32,15 @@ from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
 TOKENIZED_BYTES = 4_000_000
-"""About so much text is tokenized, for a share of the time that reading it all takes."""
+"""About this much text is tokenized, which takes a fraction of the time of reading all of it."""
 IDENTIFIED_BYTES = 250_000
-"""The language of about so much is identified."""
+"""The language of about this much text is identified."""
 SMALLEST_SAFE_VOCABULARY = 2200
-"""A smaller one may not hold a text's characters and their ## pieces; whether it does, training tells."""
-
-
-class TokenFigures(NamedTuple):
-    """What a tokenizer makes of the corpus.
-
-    Attributes:
-        source: all, sample (of the lines) or store (which `prepare` made).
-        error: of the tokens, as a share of them: the standard error where a sample speaks for all.
-        tokens, heldout_tokens: of either side.
-        unigram_entropy: of the training tokens, in nats a token.
-    """
-
-    source: str
-    error: float
-    vocab_size: int
-    tokens: int
-    heldout_tokens: int
-    tokens_per_word: float
-    unk_rate: float
-    unigram_entropy: float
+"""A smaller one may not hold a text's characters and their ## pieces; only training it shows that."""
 
 
 class CorpusReport(NamedTuple):
-    """What `bertcli check-data` says of a pretraining config; the figures are named as those of `prepare`."""
+    """What `bertcli check-data` says of a pretraining config; figures have the names that `prepare` uses."""
 
     figures: dict[str, Any]
     findings: list[Finding]
@@ -70,26 +49,26 @@ class CorpusReport(NamedTuple):
 def check_pretraining(
     config: PretrainConfig, tokenize_all: bool, report: Report, processes: int | None = None
 ) -> CorpusReport:
-    """Read the corpus once (twice where a vocabulary is trained), and judge it.
+    """Read the corpus once (twice if a vocabulary is trained), and check it.
 
-    Tokens are counted in all of a small corpus, in a sample of any other; where the vocabulary would be
-    trained, only in a small one.
+    All tokens of a small corpus are counted, and of a larger one those of a sample. If the config names no
+    vocabulary, only a small corpus is tokenized, with one trained for it.
 
     Args:
         config: as `recipe.decided_config` gives it.
-        tokenize_all: count the tokens of all of the text, training the vocabulary where the config brings
-            none, which takes as long as `bertcli prepare`.
-        processes: how many examine the text beside this one; None: one for each core, or none for a small
-            corpus (0). The figures never depend on it.
+        tokenize_all: count the tokens of all of the text; if the config names no vocabulary, train it, which
+            takes as long as `bertcli prepare`.
+        processes: worker processes that examine the text; 0: none; None: as many as `prepare` takes. The
+            figures never depend on it.
 
     Raises:
-        UserError: files, tokenizer, language or encoding that are not there.
+        UserError: files, tokenizer, language or encoding that do not exist.
     """
     corpus = config.corpus
     sources = find_corpus(corpus, output_paths(config))
     is_small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
     if processes is None:
-        processes = 0 if is_small else _cores_to_share()
+        processes = num_processes(sources, num_local_ranks=1)
     findings: list[Finding] = []
     manifest = _check_store(config, findings, report)
     _check_length(config, findings)
@@ -120,7 +99,7 @@ def check_pretraining(
         tokens = _stored_tokens(manifest)
     else:
         tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenized_share)
-    if failure is not None and not counts.findings:  # else it failed on what the check has found, too
+    if failure is not None and not counts.findings:  # else the findings already say why it failed
         findings.append(Finding(True, failure, share=1.0))
     figures = _figures(config, sources, counts, tokens=tokens, frame=reader.frame if reader else None)
     if look is not None:
@@ -135,13 +114,8 @@ def check_pretraining(
     )
 
 
-def _cores_to_share() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 0 if cores == 1 else cores
-
-
 def _check_store(config: PretrainConfig, findings: list[Finding], report: Report) -> Manifest | None:
-    """The manifest of the store that a run would open; None: it would build one, or stop at what is there."""
+    """The manifest of the store that a run would open; None: there is none, or the run would refuse it."""
     folder = store_folder(config)
     if not (folder / MANIFEST).is_file():
         return None
@@ -166,7 +140,7 @@ def _check_length(config: PretrainConfig, findings: list[Finding]) -> None:
 def _find_tokenizer(
     config: PretrainConfig, sources: Sequence[Source], scratch: Path, trains: bool, report: Report
 ) -> tuple[Tokenizer | None, str | None]:
-    """The tokenizer that a run would use, saved in `scratch` for the workers; and why there can be none."""
+    """The tokenizer of a run, saved in `scratch` for the workers; and the error if training it failed."""
     tokenizer = load_given_tokenizer(config)
     try:
         if tokenizer is None and trains:
@@ -180,21 +154,24 @@ def _find_tokenizer(
     return tokenizer, None
 
 
-def _stored_tokens(manifest: Manifest) -> TokenFigures:
-    return TokenFigures(
-        "store",
-        0.0,
-        manifest.vocab_size,
-        tokens=manifest.train.tokens,
-        heldout_tokens=manifest.heldout.tokens,
-        tokens_per_word=manifest.tokens_per_word,
-        unk_rate=manifest.unk_rate,
-        unigram_entropy=manifest.unigram_entropy,
-    )
+def _stored_tokens(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "tokens_from": "store",
+        "tokens_error": 0.0,
+        "tokens": manifest.train.tokens,
+        "heldout_tokens": manifest.heldout.tokens,
+        "vocab_size": manifest.vocab_size,
+        "tokens_per_word": manifest.tokens_per_word,
+        "unk_rate": manifest.unk_rate,
+        "unigram_entropy": manifest.unigram_entropy,
+    }
 
 
-def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> TokenFigures:
-    """From the tokens of a share of the lines; exact where it is 1."""
+def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> dict[str, Any]:
+    """The figures of `_stored_tokens`, from the tokens of a share of the lines: exact if it is 1.
+
+    `tokens_error` is the standard error, as a share of the tokens; `unigram_entropy` is in nats a token.
+    """
     sides = [counts.progress.sides[side] for side in SIDES]
     if share >= 1.0:
         tokens, error = [side.tokens for side in sides], 0.0
@@ -205,23 +182,23 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> T
         tokens = [round(ratio * side.words) for side in sides]
         error = math.sqrt(max(0.0, (1 - share) * (tt - 2 * ratio * tw + ratio * ratio * ww))) / max(1.0, t)
     uses = counts.uses[: len(SIDES)]
-    return TokenFigures(
-        "all" if share >= 1.0 else "sample",
-        error,
-        tokenizer.vocab_size,
-        tokens=tokens[0],
-        heldout_tokens=tokens[1],
-        tokens_per_word=ratio,
-        unk_rate=float(uses[:, tokenizer.unk_id].sum() / max(1, uses.sum())),
-        unigram_entropy=unigram_entropy(uses[0]),
-    )
+    return {
+        "tokens_from": "all" if share >= 1.0 else "sample",
+        "tokens_error": error,
+        "tokens": tokens[0],
+        "heldout_tokens": tokens[1],
+        "vocab_size": tokenizer.vocab_size,
+        "tokens_per_word": ratio,
+        "unk_rate": float(uses[:, tokenizer.unk_id].sum() / max(1, uses.sum())),
+        "unigram_entropy": unigram_entropy(uses[0]),
+    }
 
 
 def _figures(
     config: PretrainConfig,
     sources: Sequence[Source],
     counts: CorpusCounts,
-    tokens: TokenFigures | None,
+    tokens: dict[str, Any] | None,
     frame: Frame | None,
 ) -> dict[str, Any]:
     train, heldout = (counts.progress.sides[side] for side in SIDES)
@@ -245,9 +222,9 @@ def _figures(
         "repeated_lines": repeated_lines.value,
         "repeated_lines_error": repeated_lines.error,
         "repeated_lines_share": counts.repeated_lines.num_bytes().value / max(1, text_bytes),
-        "long_lines": _count(counts.faults.get("long")),
-        "control_character_lines": _count(counts.faults.get("control")),
-        "mojibake_lines": _count(counts.faults.get("mojibake")),
+        "long_lines": counts.faults.get("long", Places()).count,
+        "control_character_lines": counts.faults.get("control", Places()).count,
+        "mojibake_lines": counts.faults.get("mojibake", Places()).count,
         "identified_lines": counts.identified,
         "other_language_lines": {name: places.count for name, places in counts.others.items()},
         "tokens_from": None,
@@ -256,22 +233,15 @@ def _figures(
         return figures
     data, training = config.data, config.training
     room = data.max_length - frame.cost(PAIR_RULES[data.objective].is_pair)
-    steps_per_epoch = math.ceil(tokens.tokens / (training.batch_size * room))
+    steps_per_epoch = math.ceil(tokens["tokens"] / (training.batch_size * room))
     tokens_read = row_tokens(data, frame, training.steps or DEFAULT_STEPS) * training.batch_size
-    return figures | {
-        "tokens_from": tokens.source,
-        "tokens_error": tokens.error,
-        "tokens": tokens.tokens,
-        "heldout_tokens": tokens.heldout_tokens,
-        "vocab_size": tokens.vocab_size,
-        "tokens_per_word": tokens.tokens_per_word,
-        "unk_rate": tokens.unk_rate,
-        "unigram_entropy": tokens.unigram_entropy,
-        "steps_per_epoch": steps_per_epoch,
-        "pairs_per_epoch": steps_per_epoch * training.batch_size,
-        "epochs": tokens_read / max(1, tokens.tokens) if training.epochs is None else training.epochs,
-    }
-
-
-def _count(places: Places | None) -> int:
-    return places.count if places else 0
+    epochs = tokens_read / max(1, tokens["tokens"]) if training.epochs is None else training.epochs
+    return (
+        figures
+        | tokens
+        | {
+            "steps_per_epoch": steps_per_epoch,
+            "pairs_per_epoch": steps_per_epoch * training.batch_size,
+            "epochs": epochs,
+        }
+    )

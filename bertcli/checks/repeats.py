@@ -1,9 +1,9 @@
-"""Hashes in a row -> how many stood there before, in bounded memory.
+"""A sequence of hashes -> how many repeat an earlier one, in bounded memory.
 
-Up to `BOUND` different hashes all are remembered, and the count is exact. Beyond, those whose low bits are
-zero are kept, one bit more each time the bound is reached: an even sample of what is different, in which
-every occurrence was counted from the start. Scaled up it is an unbiased estimate, whose standard error
-follows from the sample (Horvitz and Thompson 1952).
+Up to `BOUND` different hashes are all remembered, and the count is exact. Beyond it only hashes whose low
+bits are zero are kept, with one more bit each time the bound is reached. This is a uniform sample of the
+different hashes, and every occurrence of those is counted from the start. Scaled up it is an unbiased
+estimate, whose standard error follows from the sample (Horvitz and Thompson 1952).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from bertcli.checks.findings import excerpt
 
 BOUND = 300_000
-"""Different hashes remembered: about 135 bytes each, and 255 more where they repeat."""
+"""Different hashes remembered: about 135 bytes each, and 255 more if they repeat."""
 _SHOWN = 1_000
-"""So many that repeat keep what is shown of them."""
+"""Repeated hashes for which an excerpt is kept."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and its standard error: 0 where it is exact."""
+    """A number, and its standard error: 0 if it is exact."""
 
     value: int
     error: float
@@ -35,7 +35,7 @@ class Estimate:
 
 @dataclass(slots=True)
 class Repeated:
-    """What stood there before: where first and next, as what it is shown, how often again, its bytes."""
+    """A repeated hash: its first and second place, an excerpt, and number and bytes of its repeats."""
 
     first: int
     again: int
@@ -45,7 +45,7 @@ class Repeated:
 
 
 class RepeatCounter:
-    """Counts what repeats something before it."""
+    """Counts repeats of earlier hashes."""
 
     def __init__(self, bound: int = BOUND):
         self._bound, self._mask = bound, 0
@@ -53,12 +53,12 @@ class RepeatCounter:
         self._repeated: dict[int, Repeated] = {}
 
     def add(self, hashes: Sequence[int], sizes: Sequence[int], place: int, texts: Sequence[str]) -> None:
-        """Count some of one place.
+        """Count the hashes of one place.
 
         Args:
-            hashes: of 64 bits, spread evenly.
+            hashes: of 64 bits, uniformly distributed.
             sizes: in bytes.
-            place, texts: for showing what repeats.
+            place, texts: to show what repeats.
         """
         first = self._first
         for number, content_hash in enumerate(hashes):
@@ -86,15 +86,15 @@ class RepeatCounter:
         self._repeated = {h: each for h, each in self._repeated.items() if not h & self._mask}
 
     def times(self) -> Estimate:
-        """How many repeat one before them."""
+        """How many repeat an earlier one."""
         return self._scale(each.times for each in self._repeated.values())
 
     def num_bytes(self) -> Estimate:
-        """The bytes of those that do."""
+        """The bytes of the repeats."""
         return self._scale(each.num_bytes for each in self._repeated.values())
 
     def heaviest(self, number: int) -> list[Repeated]:
-        """Those that make up most bytes, among the first thousand that repeated."""
+        """Those with the most repeated bytes, among the first thousand that repeated."""
         shown = [each for each in self._repeated.values() if each.shown]
         return sorted(shown, key=lambda each: -each.num_bytes)[:number]
 

@@ -1,4 +1,4 @@
-"""Some lines of a corpus -> one as it is written and as the model reads it, and what they are like."""
+"""Some lines of a corpus -> one line as written and as the model reads it, and properties of all of them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
 _FILES, _LINES = 6, 100
-"""So many files, evenly chosen, and of each the first lines."""
+"""Files, evenly chosen, and the first lines of each."""
 _LONGEST = 100
 """Characters shown."""
 _LONGEST_WORD = 100
-"""Characters: BERT reads a longer one as a single [UNK]."""
+"""Characters: WordPiece reads a longer word as a single unknown token."""
 
 
 class LineLook(NamedTuple):
-    """What a few hundred lines are like.
+    """Properties of a few hundred lines.
 
     Attributes:
-        written, read: one line in both forms, of those that the model reads most differently.
-        blanks: a character.
-        unbroken: share of the characters in words that are too long to be read.
+        written, read: the line that the model reads most differently, in both forms.
+        blanks: per character.
+        unbroken: share of the characters that are in words too long to be read.
         stripped: share of the words that lose a mark on a letter.
-        tokens_per_character: blanks not counted.
+        tokens_per_character: blanks are not counted.
     """
 
     written: str
@@ -43,7 +43,10 @@ class LineLook(NamedTuple):
 
 def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: Tokenizer) -> LineLook | None:
     """None: no line can be read."""
-    lines = [_cut(line) for line in _lines(sources, corpus)]
+    lines, lengths = [], list[int]()
+    for line in _lines(sources, corpus):
+        lines.append(_cut(line))
+        lengths += map(len, line.split())
     if not lines:
         return None
     pieces = [[tokenizer.token(i) for i in ids] for ids in tokenizer.encode_batch(lines)]
@@ -55,7 +58,7 @@ def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: To
         written=lines[number],
         read=shown[number],
         blanks=sum(line.count(" ") for line in lines) / max(1, sum(map(len, lines))),
-        unbroken=_unbroken(sources, corpus),
+        unbroken=sum(length for length in lengths if length > _LONGEST_WORD) / max(1, sum(lengths)),
         stripped=sum(map(_has_marks, words)) / max(1, len(words)) if tokenizer.strips_accents else 0.0,
         tokens_per_character=sum(map(len, pieces)) / letters,
     )
@@ -67,13 +70,8 @@ def _lines(sources: Sequence[Source], corpus: CorpusConfig) -> Iterator[str]:
         paragraphs = (line for line in read_paragraphs(source.path, corpus) if line is not None)
         try:
             yield from itertools.islice(paragraphs, _LINES)
-        except UserError:  # whoever reads all of it says so, with the place
+        except UserError:  # reported, with the place, by the code that reads all of the file
             continue
-
-
-def _unbroken(sources: Sequence[Source], corpus: CorpusConfig) -> float:
-    lengths = [len(word) for line in _lines(sources, corpus) for word in line.split()]
-    return sum(length for length in lengths if length > _LONGEST_WORD) / max(1, sum(lengths))
 
 
 def _cut(line: str) -> str:
@@ -85,7 +83,7 @@ def _cut(line: str) -> str:
 
 
 def _strangeness(written: str, read: str) -> tuple[int, int, int]:
-    """How much of a line is read otherwise; then how many of its letters are no ASCII; then its length."""
+    """How many characters are read differently; then how many letters are not ASCII; then the length."""
     own, seen = (
         Counter("".join(unicodedata.normalize("NFC", text.lower()).split())) for text in (written, read)
     )

@@ -1,4 +1,4 @@
-"""Sampled lines of a batch -> their token ids; imported only where a tokenizer is at hand."""
+"""Sampled lines of a batch -> their token ids. Imported only if there is a tokenizer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ class TokenizedLines:
 
     Attributes:
         ids: uint32 [tokens].
-        lengths: uint32 [S]; tokens of each sentence that gave some.
-        tokens, sentences, dropped: int64 [P]; of each piece, tokens, sentences that gave some, and sentences
-            that gave none.
-        moments: of the sampled lines the sums of t, w, t^2, tw, w^2, where t is a line's tokens and w its
-            words: what the error of their ratio follows from.
+        lengths: uint32 [S]; tokens of each sentence that has any.
+        tokens, sentences, dropped: int64 [P]; in each piece: tokens, sentences with and without tokens.
+        moments: float64 [5]; sums of t, w, t^2, tw, w^2 over the sampled lines, where t is a line's tokens
+            and w its words. The error of the ratio t / w follows from them.
     """
 
     ids: NDArray[np.uint32]
@@ -40,7 +39,7 @@ class TokenizedLines:
 
 
 class LineTokenizer:
-    """Tokenizes the sentences of lines, as the store is made."""
+    """Tokenizes the sentences of lines as the build of the store does."""
 
     def __init__(self, tokenizer: Tokenizer):
         self._cache = WordCache(tokenizer)

@@ -1,7 +1,7 @@
-"""An encoding -> one that reads the same, but notes bytes that are none of it and goes on.
+"""An encoding -> one that decodes the same, but notes undecodable bytes and continues.
 
-The readers of `bertcli.text` stop at the first wrong byte, as a run must. Under the name of such an encoding
-they read on, so that one pass finds all of them.
+The readers of `bertcli.text` stop at the first wrong byte, as a run must. With the name of such an encoding
+they continue, so that one pass finds all wrong bytes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bertcli.checks.findings import Finding, Places
 from bertcli.text.streams import read_lines
 
 SUBSTITUTE = "\ufdd0"
-"""Read for a wrong byte: a code point that Unicode keeps free for use inside a program."""
+"""Replaces wrong bytes: a code point that Unicode reserves for use inside a program."""
 
 Note = Callable[[int, bytes, str], None]
-"""Called with the offset of wrong bytes in their (decompressed) file, the bytes, and the reason."""
+"""Called with the offset of wrong bytes in the (decompressed) file, the bytes, and the reason."""
 
 _NAME = "bertcli_noting"
 
@@ -30,7 +30,7 @@ class WrongBytes:
     """The wrong bytes of one file; `note` is a `Note`."""
 
     key: str
-    """What messages call the config's key of the encoding."""
+    """The config's key of the encoding, for messages."""
     encoding: str
     places: Places = field(default_factory=Places)
     last: int = -1
@@ -38,12 +38,12 @@ class WrongBytes:
 
     def note(self, offset: int, data: bytes, reason: str) -> None:
         """Count what could not be decoded at this offset of the file, once."""
-        if offset > self.last:  # some readers look into a file before they read it
+        if offset > self.last:  # some readers read the start of a file twice
             self.last = offset
             self.places.add(1, [f"byte {offset} (0x{data[:4].hex()}): {reason}"])
 
     def findings(self, path: Path, share: float) -> list[Finding]:
-        """One, or none; `share`: of all that is read."""
+        """One, or none. `share`: the file's part of all text."""
         if not self.places.count:
             return []
         number = "1 place" if self.places.count == 1 else f"{self.places.count:,} places"
@@ -60,11 +60,11 @@ class WrongBytes:
 
 @contextmanager
 def noting_encoding(encoding: str, key: str, note: Note) -> Iterator[str]:
-    """Within, the returned name is an encoding for reading. One at a time in a process.
+    """The name of an encoding that calls `note`; valid inside the context, one at a time in a process.
 
-    `key` is what messages call the config's key. Raises `UserError` for an unknown encoding.
+    `key`: the config's key, for messages. Raises `UserError` for an unknown encoding.
     """
-    list(read_lines(Path(os.devnull), encoding, key=key))  # raises for an unknown one, with the usual message
+    list(read_lines(Path(os.devnull), encoding, key=key))  # raises `UserError` for an unknown one
 
     class Decoder(codecs.IncrementalDecoder):
         def __init__(self, errors: str = "strict"):
@@ -81,7 +81,7 @@ def noting_encoding(encoding: str, key: str, note: Note) -> Iterator[str]:
         def getstate(self) -> tuple[bytes, int]:
             return self._inner.getstate()
 
-    start = 0  # of the bytes that are being decoded, those held back from the last block among them
+    start = 0  # offset of the bytes being decoded, with those held back from the previous block
 
     def handle(error: UnicodeError) -> tuple[str, int]:
         assert isinstance(error, UnicodeDecodeError)

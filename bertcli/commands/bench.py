@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.commands.options import Device
+from bertcli.commands.options import Config, Device, FinetuningConfig, Json, Set
 from bertcli.terminal import say
 
 app = typer.Typer(
@@ -18,11 +18,6 @@ app = typer.Typer(
     help="Measure the speed of this machine.\n\nExample: bertcli bench step --preset tiny --vocab-size 2048",
 )
 
-Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A pretraining config (YAML).")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config.")
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 Preset = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"], typer.Option(help="Layers and hidden size.")
 ]
@@ -43,17 +38,18 @@ def step(
     precision: PrecisionName = "auto",
     device: Device = "auto",
     compile_: Annotated[bool, typer.Option("--compile", help="With torch.compile.")] = False,
-    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after some to warm up.")] = 20,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after the warm-up.")] = 20,
     config: Annotated[
-        Path | None, typer.Option(help="Measure a pretraining config on its own text; its keys count alone.")
+        Path | None,
+        typer.Option(help="Measure a pretraining config on its own text; other sizes are ignored."),
     ] = None,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
     """Time the pretraining step: the loop of `bertcli pretrain` on full rows, or with --config on real ones.
 
-    tflops counts the matrix products of the model (the MLM head at the masked tokens alone), matmul_tflops
-    what this machine reaches in large products alone, in the same precision.
+    tflops counts the matrix products of the model (with the MLM head only at masked tokens). matmul_tflops is
+    the rate of large matrix products alone on this machine, in the same precision.
 
     Example: bertcli bench step --preset tiny --vocab-size 2048 --steps 5
     """
@@ -69,7 +65,7 @@ def step(
         raise UserError("--set: only with --config; without one, give the sizes as options")
     training = TrainingConfig(
         batch_size=batch_size,
-        learning_rate=1e-4,  # of no account for the speed
+        learning_rate=1e-4,  # does not matter for the speed
         micro_batch_size=micro_batch_size or "auto",
         precision=precision,
         device=device,
@@ -86,7 +82,7 @@ def stream(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Time the batches as they come from a config's store, without a model.
+    """Time the batches of a config's store, without a model.
 
     Example: bertcli bench stream configs/quickstart.yaml
     """
@@ -111,7 +107,7 @@ def tokenize(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Time the way from text to token ids, in one process: sentences split and tokenized as `prepare` does.
+    """Time the way from text to token ids in one process, with sentences split and tokenized as in `prepare`.
 
     Example: bertcli bench tokenize --megabytes 1
     """
@@ -138,12 +134,12 @@ def tokenize(
 
 @app.command()
 def finetune(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A fine-tuning config (YAML).")],
-    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after some to warm up.")] = 50,
+    config: FinetuningConfig,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after the warm-up.")] = 50,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Time fine-tuning steps on a config's own rows, beside the same with every row padded to max_length.
+    """Time fine-tuning steps on a config's own rows, compared with every row padded to max_length.
 
     Example: bertcli bench finetune configs/spam.yaml --set model=runs/quickstart/model
     """
@@ -166,13 +162,13 @@ def predict(
     preset: Preset = "mini",
     vocab_size: VocabSize = 8192,
     max_length: Annotated[int, typer.Option(min=16, help="Of the fresh model.")] = 128,
-    texts: Annotated[int, typer.Option(min=1, help="At most so many.")] = 2000,
+    texts: Annotated[int, typer.Option(min=1, help="At most this many.")] = 2000,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Rows at once.")] = None,
     precision: PrecisionName = "fp32",
     device: Device = "auto",
     json_: Json = False,
 ) -> None:
-    """Time predictions on texts of mixed length, beside the same with every row padded to max_length.
+    """Time predictions on texts of mixed length, compared with every row padded to max_length.
 
     Example: bertcli bench predict --preset tiny --texts 200
     """
@@ -213,8 +209,6 @@ def _show(measured: dict[str, Any], json_: bool) -> None:
 def _number(value: Any) -> str:
     if isinstance(value, list):
         return " to ".join(map(_number, value))
-    return (
-        f"{value:,.4g}"
-        if isinstance(value, float) and value < 1000
-        else (f"{value:,.0f}" if isinstance(value, float) else str(value))
-    )
+    if isinstance(value, float):
+        return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+    return str(value)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertcli.commands.options import AnyConfig, Json, Set
 from bertcli.terminal import say
 
 if TYPE_CHECKING:
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 
 def check_data(
-    config: Annotated[Path, typer.Argument(help="A pretraining or a fine-tuning config (YAML).")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: corpus.encoding=cp1252."),
-    ] = None,
+    config: AnyConfig,
+    set_: Set = None,
     tokens: Annotated[
         bool,
         typer.Option(
@@ -30,13 +27,13 @@ def check_data(
             help="Tokenize all of a corpus, not a sample; trains the vocabulary where the config has none.",
         ),
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
-    """Read the data of a config once and say what to mend before the run, worst first.
+    """Read the data of a config once, and show what to mend before the run, worst first.
 
-    A corpus: documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and lines,
-    damaged characters, lines in other languages. Labeled files: rows, labels, lengths, duplicates. Writes
-    nothing. Exit code 1: the run would fail on this data.
+    Of a corpus: documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and lines,
+    damaged characters, lines in other languages. Of labeled files: rows, labels, lengths, duplicates. Nothing
+    is written. Exit code 1: the run would fail on this data.
 
     Example: bertcli check-data configs/quickstart.yaml
     """
@@ -68,11 +65,10 @@ def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[
     from bertcli.runs.recipe import decided_config
 
     if isinstance(config, PretrainConfig):
-        decided = decided_config(config, say)
-        return check_pretraining(decided, tokens, say)
+        return check_pretraining(decided_config(config, say), tokens, say)
     if tokens:
-        raise UserError("--tokens: only for a corpus; the rows of labeled files are all tokenized anyway")
-    from bertcli.checks.examples import LabeledCheck  # not before: it imports torch
+        raise UserError("--tokens: only for a corpus; all rows of labeled files are tokenized anyway")
+    from bertcli.checks.examples import LabeledCheck  # only here, since it imports torch
 
     check = LabeledCheck(config)
     return check.figures | {"notes": check.notes}, check.findings
@@ -101,13 +97,13 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
         "text": f"{f['files']:,} files, {f['bytes'] / 1e6:,.1f} MB, {f['lines']:,} lines, {words} words",
         "to train on": sized(f["documents"], f["sentences"], f.get("tokens")),
         "held out": sized(f["heldout_documents"], f["heldout_sentences"], f.get("heldout_tokens")),
-        "one sentence": f"{f['one_sentence_documents']:,} documents: they give no true pair",
+        "one sentence": f"{f['one_sentence_documents']:,} documents, which give no true pair",
         "pairs": f"{f['pairs']:,} places give a true pair",
         **_token_rows(f, fails),
         "repeated": f"{estimated('repeated_documents')} documents, {estimated('repeated_lines')} lines "
         f"({f['repeated_lines_share']:.1%} of the text)",
         "damaged": f"{f['mojibake_lines']:,} lines with mojibake, {f['control_character_lines']:,} with "
-        f"control characters, {f['long_lines']:,} over-long",
+        f"control characters, {f['long_lines']:,} too long",
         "language": f"{others / max(1, f['identified_lines']):.1%} of {f['identified_lines']:,} sampled "
         "lines are likely in another",
         "time": f"{f['seconds']:.1f} s, {f['bytes'] / 1e6 / f['seconds']:.1f} MB/s",
@@ -131,6 +127,6 @@ def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
         f"{f['epochs']:.1f} times",
         "vocabulary": f"{f['vocab_size']:,} entries, {pieces}, "
         f"{f['unk_rate']:.4%} unknown{source[f['tokens_from']]}",
-        "entropy": f"{f['unigram_entropy']:.3f} nats a token, by frequency alone",
+        "entropy": f"{f['unigram_entropy']:.3f} nats a token (unigram)",
         **({"as written": f["line_written"], "as read": f["line_read"]} if "line_read" in f else {}),
     }

@@ -1,4 +1,4 @@
-"""`bertcli convert SRC DST`: any BERT as a clean model folder."""
+"""`bertcli convert SRC DST`: any model as a clean folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def convert(
         Path,
         typer.Argument(
             metavar="SRC",
-            help="Any BERT folder, a run folder, a hub id, or a TensorFlow checkpoint: folder or prefix.",
+            help="A run, any model folder, a hub id, or a TensorFlow checkpoint: folder or prefix.",
         ),
     ],
     destination: Annotated[
@@ -29,11 +29,11 @@ def convert(
         ),
     ] = None,
 ) -> None:
-    """Write a model as safetensors with today's names.
+    """Write a model as safetensors with current names.
 
-    From .bin weights, old names, weights split over files, or Google's TensorFlow checkpoints, for which no
-    TensorFlow is needed. Labels stay as they are, and the heads that one class of transformers holds
-    together; weights of any other head are dropped, by name. The result is read again and compared with the
+    The source may have .bin weights, old names, weights in several files, or be a TensorFlow checkpoint by
+    Google, which is read without TensorFlow. Labels are kept, and the heads that one class of transformers
+    holds together; weights of other heads are dropped, and named. The result is loaded and compared with the
     source on the same texts; a difference above 1e-6 is an error, and nothing is written.
 
     Example: bertcli convert uncased_L-12_H-768_A-12 bert-base
@@ -44,9 +44,9 @@ def convert(
     dropped = done.report.dropped()
     buffers = [name for name in done.report.left_aside if name not in dropped]
     for what, names in (
-        ("dropped, for no class of BERT holds it with the rest", dropped),
-        ("left aside", buffers),
-        ("of its training", done.optimizer),
+        ("dropped, since no class of transformers holds it with the rest", dropped),
+        ("not used", buffers),
+        ("state of its training", done.optimizer),
     ):
         if names:
             say(f"{what}: {', '.join(names)}")

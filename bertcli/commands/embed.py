@@ -32,7 +32,7 @@ def embed(
         typer.Option("--normalize/--no-normalize", help="To length 1. Default: the folder's own, else not."),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=3, help="Tokens that are read of a text. Default: the folder's own.")
+        int | None, typer.Option(min=3, help="Tokens of a text that are read. Default: the folder's own.")
     ] = None,
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
@@ -49,8 +49,8 @@ def embed(
 ) -> None:
     """Turn each text into a vector.
 
-    By the mean over its tokens, or as the folder of a sentence-transformers model says. Of a BERT that was
-    not trained to embed, all cosine similarities are high; only their order says something.
+    The vector is the mean over its tokens, or what the folder of a sentence-transformers model says. If a
+    model was not trained to embed, all cosine similarities are high, and only their order is useful.
 
     Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
     """

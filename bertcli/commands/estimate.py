@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bertcli.commands.options import AnyConfig, Json, Set
 from bertcli.terminal import say
 
 
 def estimate(
-    config: Annotated[Path, typer.Argument(help="A pretraining or fine-tuning config (YAML).")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: training.micro_batch_size=8."),
-    ] = None,
+    config: AnyConfig,
+    set_: Set = None,
     device: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A GPU that is elsewhere (h200, a100-80gb, ...): calculate only."),
+        typer.Option(metavar="NAME", help="A GPU of another machine (h200, a100-80gb, ...): calculate only."),
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
-    """Say what a run will take, after a probe of some seconds on this machine.
+    """Estimate time, memory and disk of a run, after a probe of some seconds on this machine.
 
-    The probe takes steps of the run itself, and writes nothing. With --device all is calculated, from what
-    the maker of the device states.
+    The probe takes steps of the run itself, and writes nothing. With --device everything is calculated from
+    the data sheet of the device.
 
     Example: bertcli estimate configs/quickstart.yaml
     """

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertcli.commands.options import BatchSize, Columns, Device, Json, Model, Quoting
+
 if TYPE_CHECKING:
     from bertcli.evaluation.task_file import EvaluatedFile
-from bertcli.commands.options import BatchSize, Columns, Device, Model, Quoting
 
 
 def evaluate(
@@ -30,9 +31,10 @@ def evaluate(
     ] = None,
     batch_size: BatchSize = None,
     device: Device = "auto",
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json_: Json = False,
     wrong: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="--data: write the wrongly answered rows, .jsonl.")
+        Path | None,
+        typer.Option(metavar="FILE", help="--data: write the rows with wrong predictions, .jsonl."),
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="--data: leave out rows that cannot be used.")
@@ -54,17 +56,17 @@ def evaluate(
         str | None, typer.Option(help="--corpus: the key (jsonl) or column (parquet) of the text.")
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=16, help="--corpus: tokens in a row; default: as it was trained.")
+        int | None, typer.Option(min=16, help="--corpus: tokens in a row; default: as in its training.")
     ] = None,
     batches: Annotated[
-        int | None, typer.Option(min=1, help="--corpus: at most so many; default: all of the text once.")
+        int | None, typer.Option(min=1, help="--corpus: at most this many; default: all of the text once.")
     ] = None,
 ) -> None:
     """Measure a model on text, or a fine-tuned one on labeled rows.
 
-    --corpus: MLM loss, perplexity and accuracy; NSP loss and accuracy beside its majority baseline. The masks
-    are the same at every call. A model without an NSP head is measured on MLM alone. What no option says
-    is as in the run that made the model: length of rows, language, format, key, encoding.
+    --corpus: MLM loss, perplexity and accuracy; NSP loss and accuracy with its majority baseline. The masks
+    are the same at every call. A model without an NSP head is measured on MLM only. Options that are not
+    given are as in the run that made the model: length of rows, language, format, key, encoding.
 
     --data: the loss and every metric of the task that the model was fine-tuned for. The file is read as the
     training file was.
@@ -76,40 +78,27 @@ def evaluate(
     from bertcli.examples.files import find_labeled_file
     from bertcli.inference.outputs import check_output, opened
 
+    reading = {"format": format_, "encoding": encoding}
     of_corpus = {
-        "--document": document,
-        "--join-lines": join_lines,
-        "--language": language,
-        "--text-key": text_key,
-        "--max-length": max_length,
-        "--batches": batches,
+        "document": document,
+        "join_lines": join_lines or None,
+        "language": language,
+        "text_key": text_key,
     }
-    of_data = {
-        "--wrong": wrong,
-        "--skip-bad": skip_bad,
-        "--text": text,
-        "--label": label,
-        "--columns": columns,
-        "--quoting": quoting,
-    }
+    of_data = {"text": text, "label": label, "columns": columns, "quoting": quoting}
+    only_corpus = {**of_corpus, "max_length": max_length, "batches": batches}
+    only_data = {"wrong": wrong, "skip_bad": skip_bad, **of_data}
     if (corpus is None) == (data is None):
         raise UserError(
             "give one of --corpus FILES (the losses of a pretrained model on text) and --data FILE (the "
             "metrics of a fine-tuned one on labeled rows)"
         )
-    if stray := [name for name, value in (of_corpus if data else of_data).items() if value]:
-        raise UserError(f"{', '.join(stray)}: only with {'--corpus' if data else '--data'}; leave it out")
+    if stray := [name for name, value in (only_corpus if data else only_data).items() if value]:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in stray)
+        raise UserError(f"{options}: only with {'--corpus' if data else '--data'}; leave it out")
     with ranks.joined():
         if corpus is not None:
-            given = {
-                "files": corpus,
-                "format": format_,
-                "encoding": encoding,
-                "document": document,
-                "join_lines": join_lines or None,
-                "language": language,
-                "text_key": text_key,
-            }
+            given = {"files": corpus, **reading, **of_corpus}
             _evaluate_corpus(
                 model,
                 given,
@@ -120,14 +109,13 @@ def evaluate(
                 json_=json_,
             )
         elif data is not None:
-            given = {"text": text, "label": label, "columns": columns, "format": format_}
-            given |= {"quoting": quoting, "encoding": encoding}
+            given = {**reading, **of_data}
             if wrong is not None:
                 check_output(wrong, [".jsonl"], str(find_labeled_file(data)))
             evaluated = _evaluate_data(
                 model, data, given, skip_bad=skip_bad, batch_size=batch_size, device=device
             )
-            _tell(evaluated, json_)
+            _print_scores(evaluated, json_)
             if wrong is not None and ranks.is_first():
                 with opened(wrong) as lines:
                     for case in evaluated.wrong_cases():
@@ -190,7 +178,7 @@ def _evaluate_data(
     )
 
 
-def _tell(evaluated: EvaluatedFile, json_: bool) -> None:
+def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
     from bertcli.evaluation.tables import scores_json, scores_table
     from bertcli.evaluation.task_verdict import task_verdict
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from bertcli.commands.options import FinetuningConfig, Json, Overwrite, Resume, Set
 from bertcli.terminal import say
 
 
 def finetune(
-    config: Annotated[Path, typer.Argument(help="A fine-tuning config (YAML).")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: training.epochs=5."),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on exactly where the run stopped.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Delete the run in output_dir first.")
-    ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="The scores as one JSON object.")] = False,
+    config: FinetuningConfig,
+    set_: Set = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    json_: Json = False,
 ) -> None:
-    """Fine-tune a BERT on labeled data.
+    """Fine-tune a model on labeled data.
 
     Example: bertcli finetune configs/spam.yaml
     """

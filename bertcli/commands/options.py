@@ -1,4 +1,4 @@
-"""The arguments and options that predict, embed and evaluate share, each declared once."""
+"""The arguments and options that several commands share, each declared once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import Annotated, Literal
 
 import typer
 
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A pretraining config (YAML).")]
+FinetuningConfig = Annotated[Path, typer.Argument(metavar="CONFIG", help="A fine-tuning config (YAML).")]
+AnyConfig = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="A pretraining or fine-tuning config (YAML).")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config: training.batch_size=8."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue exactly where the run stopped.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Delete the run in output_dir first.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Model = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL", help="A run folder, a model folder, any Hugging Face BERT, or a hub id."),
+    Path, typer.Argument(metavar="MODEL", help="A run, a checkpoint, any model folder, or a hub id.")
 ]
 Input = Annotated[
     str | None,
@@ -22,14 +34,12 @@ Columns = Annotated[
     ),
 ]
 Quoting = Annotated[str | None, typer.Option(help="auto, csv or none (task.quoting).")]
-BatchSize = Annotated[
-    int | None, typer.Option(min=1, help="Rows at once; by default what the device is fast with.")
-]
+BatchSize = Annotated[int | None, typer.Option(min=1, help="Rows at once; default: chosen for the device.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 PrecisionName = Annotated[
     Literal["fp32", "bf16", "fp16", "auto"],
     typer.Option(
-        help="fp32 gives a text the same answer in any company, to 1e-5; bf16 and fp16 are faster on a GPU, "
-        "and differ in the third digit; auto is the one of them that the hardware is made for, else fp32."
+        help="In fp32 the output does not depend on the other texts of the batch, to 1e-5. bf16 and fp16 are "
+        "faster on a GPU, and differ in the third digit. auto is the one that the hardware has, else fp32."
     ),
 ]

@@ -1,4 +1,4 @@
-"""`bertcli predict MODEL TEXT...`: what a fine-tuned model says of texts, or of every row of a file."""
+"""`bertcli predict MODEL TEXT...`: predictions of a fine-tuned model for texts, or every row of a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from bertcli.commands.options import BatchSize, Columns, Device, Input, Model, PrecisionName, Quoting
+from bertcli.commands.options import (
+    BatchSize,
+    Columns,
+    Device,
+    Input,
+    JsonLines,
+    Model,
+    PrecisionName,
+    Quoting,
+)
 from bertcli.terminal import say
 
 
@@ -15,23 +24,21 @@ def predict(
     model: Model,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Texts; or one row of a task whose rows are more than a text."),
+        typer.Argument(metavar="TEXT", help="Texts; or one row of a task whose rows have several."),
     ] = None,
     input_: Input = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help=".jsonl or .tsv, written when all is answered; standard output without it."
-        ),
+        typer.Option(metavar="FILE", help=".jsonl or .tsv, written at the end; default: standard output."),
     ] = None,
     tsv: Annotated[bool, typer.Option("--tsv", help="A table with tabs.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    json_: JsonLines = False,
     text: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Column of the text, name or number (task.text); twice: pairs."),
     ] = None,
     pair: Annotated[
-        bool, typer.Option("--pair", help="The model reads pairs, though its folder does not say so.")
+        bool, typer.Option("--pair", help="The model reads pairs, which its folder does not say.")
     ] = False,
     columns: Columns = None,
     format_: Annotated[
@@ -45,15 +52,15 @@ def predict(
 ) -> None:
     """Run a fine-tuned model on texts.
 
-    Texts on the command line are answered in lines to read, or with --json in JSON lines. A model of pairs
-    takes two texts, one for questions takes QUESTION CONTEXT, one for choices takes TEXT CHOICE CHOICE...
+    For texts on the command line it prints readable lines, or with --json JSON lines. A model for pairs takes
+    two texts, one for questions takes QUESTION CONTEXT, one for choices takes TEXT CHOICE CHOICE...
 
-    Rows of --input are answered in JSON lines, in their order: the row's columns, and the answer (a column
-    with the name of one of its parts becomes given_NAME). The file is read as the training file was (TSV,
-    CSV, JSON lines, Parquet, CoNLL, SQuAD JSON), and a .txt as a text a line. So is standard input, with
-    tabs between the texts of a pair. Files of any size are streamed. Each row has an answer, also one whose
-    text is empty, as a blank line is where a line is a text. In a table (--tsv, .tsv) a ' stands before
-    cells that a spreadsheet would run as a formula.
+    For rows of --input it writes JSON lines in their order: the row's columns, and the prediction (a column
+    with the name of one of its parts is renamed given_NAME). The file is read as the training file was (TSV,
+    CSV, JSON lines, Parquet, CoNLL, SQuAD JSON). A .txt and standard input have a text a line; tabs separate
+    the texts of a pair. Files of any size are streamed. Each row has a prediction, even if its text is empty;
+    a blank line is an empty text if a line is a text. In a table (--tsv, .tsv) a ' is put before cells that
+    a spreadsheet would run as a formula.
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """

@@ -1,4 +1,4 @@
-"""`bertcli predict-mask MODEL TEXT...`: the words that the model would put in place of each [MASK]."""
+"""`bertcli predict-mask MODEL TEXT...`: the likeliest words for each [MASK]."""
 
 from __future__ import annotations
 
@@ -8,37 +8,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertcli.commands.options import Device, JsonLines, Model
+
 if TYPE_CHECKING:
     from bertcli.inference.fill_mask import FilledText
 
 
 def predict_mask(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder.",
-        ),
-    ],
+    model: Model,
     texts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe."),
+        list[str] | None, typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe.")
     ] = None,
     top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
     input_: Annotated[
-        Path | None,
-        typer.Option("--input", help="A file with a text a line; a result for each."),
+        Path | None, typer.Option("--input", help="A file with a text a line; a result for each.")
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 32,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    device: Device = "auto",
+    json_: JsonLines = False,
 ) -> None:
     """Fill every [MASK] with the likeliest words.
 
     Prints the filled sentence, and the words of each mask with their probabilities.
 
-    Text comes from the command line, from --input, or from standard input. Each mask is judged by itself,
-    with all the others still masked. Only a literal [MASK] is a mask; special tokens are never predicted.
+    Text comes from the command line, from --input, or from standard input. Each mask is predicted
+    separately, with all the others still masked. Special tokens are never predicted.
 
     Example: bertcli predict-mask runs/quickstart "The [MASK] of the [MASK] was dark." --top-k 5
     """

@@ -8,28 +8,23 @@ from typing import Annotated
 
 import typer
 
+from bertcli.commands.options import Device, JsonLines, Model
+
 
 def predict_next(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="A run folder, a model folder, a checkpoint or any Hugging Face BERT folder.",
-        ),
-    ],
+    model: Model,
     texts: Annotated[list[str] | None, typer.Argument(metavar="A B", help="The two texts.")] = None,
     input_: Annotated[
         Path | None, typer.Option("--input", help="A file with a pair a line: A, a tab, B. - reads a pipe.")
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Pairs at once.")] = 32,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    device: Device = "auto",
+    json_: JsonLines = False,
 ) -> None:
-    """Say how likely text B follows text A.
+    """Predict how likely text B follows text A.
 
-    By the next-sentence head. The pair comes from the command line, or pairs from --input or standard
-    input. A model pretrained with
-    `objective: mlm` has no such head and is refused.
+    The next-sentence head predicts it. Give a pair on the command line, or pairs by --input or standard
+    input. A model pretrained with `objective: mlm` has no such head, and is refused.
 
     Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."
     """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertcli.commands.options import Config, Json, Set
 from bertcli.terminal import say
 
 if TYPE_CHECKING:
@@ -16,24 +16,21 @@ if TYPE_CHECKING:
 
 
 def prepare(
-    config: Annotated[Path, typer.Argument(help="A pretraining config (YAML).")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: tokenizer.vocab_size=8192."),
-    ] = None,
+    config: Config,
+    set_: Set = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Build anew where a store of something else stands.")
+        bool, typer.Option("--overwrite", help="Replace a store that does not match the config.")
     ] = False,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Read all of the store and compare it with its hashes, however large."),
+        typer.Option("--verify", help="Compare all of the store with its hashes, however large it is."),
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="The summary as one JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
-    """Build the vocabulary and the token store alone.
+    """Build only the vocabulary and the token store, and print what is in them.
 
-    Prints what is in them. A store that stands and still fits is opened, an interrupted build goes on
-    where it stopped. Of a store over 2 GB 1,000 blocks are compared with their hashes, all with --verify.
+    A store that matches the config is opened; an interrupted build continues where it stopped. In a store
+    over 2 GB, 1,000 blocks are compared with their hashes, or all with --verify.
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """
@@ -43,21 +40,18 @@ def prepare(
     from bertcli.runs.recipe import decided_config
     from bertcli.store.build import prepare_store
 
-    def report(line: str) -> None:
-        say(line)
-
     with ranks.joined():
         checked = ranks.on_first(
-            lambda: decided_config(load_config(PretrainConfig, config, set_), report, overwrite)
+            lambda: decided_config(load_config(PretrainConfig, config, set_), say, overwrite)
         )
         start = time.monotonic()
-        store = prepare_store(checked, report, overwrite, team=ranks, verify=verify)
+        store = prepare_store(checked, say, overwrite, team=ranks, verify=verify)
         summary = summarize(store, time.monotonic() - start)
         print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
 
 
 def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
-    """What `--json` prints: counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
+    """The object of `--json`: counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
     manifest = store.manifest
     train, heldout = manifest.train, manifest.heldout
     num_bytes = train.bytes + heldout.bytes
@@ -91,11 +85,11 @@ def _table(s: dict[str, Any]) -> str:
         "to train on": f"{s['documents']:,} documents, {s['sentences']:,} sentences, {s['tokens']:,} tokens",
         "held out": f"{s['heldout_documents']:,} documents, {s['heldout_sentences']:,} sentences, "
         f"{s['heldout_tokens']:,} tokens",
-        "one sentence": f"{s['one_sentence_documents']:,} documents: they give no true pair",
-        "dropped": f"{s['dropped_documents']:,} documents, {s['dropped_sentences']:,} sentences: no token",
+        "one sentence": f"{s['one_sentence_documents']:,} documents, which give no true pair",
+        "dropped": f"{s['dropped_documents']:,} documents, {s['dropped_sentences']:,} sentences (no token)",
         "vocabulary": f"{s['vocab_size']:,} entries, {s['tokens_per_word']:.3f} tokens a word, "
         f"{s['unk_rate']:.4%} unknown",
-        "entropy": f"{s['unigram_entropy']:.3f} nats a token, by frequency alone",
+        "entropy": f"{s['unigram_entropy']:.3f} nats a token (unigram)",
         "store": f"{s['store']}, {s['store_bytes'] / 1e6:,.1f} MB",
         "time": f"{s['seconds']:.1f} s, {s['mb_per_second']:.1f} MB/s",
     }

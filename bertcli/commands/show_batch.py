@@ -1,32 +1,29 @@
-"""`bertcli show-batch CONFIG`: what the model will really read, as text or in numbers."""
+"""`bertcli show-batch CONFIG`: what the model will read, as text or in numbers."""
 
 from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bertcli.terminal import say
+from bertcli.commands.options import Config, JsonLines, Set
+from bertcli.terminal import raw_stream, say
 
 
 def show_batch(
-    config: Annotated[Path, typer.Argument(help="A pretraining config (YAML).")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: data.max_length=64."),
-    ] = None,
+    config: Config,
+    set_: Set = None,
     pairs: Annotated[int, typer.Option("-n", min=1, help="Pairs to print.")] = 4,
     stats: Annotated[bool, typer.Option("--stats", help="Measure the stream instead.")] = False,
     batches: Annotated[int, typer.Option(min=1, help="With --stats: batches to measure.")] = 200,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    json_: JsonLines = False,
 ) -> None:
     """Show what the model will read, or measure it.
 
-    Prints a line of the text as it is written and as it is read, then decoded pairs with their label, a
-    masked token as shown<original>.
+    Prints a line of the text as written and as read, then decoded pairs with their label. A masked token is
+    printed as shown<original>.
 
     Example: bertcli show-batch configs/quickstart.yaml -n 2
     """
@@ -38,14 +35,10 @@ def show_batch(
     from bertcli.data.stream_stats import measure_stream, show_pairs
     from bertcli.runs.recipe import decided_config
     from bertcli.store.build import prepare_store
-    from bertcli.terminal import raw_stream
     from bertcli.text.sources import find_present
 
-    def report(line: str) -> None:
-        say(line)
-
-    run = decided_config(load_config(PretrainConfig, config, set_), report)
-    store = prepare_store(run, report)
+    run = decided_config(load_config(PretrainConfig, config, set_), say)
+    store = prepare_store(run, say)
     stream = BatchStream(
         store.train, store.tokenizer, run.data, seed=run.seed, batch_size=run.training.batch_size
     )

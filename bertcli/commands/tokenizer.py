@@ -1,13 +1,12 @@
-"""`bertcli tokenizer train|encode`: a vocabulary on its own."""
+"""`bertcli tokenizer train|encode`: train or use a vocabulary alone."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,15 +18,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Train a vocabulary, or use one.",
 )
-
-
-class Format(StrEnum):
-    """The values of `--format`."""
-
-    text = "text"
-    sentences = "sentences"
-    jsonl = "jsonl"
-    parquet = "parquet"
 
 
 @app.command()
@@ -42,15 +32,18 @@ def train(
     cased: Annotated[bool, typer.Option("--cased", help="Keep upper case.")] = False,
     strip_accents: Annotated[
         bool,
-        typer.Option("--strip-accents", help="Take marks off letters (é: e), as BERT-uncased does."),
+        typer.Option("--strip-accents", help="Remove accents (é: e), as BERT-uncased does."),
     ] = False,
-    format_: Annotated[Format, typer.Option("--format", help="As corpus.format in a config.")] = Format.text,
+    format_: Annotated[
+        Literal["text", "sentences", "jsonl", "parquet"],
+        typer.Option("--format", help="As corpus.format in a config."),
+    ] = "text",
     text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
     encoding: Annotated[str, typer.Option("--encoding", help="Of the files.")] = "utf-8",
 ) -> None:
-    """Train a WordPiece vocabulary; print the folder it stands in.
+    """Train a WordPiece vocabulary; print its folder.
 
-    Of more than 256 MB of text an even sample of about that size is read. The same text gives the same
+    From more than 256 MB of text a uniform sample of about that size is read. The same text gives the same
     vocabulary, bit for bit.
 
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
@@ -61,11 +54,11 @@ def train(
     from bertcli.text.sources import find_sources
 
     if output.exists() and not output.is_dir():
-        raise UserError(f"--output {output}: a file; name a folder")
+        raise UserError(f"--output {output}: is a file; name a folder")
     names = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
     if any((output / name).exists() or (output / name).is_symlink() for name in names):
-        raise UserError(f"--output {output}: a tokenizer stands there already; name another folder")
-    corpus = CorpusConfig(files=files, format=format_.value, text_key=text_key, encoding=encoding)
+        raise UserError(f"--output {output}: already holds a tokenizer; name another folder")
+    corpus = CorpusConfig(files=files, format=format_, text_key=text_key, encoding=encoding)
     options = TokenizerConfig(vocab_size=vocab_size, lowercase=not cased, strip_accents=strip_accents)
     tokenizer = train_on_corpus(find_sources(files), corpus, options, report=say)
     try:
@@ -79,7 +72,9 @@ def train(
 def encode(
     tokenizer: Annotated[
         Path,
-        typer.Option("--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one, as a run."),
+        typer.Option(
+            "--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one, such as a run."
+        ),
     ],
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="[TEXT]...", help="Default: lines of stdin.")
@@ -90,7 +85,7 @@ def encode(
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens.")] = False,
 ) -> None:
-    """Show the tokens and ids of texts, with the special ones as a model reads them.
+    """Show the tokens and ids of texts, with the special tokens that a model reads.
 
     Example: bertcli tokenizer encode --tokenizer runs/vocabulary "It was a dark night."
     """

@@ -1,4 +1,4 @@
-"""`bertcli verify-resume CONFIG`: kills a run of a config, resumes it, and says whether it ends the same."""
+"""`bertcli verify-resume CONFIG`: kills a run of a config, resumes it, and compares the result."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertcli.commands.options import AnyConfig, Json, Set
+
 if TYPE_CHECKING:
     from bertcli.runs.verify_resume import Verification
 
 
 def verify_resume(
-    config: Annotated[Path, typer.Argument(help="A pretraining or fine-tuning config (YAML).")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key: training.batch_size=8."),
-    ] = None,
+    config: AnyConfig,
+    set_: Set = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each run, at most the config's own.")] = 40,
     kills: Annotated[int, typer.Option(min=1, help="How often the second run is killed.")] = 5,
-    seed: Annotated[int, typer.Option(help="Draws the moments of the kills.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the random moments of the kills.")] = 0,
     folder: Annotated[
-        Path | None, typer.Option(help="Where the runs may put their files; by default a temporary place.")
+        Path | None, typer.Option(help="Where the runs write their files; default: a temporary folder.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="The verified as one JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
-    """Prove on this machine that a killed run of CONFIG ends as an undisturbed one.
+    """Prove on this machine that a killed and resumed run of CONFIG gives the same result.
 
-    Runs a few steps undisturbed, then again with SIGKILLs at random moments and a --resume after each, and
+    Runs a few steps without a kill, then again with SIGKILLs at random moments and a --resume after each, and
     compares every loss and the final weights, bit by bit. Your output_dir is not touched; the disk needs
-    room for six checkpoints. Exit code 0: equal, 1: different.
+    space for six checkpoints. Exit code 0: equal, 1: different.
 
     Example: bertcli verify-resume configs/quickstart.yaml --steps 10 --kills 2
     """
@@ -62,7 +61,7 @@ def _as_text(verified: Verification, seed: int) -> str:
     kills = f"killed {len(verified.kills)} times (seed {seed}) in {verified.steps} steps and resumed"
     if not verified.differences:
         return f"equal: {kills}, all {verified.rows} rows of metrics.jsonl and the final weights are the same"
-    lines = [f"different: {kills}, the run ended otherwise; both are kept in {verified.folder}"]
+    lines = [f"different: {kills}, the results differ; both runs are kept in {verified.folder}"]
     if not verified.repeats:
-        lines.append("two undisturbed runs differ as well: this device does not repeat its arithmetic")
+        lines.append("two runs without a kill differ as well: arithmetic on this device is not deterministic")
     return "\n  ".join([*lines, *verified.differences])

@@ -1,4 +1,4 @@
-"""Examples and the rows that none could be made of -> the examples, and one message about the others."""
+"""Examples and unusable rows -> the examples, and one message about the unusable rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import Example
 
 NAMED = 5
-"""So many of a file's bad rows are named; the others are counted."""
+"""Bad rows of a file that are named; the others are counted."""
 
 
 class BadRow(UserError):
-    """A row that cannot be used; says where it stands and what is wrong. The others of its file can be."""
+    """A row that cannot be used; its message says where and why. Other rows of the file still can be."""
 
 
 Raw = TypeVar("Raw")
@@ -22,13 +22,10 @@ Made = TypeVar("Made", bound=Example)
 
 
 def each(rows: Iterable[Raw | BadRow], make: Callable[[Raw], Made]) -> Iterator[Made | BadRow]:
-    """What `make` makes of each row; where it raises `BadRow`, or the row is one, that."""
+    """`make(row)` of each row; if the row is a `BadRow` or `make` raises one, that `BadRow`."""
     for row in rows:
-        if isinstance(row, BadRow):
-            yield row
-            continue
         try:
-            made: Made | BadRow = make(row)
+            made = row if isinstance(row, BadRow) else make(row)
         except BadRow as bad:
             made = bad
         yield made
@@ -43,19 +40,19 @@ def keep_usable(
 ) -> Iterator[Example]:
     """The examples of one file, one at a time.
 
-    What is wrong is said once the whole file was read: with `skip_bad` to `report`, else as an error. A row
-    with an empty text is bad in a labeled file; one to predict goes through, and is reported: each row of
-    the file has its answer, so that answers and rows stay parallel.
+    Bad rows are reported after the last row: with `skip_bad` to `report`, else as an error. In a labeled file
+    a row with an empty text is bad. In a file to predict it is kept and reported, so that predictions and
+    rows stay parallel.
 
     Args:
-        path: for messages; the file, or a name for what is no file.
+        path: the file, or a name for other input; for messages.
 
     Raises:
-        UserError: rows that cannot be used; a file without any row; one without any text.
+        UserError: rows that cannot be used; a file without rows, or without any text.
     """
     rows = 0
     bad, empty = _Noted(), _Noted()
-    held_back: list[Example] = []  # a file without any text is refused before any answer
+    held_back: list[Example] = []  # no example is yielded of a file without any text
     for example in found:
         rows += 1
         if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
@@ -81,31 +78,28 @@ def keep_usable(
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
 
 
-class BlankLines:
-    """Counts the blank lines between the rows of a file whose rows cannot be blank: those with several
-    columns, or a JSON object each. Those at the end shift nothing and are not counted."""
+def without_blank_lines(
+    rows: Iterable[Raw | None], path: Path, report: Callable[[str], None]
+) -> Iterator[Raw]:
+    """The rows without the blank lines (None), for files whose rows cannot be blank: several columns, JSON.
 
-    def __init__(self) -> None:
-        self._between = self._pending = 0
-
-    def blank(self) -> None:
-        """Count a blank line."""
-        self._pending += 1
-
-    def row(self) -> None:
-        """Count a row: the blank lines before it stand between rows."""
-        self._between += self._pending
-        self._pending = 0
-
-    def tell(self, path: Path, report: Callable[[str], None]) -> None:
-        """Call when the file is read, so that answers and lines are not taken for parallel."""
-        if self._between:
-            count = f"{self._between:,} blank line{'s' * (self._between > 1)}"
-            report(f"{path}: passed over {count} between the rows: they hold no row and have no answer")
+    Blank lines between rows are reported after the last row, since lines and predictions are not parallel
+    there. Blank lines at the end shift nothing, and are not reported.
+    """
+    between = pending = 0
+    for row in rows:
+        if row is None:
+            pending += 1
+            continue
+        between, pending = between + pending, 0
+        yield row
+    if between:
+        count = f"{between:,} blank line{'s' * (between > 1)}"
+        report(f"{path}: skipped {count} between the rows; they have no prediction")
 
 
 class _Noted:
-    """A count, and the first few of what was counted."""
+    """A count, and the first few messages."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -117,7 +111,7 @@ class _Noted:
             self.first.append(what)
 
     def named(self) -> str:
-        """A line for each of the first, and one for the others."""
+        """A line for each of the first messages, and one with the number of the others."""
         rest = self.count - len(self.first)
         return "".join(f"\n  {what}" for what in [*self.first, *([f"and {rest:,} more"] if rest else [])])
 

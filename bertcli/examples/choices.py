@@ -13,10 +13,9 @@ from bertcli.examples.table import Row, Table, scalar_text
 
 
 def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[ChoiceExample | BadRow]:
-    """An example for each row; rows whose choices are a list may have any number of them, at least two.
+    """An example for each row. Its choices are a list, at least two, or a column each.
 
-    A label is the text of the right choice, or its number from 0.
-    Raises `UserError` where a column is missing.
+    A label is the text of the right choice, or its number, from 0. Raises `UserError` if a column is missing.
     """
     columns = [table.column(column, "task.text") for column in settings.text_columns]
     given = settings.choices
@@ -35,7 +34,7 @@ def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iter
             if not choice.strip():
                 raise BadRow(f"{row.where}: choice {number} (counted from 0) is empty")
         if len(choices) < 2:
-            raise BadRow(f"{row.where}: {len(choices)} choice; at least two were expected")
+            raise BadRow(f"{row.where}: {len(choices)} choice; expected at least two")
         right = None if label is None else _right_choice(row.value(label), choices, row.where)
         return ChoiceExample(
             row.where, row.values, text_a, text_b=text_b[0] if text_b else None, choices=choices, label=right
@@ -45,21 +44,21 @@ def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iter
 
 
 def _listed(row: Row, column: str, table: Table) -> tuple[str, ...]:
-    """The choices of a column that holds their list; in a file of text as JSON."""
+    """The choices in a column that holds a list of them; in text files the list is JSON."""
     value = row.value(column)
     where = f"{row.where}, column {column!r}"
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = parse_json(value, table.path, row.number)
     if not isinstance(value, list):
         raise BadRow(
-            f'{where}: {value!r} is no list of choices; a JSON list such as ["yes", "no"] was expected, or a '
+            f'{where}: {value!r} is not a list of choices; expected a JSON list such as ["yes", "no"], or a '
             "column for each choice (task.choices: [a, b])"
         )
     return tuple("" if choice is None else scalar_text(choice, where) for choice in value)
 
 
 def _right_choice(value: Any, choices: tuple[str, ...], where: str) -> int:
-    """The number of the right choice, from its number (a JSON number, or digits) or its text."""
+    """The number of the right choice, given as its number (a JSON number, or digits) or its text."""
     text = "" if value is None else scalar_text(value, where).strip()
     by_number = int(text) if text.isdecimal() and int(text) < len(choices) else None
     stripped = [choice.strip() for choice in choices]
@@ -72,7 +71,7 @@ def _right_choice(value: Any, choices: tuple[str, ...], where: str) -> int:
     if by_number is not None and by_text is not None and by_number != by_text:
         raise BadRow(
             f"{where}: the label {text!r} is the text of choice {by_text}, and the number of another one; in "
-            "JSON lines a number is meant as a number"
+            "JSON lines a label that is a JSON number counts as the number alone"
         )
     right = by_number if by_text is None else by_text
     assert right is not None

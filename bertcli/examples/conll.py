@@ -1,4 +1,4 @@
-"""A CoNLL file, a word a line with its tag in a column -> sentences."""
+"""A CoNLL file, with one word a line and its tag in a column -> sentences."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ def read_conll(
     report: Callable[[str], None],
     note: Callable[[str], None],
 ) -> Iterator[TaggedExample | BadRow]:
-    """An example for each sentence; a blank line, or one that begins with -DOCSTART-, ends it.
+    """An example for each sentence. A blank line, or one that begins with -DOCSTART-, ends a sentence.
 
-    Tabs separate the columns of a line, or if it has none, blanks. `settings.text` and `settings.label` may
-    number the columns; else the word is the first, or follows one that counts the words, and the tag is the
-    last; `note` is told which were taken, and `report` which others could be meant. A line before a sentence
-    that begins with # is a comment if it has not the columns of the other lines, or no tag in the tag's, or
-    others have a number there. Of CoNLL-U the lines of several words written
-    as one (`1-2`), and of words not written (`8.1`), are passed over.
+    Columns are separated by tabs, or in a line without tabs by blanks. `settings.text` and `settings.label`
+    may number them. By default the word is in the first column, or in the second if the first numbers the
+    words, and the tag is in the last. `note` is called with the columns, and `report` with others that could
+    hold the tags. A line before a sentence that begins with # is a comment if its columns do not fit those
+    of the other lines. Lines of CoNLL-U for multiword tokens (`1-2`) and empty nodes (`8.1`) are skipped.
 
     Raises `UserError` as `conll_layout.find_layout` does.
     """
@@ -37,10 +36,8 @@ def read_conll(
     if doubt := layout.doubt():
         report(f"{path}: {doubt}")
 
-    def example(sentence: list[Line]) -> TaggedExample:
-        return _example(path, sentence, layout)
-
-    return each(_sentences(conll_lines(path, settings.encoding), layout), example)
+    sentences = _sentences(conll_lines(path, settings.encoding), layout)
+    return each(sentences, lambda sentence: _example(path, sentence, layout))
 
 
 def _sentences(lines: Iterable[Line], layout: Layout) -> Iterator[list[Line]]:

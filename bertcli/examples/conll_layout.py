@@ -1,4 +1,4 @@
-"""The first lines of a CoNLL file -> which columns hold the words and the tags, and which others could."""
+"""The first lines of a CoNLL file -> which columns hold words and tags, and which others could hold tags."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bertcli.text.streams import read_lines
 
 DOCUMENT = "-DOCSTART-"
 SAMPLE = 2000
-"""Lines by which the columns are told."""
+"""Lines from which the columns are identified."""
 Line = tuple[int, list[str]]
-"""A line's number, from 1, and its fields; none for a blank one."""
+"""A line's number, from 1, and its fields; a blank line has none."""
 
 _NO_WORD = re.compile(r"\d+[-.]\d+")
-"""CoNLL-U's number of several words written as one (`1-2`), or of one that is not written (`8.1`)."""
+"""The number of a multiword token (`1-2`) or an empty node (`8.1`) in CoNLL-U."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Layout:
     Attributes:
         width: how many columns a line has.
         tag: None: unlabeled.
-        counting: whether the first column counts the words of each sentence, as in CoNLL-U.
-        others: further columns that hold tags, where the config does not say which to take.
+        counting: whether the first column numbers the words of each sentence, as in CoNLL-U.
+        others: further columns that hold tags; none if the config names the column.
     """
 
     width: int
@@ -40,7 +40,7 @@ class Layout:
     others: tuple[int, ...] = ()
 
     def is_comment(self, fields: list[str]) -> bool:
-        """Of a line before a sentence."""
+        """Whether a line before a sentence is a comment."""
         if not fields[0].startswith("#"):
             return False
         if self.counting or len(fields) != self.width:
@@ -48,47 +48,47 @@ class Layout:
         return self.tag is not None and not is_tag(fields[self.tag])
 
     def is_word(self, fields: list[str]) -> bool:
-        """Whether a line holds a word, and not a number of several or of none (CoNLL-U)."""
+        """Whether a line holds a word, and not a multiword token or an empty node of CoNLL-U."""
         return not (self.counting and _NO_WORD.fullmatch(fields[0]))
 
     def line(self) -> str:
-        """Which columns were taken, for the user."""
-        counting = "; column 0 counts the words" if self.counting else ""
+        """Which columns are read, for the user."""
+        counting = "; column 0 numbers the words" if self.counting else ""
         tags = "" if self.tag is None else f", tags in column {self.tag}"
         return f"words in column {self.word}{tags} of {self.width}, counted from 0{counting}"
 
     def doubt(self) -> str | None:
-        """Which other columns could be meant, and the key to set; None: none."""
+        """A message about other columns with tags, and the key to set; None: there are none."""
         if not self.others:
             return None
         columns = ", ".join(map(str, self.others))
         problem = f"{'column' if len(self.others) == 1 else 'columns'} {columns} could hold the tags too"
-        return f"{problem}; {self.tag}, the last, was taken: set task.label: {self.others[-1]} to learn those"
+        return f"{problem}; {self.tag}, the last, is read: set task.label: {self.others[-1]} to learn those"
 
 
 def conll_lines(path: Path, encoding: str) -> Iterator[Line]:
     """(number, fields) of each line; a blank line has none."""
     for number, line in enumerate(read_lines(path, encoding, key="task.encoding"), start=1):
-        line = line.strip(" \t\r")  # and nothing else: a no-break space can be a word
+        line = line.strip(" \t\r")  # nothing else: a no-break space can be a word
         parts = line.split("\t" if "\t" in line else " ")
         yield number, [part for part in (part.strip(" ") for part in parts) if part]
 
 
 def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
-    """The config's columns, else the word in the first, or after one that counts, and the tag in the last.
+    """The config's columns; by default the word in the first (after one with numbers), the tag in the last.
 
-    Raises `UserError` for a file without sentences, a column that is not there, or a last column without tags
-    where another one has them.
+    Raises `UserError` for a file without sentences, a missing column, or a last column without tags if
+    another column has some.
     """
     sentences = _sample(path, settings.encoding)
     rows = [fields for sentence in sentences for fields in sentence]
     if not rows:
         raise UserError(
-            f"{path}: holds no sentences; a word a line was expected, a blank line between sentences"
+            f"{path}: holds no sentences; expected one word a line, and a blank line between sentences"
         )
     width = len(rows[0])
     if labeled and width == 1:
-        raise UserError(f"{path}: has one column ({rows[0][0]}); a word and its tag were expected")
+        raise UserError(f"{path}: has one column ({rows[0][0]}); expected a word and its tag")
     tagged = [column for column in range(1, width) if _holds_tags(rows, column)]
     counting = _counts(sentences) and width > 1 and not (width == 2 and (labeled or tagged))
     (word,) = settings.text_columns or (int(counting),)
@@ -105,8 +105,8 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     others = tuple(column for column in tagged if column not in (word, tag) and settings.label is None)
     if others and not any(len(fields) == width and is_tag(fields[tag]) for fields in rows):
         raise UserError(
-            f"{path}: the last column ({tag}, counted from 0) holds no tags, such as {rows[0][tag]!r}; set "
-            f"task.label: {others[-1]}, which does"
+            f"{path}: the last column ({tag}, counted from 0) holds no tags, but {rows[0][tag]!r}; set "
+            f"task.label: {others[-1]}, which holds tags"
         )
     return Layout(width, word, tag, counting=counting, others=others)
 
@@ -127,13 +127,13 @@ def _sample(path: Path, encoding: str) -> list[list[list[str]]]:
 
 
 def _holds_tags(rows: Sequence[list[str]], column: int) -> bool:
-    """Whether all lines that have the column have a tag there, and one is more than O."""
+    """Whether every value of the column is a tag, and at least one is not O."""
     values = {fields[column] for fields in rows if column < len(fields)}
     return all(map(is_tag, values)) and any("-" in value for value in values)
 
 
 def _counts(sentences: Sequence[list[list[str]]]) -> bool:
-    """Whether the first column counts 1, 2, 3, or from 0, anew in each sentence."""
+    """Whether the first column counts 1, 2, 3, ... (or from 0) in each sentence."""
     longest = 0
     for sentence in sentences:
         numbers = [fields[0] for fields in sentence if not _NO_WORD.fullmatch(fields[0])]

@@ -9,19 +9,19 @@ from pathlib import Path
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.examples.bad_rows import BadRow, BlankLines
+from bertcli.examples.bad_rows import BadRow, without_blank_lines
 from bertcli.examples.table import Row, Table, check_names
 from bertcli.text.streams import LONGEST_LINE, read_lines
 
 _SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
-"""In csv the first of comma, semicolon and tab that stands in the first line: where a comma is the decimal
+"""In csv the first of comma, semicolon and tab that occurs in the first line: where the comma is the decimal
 point, spreadsheets separate by semicolons."""
 Record = tuple[int, list[str]]
-"""The number of the line where it begins, from 1, and its fields; none for a blank line."""
+"""The number of its first line, from 1, and its fields; a blank line has none."""
 
 
 class _BadQuotes(UserError):
-    """A quote that does not close, or not where a field ends."""
+    """A quote that is not closed, or not at the end of a field."""
 
 
 def open_delimited(
@@ -29,16 +29,16 @@ def open_delimited(
 ) -> Table:
     """The rows of a file with a header, or with the names of `settings.columns`.
 
-    In a file to predict a blank line of a table with one column is a row with an empty text, and so is a row
-    whose fields are all empty, since each row has an answer. Blank lines between rows of several columns
-    hold no row, and are reported. A labeled file has none of these rows: spreadsheets leave them behind.
+    In a labeled file, rows without any text are skipped, as spreadsheets leave such rows behind. In a file to
+    predict they are rows with an empty text, and so are blank lines of a table with one column, since each
+    row has a prediction. Blank lines of a table with several columns are no rows, and are reported.
 
-    A file to predict (not `labeled`) need not be laid out as the training file was: whatever `columns` says,
-    its first line is a header if the columns to read stand in it by name, and the label's may be missing.
+    A file to predict (not `labeled`) may have another layout than the training file: its first line is a
+    header if it names the columns to read, whatever `columns` says, and the label's column may be missing.
 
     Raises:
-        UserError: an empty file; a header with a name twice; a header that `columns` says is not there; a
-            quote that is not closed.
+        UserError: an empty file; a header with a name twice, or in spite of `columns`; a quote that is not
+            closed.
     """
     separator = "\t" if format == "tsv" else _separator_of_csv(path, settings.encoding)
     is_quoted = settings.quoting == "csv" or (
@@ -51,7 +51,7 @@ def open_delimited(
             break
         blank.append(first)
     else:
-        raise UserError(f"{path}: is empty; rows of {format} were expected")
+        raise UserError(f"{path}: is empty; expected rows of {format}")
     has_header, names = _names(path, first[1], settings, labeled=labeled)
     if not has_header:
         records = chain(blank, [first], records)
@@ -60,7 +60,10 @@ def open_delimited(
         hint = (
             f" (separated by {_SEPARATORS[separator]}; if the file has no header, name them in task.columns)"
         )
-    rows = _labeled_rows(path, names, records) if labeled else _rows(path, names, records, report=report)
+    if labeled:
+        rows = (_row(path, names, each) for each in records if any(field.strip() for field in each[1]))
+    else:
+        rows = without_blank_lines(_rows(path, names, records), path, report)
     return Table(path, names, rows, hint=hint)
 
 
@@ -71,19 +74,17 @@ def _separator_of_csv(path: Path, encoding: str) -> str:
 
 def _records(path: Path, encoding: str, separator: str, is_quoted: bool) -> Iterator[Record]:
     lines = _lines(path, encoding)
-    return _quoted(path, lines, separator) if is_quoted else _unquoted(lines, separator)
+    if is_quoted:
+        return _quoted(path, lines, separator)
+    return ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
 
 
 def _lines(path: Path, encoding: str) -> Iterator[str]:
     return (line.removesuffix("\r") for line in read_lines(path, encoding, key="task.encoding"))
 
 
-def _unquoted(lines: Iterator[str], separator: str) -> Iterator[Record]:
-    return ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
-
-
 def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record]:
-    csv.field_size_limit(LONGEST_LINE)  # the whole of a long document may stand in a field
+    csv.field_size_limit(LONGEST_LINE)  # a field may hold a long document
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator, strict=True)
     begins = 1
     try:
@@ -99,7 +100,7 @@ def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record
 
 
 def _makes_sense_quoted(path: Path, encoding: str) -> bool:
-    """Whether quotes enclose fields: the rule that `task.quoting: auto` states, tried on the whole file."""
+    """Whether quotes enclose fields: the rule of `task.quoting: auto`, applied to all of the file."""
     own_lines: list[str] = []
 
     def watched() -> Iterator[str]:
@@ -131,7 +132,9 @@ def _names(
     if columns is None:
         return True, check_names(path, first)
     if [name.strip() for name in first] == columns and labeled:
-        raise UserError(f"{path}: the first line is a header, the names in task.columns: leave those out")
+        raise UserError(
+            f"{path}: the first line is a header, the names in task.columns: leave task.columns out"
+        )
     choices = settings.choices if isinstance(settings.choices, list) else [settings.choices]
     read = {column for column in (*settings.text_columns, *choices) if column is not None}
     if not labeled and read <= {name.strip() for name in first}:
@@ -141,23 +144,11 @@ def _names(
     return False, tuple(columns)
 
 
-def _labeled_rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow]:
-    return (_row(path, names, each) for each in records if any(field.strip() for field in each[1]))
-
-
-def _rows(
-    path: Path, names: tuple[str, ...], records: Iterator[Record], report: Callable[[str], None]
-) -> Iterator[Row | BadRow]:
-    blank_lines = BlankLines()
+def _rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow | None]:
+    """Those of a file to predict; None: a blank line that is no row."""
     for number, fields in records:
-        if len(names) == 1 and not fields:
-            fields = [""]
-        elif len(names) > 1 and len(fields) < 2 and not "".join(fields).strip():
-            blank_lines.blank()
-            continue
-        blank_lines.row()
-        yield _row(path, names, (number, fields))
-    blank_lines.tell(path, report)
+        is_blank = len(names) > 1 and len(fields) < 2 and not "".join(fields).strip()
+        yield None if is_blank else _row(path, names, (number, fields or [""]))
 
 
 def _row(path: Path, names: tuple[str, ...], record: Record) -> Row | BadRow:

@@ -1,4 +1,4 @@
-"""What a labeled file holds, one class per kind of input; every example knows where it stands."""
+"""What a labeled file holds: one class per kind of input. Every example knows its place in the file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Example(ABC):
     """One row of a labeled file, or one text to predict.
 
     Attributes:
-        where: for messages and wrong cases: `spam.tsv, line 17`.
-        columns: the row as it was read, for writing it out again beside its prediction.
+        where: `spam.tsv, line 17`, for messages and wrong cases.
+        columns: the row as it was read, to be written beside its prediction.
     """
 
     where: str
@@ -23,12 +23,13 @@ class Example(ABC):
     @property
     @abstractmethod
     def texts(self) -> tuple[str, ...]:
-        """All that the model reads of it. None may be empty in a labeled file; alike, it is a duplicate."""
+        """All texts that the model reads. In a labeled file none may be empty; examples with equal ones are
+        duplicates."""
 
 
 @dataclass(frozen=True)
 class TextExample(Example):
-    """classification, regression: a text or a pair, and what it should give (None: unlabeled).
+    """classification, regression: a text or a pair, and its label (None: unlabeled).
 
     `label` is a str; a tuple of str with `multi_label`; a float for regression.
     """
@@ -45,13 +46,13 @@ class TextExample(Example):
 
 @dataclass(frozen=True)
 class TaggedExample(Example):
-    """token-classification: words with a tag each (None: unlabeled), and where they stand in `text`.
+    """token-classification: words with a tag each (None: unlabeled), and their places in `text`.
 
     Attributes:
         text: the running text; for CoNLL files the words joined by blanks.
         words: the words, in order.
         spans: (start, end) of each word in `text`, in characters.
-        tags: one a word, in BIO (IOB2) whatever the file's scheme.
+        tags: one a word, in BIO (IOB2), whatever the scheme of the file.
     """
 
     text: str
@@ -76,7 +77,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class QuestionExample(Example):
-    """question-answering: `answers` is empty where there is none (SQuAD 2.0), None where unlabeled."""
+    """question-answering: `answers` is empty if the context has none (SQuAD 2.0), None if unlabeled."""
 
     id: str
     question: str
@@ -91,7 +92,7 @@ class QuestionExample(Example):
 
 @dataclass(frozen=True)
 class ChoiceExample(Example):
-    """multiple-choice: each choice goes with the text; `label` is the number of the right one.
+    """multiple-choice: the text is paired with each choice; `label` is the number of the right one.
 
     `text_a` is the first segment; the second is `text_b` (if any), a blank, and the choice.
     """

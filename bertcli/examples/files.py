@@ -46,7 +46,7 @@ _FROM_TABLES: dict[str, Callable[[Table, TaskSettings, bool], Iterator[Example |
 
 
 def find_labeled_file(name: str) -> Path:
-    """A path, or the file of the bundled sample `name`. Raises `UserError` where there is neither."""
+    """A path, or the file of the bundled sample `name`. Raises `UserError` if there is neither."""
     path = Path(name).expanduser()
     if path.is_file():
         return path
@@ -62,7 +62,7 @@ def find_labeled_file(name: str) -> Path:
 
 
 def check_extras(path: Path, settings: TaskSettings) -> None:
-    """Raise `UserError` where a package is missing that reading the file takes."""
+    """Raise `UserError` if a package that is needed to read the file is missing."""
     check_file_extras(path, _format(path, settings, True) == "parquet")
 
 
@@ -74,24 +74,24 @@ def read_examples(
     report: Callable[[str], None] = lambda line: None,
     note: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Any]:
-    """The examples of a file, of the task's own kind (`labeled.examples`), one at a time (SQuAD's at once).
+    """The examples of a file, of the task's own class (`examples.examples`), one at a time (SQuAD's at once).
 
     Args:
         labeled: whether labels are read; a file to predict need not have them.
-        skip_bad: leave out rows that cannot be used, and say which to `report`.
+        skip_bad: leave out rows that cannot be used, and name them to `report`.
         report: called with what may be wrong with the file.
-        note: called with how it is read, where the file had to tell.
+        note: called with how the file is read, if that had to be guessed.
 
     Raises:
-        UserError: what cannot be read as the settings say, with file and line; rows that cannot be used are
-            all counted first.
+        UserError: a file that cannot be read as the settings say, with file and line; unusable rows, once
+            all are counted.
     """
     found = _read(path, _format(path, settings, labeled), settings, labeled=labeled, report=report, note=note)
     return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
 
 def _format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
-    """`settings.format`, or for `auto` by the suffix, and by the task where the suffix leaves it open."""
+    """`settings.format`; for `auto` by the suffix, and where that is ambiguous by the task."""
     if settings.format != "auto":
         return settings.format
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -134,10 +134,10 @@ def _read(
 
 
 def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
-    """A text a line, to predict; a blank line is an empty one. Raises `UserError` if a row is more."""
+    """A text a line, to predict; a blank line is an empty text. Raises `UserError` if a row is several."""
     if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
         raise UserError(
-            f"{path}: a line of plain text is one text, but a row of this task is more than one; give a "
+            f"{path}: a line of plain text is one text, but a row of this task has several; give a "
             "table (.tsv, .csv, .jsonl) with its columns"
         )
     for number, line in enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1):

@@ -1,4 +1,4 @@
-"""JSON text -> its value, with what is wrong named by line and column."""
+"""JSON text -> its value; errors name line and column."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from bertcli.examples.bad_rows import BadRow
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half an emoji, cut by whoever wrote the JSON: no text encoding can hold it."""
+"""Half of a character beyond U+FFFF, such as an emoji cut in two: no text encoding can hold it."""
 
 
 def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
-    """The value of a JSON text that begins at `first_line` of a file; NaN, as pandas and Python write what is
-    missing, is None. Raises `BadRow` where it is none."""
+    """The value of a JSON text that begins at `first_line` of a file. NaN, which pandas and Python write
+    for a missing value, is None. Raises `BadRow` for invalid JSON."""
     try:
         value = json.loads(text, parse_constant=_constant)
-        if "\\ud" in text or "\\uD" in text:  # the only way in which half a character gets into JSON
+        if "\\ud" in text or "\\uD" in text:  # only as an escape can half a character be in JSON
             value = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
     except json.JSONDecodeError as error:
         line = first_line + error.lineno - 1
@@ -29,6 +29,6 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
 
 
 def _constant(name: str) -> None:
-    """What Python reads beyond the standard: NaN, Infinity, -Infinity."""
+    """The constants that Python reads beyond the standard: NaN, Infinity, -Infinity."""
     if name != "NaN":
-        raise ValueError(f"{name} is no number of JSON")
+        raise ValueError(f"{name} is not a JSON number")

@@ -1,4 +1,4 @@
-"""Labels -> what looks like a slip: missing values, two spellings of one label, two kinds."""
+"""Labels -> likely mistakes: missing values, two spellings of one label, two kinds of labels."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bertcli.examples.examples import Example, TextExample
 _MISSING = frozenset(
     ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
 )
-"""How programs and people write that there is no value, in lower case."""
+"""How programs and people write a missing value, in lower case."""
 _NAMED = 6
-"""So many labels are named; the others are counted."""
+"""Labels that are named; the others are counted."""
 
 
 @dataclass(frozen=True)
 class LabelDoubt:
-    """What may be wrong with labels, what to do, and the share of train's or dev's rows that is concerned."""
+    """A likely mistake in labels, what to do, and the share of the rows (of train or dev) that have it."""
 
     problem: str
     mend: str
@@ -32,11 +32,11 @@ class LabelDoubt:
 def label_doubts(
     counts: Mapping[str, Mapping[str, int]], splits: Mapping[str, Sequence[Example]], settings: TaskSettings
 ) -> list[LabelDoubt]:
-    """What to ask the user of the labels of a classification, or of the types of entities; else nothing.
+    """Doubts about the labels of a classification, or about entity types. Other tasks have none.
 
     Args:
-        counts: split -> label -> how often it stands there (`report.figures`).
-        splits: the examples of train, and of dev where there is one.
+        counts: split -> label -> how often it occurs (`report.figures`).
+        splits: the examples of train, and of dev if there is one.
     """
     if settings.type not in ("classification", "token-classification"):
         return []
@@ -72,14 +72,14 @@ def _spellings(total: Counter[str]) -> Iterator[LabelDoubt]:
         shown = "; ".join(_named(group) for group in same[:_NAMED])
         more = f"; and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
         yield LabelDoubt(
-            f"labels that differ in case, blanks or spelling of a number alone: {shown}{more}",
-            "each is a class of its own to the model; if they are one, write them alike",
+            f"labels that differ only in case, blanks or the spelling of a number: {shown}{more}",
+            "the model learns each as a class of its own; if they are the same, write them the same way",
             sum(_share(group, total) for group in same),
         )
 
 
 def _bare(label: str) -> str:
-    """What two spellings of one label have in common."""
+    """The normalized label: equal for two spellings of one label."""
     if (number := _number(label)) is not None:
         return repr(number)
     plain = unicodedata.normalize("NFKC", label).casefold()
@@ -101,20 +101,20 @@ def _two_kinds(total: Counter[str]) -> Iterator[LabelDoubt]:
         fewer = min(numbers, others, key=lambda each: sum(each.values()))
         yield LabelDoubt(
             f"labels of two kinds, numbers ({_named(numbers)}) beside words ({_named(others)})",
-            "if two ways of labeling were mixed, write all one way; if a column slipped, mend those rows",
+            "if two ways of labeling are mixed, use one of them; if a column is shifted, mend those rows",
             _share(fewer, total),
         )
 
 
 def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> Iterator[LabelDoubt]:
-    """Labels of train alone; those of dev alone are an error (`labels.check_labels`)."""
+    """Labels only in train; labels only in dev are an error (`labels.check_labels`)."""
     if "dev" not in counts:
         return
     alone = {label: count for label, count in counts["train"].items() if label not in counts["dev"]}
     if alone:
         yield LabelDoubt(
-            f"labels of train that dev has not: {_named(alone)}",
-            "the scores say nothing of them; add such rows to dev, or raise task.dev_fraction",
+            f"labels of train that dev does not have: {_named(alone)}",
+            "the scores do not measure them; add such rows to dev, or raise task.dev_fraction",
             _share(alone, Counter(counts["train"])),
         )
 
@@ -129,13 +129,13 @@ def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> 
         if around:
             yield LabelDoubt(
                 f"{len(around):,} labels of {split} have blanks around them, first in {around[0]}",
-                "they are read without; other programs will take them for labels of their own",
+                "they are removed here; other programs will treat them as other labels",
                 len(around) / len(examples),
             )
 
 
 def _as_written(example: TextExample, settings: TaskSettings) -> Any:
-    """The label's field; a value of JSON or Parquet that is no text has no blanks."""
+    """The text in the label's field; for a value of JSON or Parquet that is not text, the label itself."""
     columns, label = example.columns, settings.label
     value = columns.get(label) if isinstance(label, str) else list(columns.values())[label or 0]
     return value if isinstance(value, str) else example.label

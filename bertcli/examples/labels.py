@@ -1,4 +1,4 @@
-"""Examples -> the labels of a task, in the order of the model's outputs; and whether others fit to them."""
+"""Examples -> the labels of a task, in the order of the model's outputs; other examples checked by them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import Example, TaggedExample, TextExample
 
 _LISTED = 20
-"""So many labels are named in a message."""
+"""Labels that a message names."""
 
 
 def label_set(examples: Iterable[Example], settings: TaskSettings) -> tuple[str, ...]:
-    """All labels, whatever the order of the rows: numbers by their value, words sorted.
+    """All labels: numbers sorted by value, then words. The order of the rows does not matter.
 
-    token-classification: "O", then for each type its B and its I, even if only one of them occurs. Empty for
-    tasks whose outputs have no names.
+    token-classification: "O", then B and I of each type, even if only one of them occurs. Empty for tasks
+    whose outputs have no names.
 
     Raises:
-        UserError: fewer labels than there is something to choose from.
+        UserError: too few labels to choose from.
     """
     if settings.type == "token-classification":
         types = {tag[1:] for _, tag in _labels(examples) if tag != "O"}
         if not types:
-            raise UserError("task.train: every word has the tag O; at least one entity was expected")
+            raise UserError("task.train: every word has the tag O; expected at least one entity")
         return ("O", *(letter + kind for kind in sorted(types) for letter in "BI"))
     if settings.type != "classification":
         return ()
@@ -38,7 +38,7 @@ def label_set(examples: Iterable[Example], settings: TaskSettings) -> tuple[str,
 
 
 def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: TaskSettings) -> None:
-    """Raises `UserError` where examples to judge by have labels that the training file lacks."""
+    """Raise `UserError` if evaluation examples have labels that the training file does not have."""
     if not labels:
         return
     strange: Counter[str] = Counter()
@@ -59,7 +59,7 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: T
 
 
 def _labels(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
-    """(where it stands, label) of every label and tag."""
+    """(place, label) of every label and tag."""
     for example in examples:
         if isinstance(example, TaggedExample):
             yield from ((example.where, tag) for tag in example.tags or ())
@@ -69,7 +69,7 @@ def _labels(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
 
 
 def _order(label: str) -> tuple[float, str]:
-    """Numbers first, by value; the same order for any mixture."""
+    """Numbers first, by value; then words."""
     try:
         number = float(label)
     except ValueError:

@@ -17,7 +17,7 @@ BATCH = 1024
 
 
 def open_parquet(path: Path) -> Table:
-    """The rows, all columns of them. Raises `UserError` where the file or pyarrow is missing or damaged."""
+    """The rows, with all columns. Raises `UserError` if pyarrow or the file is missing, or it is damaged."""
     parquet = import_extra("pyarrow.parquet", "parquet", f"{path} is a Parquet file")
     with _readable(path):
         names = check_names(path, parquet.read_schema(path).names)
@@ -35,9 +35,9 @@ def _rows(path: Path, parquet: Any, names: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it, so that a row can be written out again: dates, decimals and the like as text; bytes
-    that are UTF-8 too, as some programs write no other text; NaN, which pandas writes for what is missing,
-    as None."""
+    """The value as JSON has it, so that it can be written again. Dates and decimals become text, and so do
+    bytes in UTF-8, which some programs write for text. NaN, which pandas writes for a missing value, becomes
+    None."""
     if isinstance(value, bytes):
         try:
             return value.decode()

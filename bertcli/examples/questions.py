@@ -14,17 +14,17 @@ from bertcli.examples.table import Row, Table
 def question_examples(
     table: Table, settings: TaskSettings, labeled: bool
 ) -> Iterator[QuestionExample | BadRow]:
-    """An example for each row, its id from a column `id`, else the number of its line.
+    """An example for each row. Its id is in the column `id`; without one it is the number of the line.
 
-    Raises `UserError` where a column is missing, or answers are asked for: they come from SQuAD JSON.
+    Raises `UserError` if a column is missing, or the file is `labeled`: answers are read from SQuAD JSON.
     """
     if labeled:
         raise UserError(
             f"{table.path}: answers are read from SQuAD JSON (task.format: squad); a table holds questions "
             "to predict"
         )
-    wanted = settings.text_columns or ("question", "context")
-    question, context = (table.column(column, "task.text") for column in wanted)
+    columns = settings.text_columns or ("question", "context")
+    question, context = (table.column(column, "task.text") for column in columns)
 
     def example(row: Row) -> QuestionExample:
         id = row.text("id") if "id" in row.values else str(row.number)

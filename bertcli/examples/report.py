@@ -1,4 +1,4 @@
-"""Labeled examples -> what a user should know of them before a model learns from them."""
+"""Labeled examples -> their sizes, labels and lengths, and warnings, before training begins."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, T
 from bertcli.examples.label_doubts import label_doubts
 
 _LISTED = 12
-"""So many labels are named; the others are counted."""
+"""Labels that are named; the others are counted."""
 _SHOWN = 3
-"""So many contradictions are shown."""
+"""Contradictions that are shown."""
 Splits = Mapping[str, Sequence[Example]]
-"""Examples by the part that they play: "train", "dev"."""
+"""Examples by split: "train", "dev"."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Sizes:
     """How much of a file the model reads.
 
     Attributes:
-        lengths: tokens of each row, [CLS] and [SEP] included, before any was cut or read in windows.
-        items: what a batch is made of: windows where long texts are read in several, else rows.
+        lengths: tokens of each row, special tokens included, before it was cut or divided into windows.
+        items: how many items batches are drawn from: windows for tasks that divide long texts, else rows.
     """
 
     lengths: Sequence[int]
@@ -35,14 +35,14 @@ class Sizes:
 
 
 def describe(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> list[str]:
-    """Lines to print; the arguments are those of `figures`."""
+    """Lines to print. The arguments are those of `figures`."""
     found = figures(splits, sizes, settings)
     doubts = label_doubts(found.get("counts", {}), splits, settings)
     return overview(found) + _warnings(found) + [f"warning: {each.problem}; {each.mend}" for each in doubts]
 
 
 def overview(found: dict[str, Any]) -> list[str]:
-    """The rows and labels of each file, and the lengths, of `figures`."""
+    """Lines with the rows, labels and lengths of `figures`."""
     windows = found.get("windows", {})
     lines = []
     for split, rows in found["rows"].items():
@@ -60,19 +60,19 @@ def overview(found: dict[str, Any]) -> list[str]:
 
 
 def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> dict[str, Any]:
-    """The same by name.
+    """The figures behind `describe`, by name.
 
     Args:
-        splits: the examples of "train", and of "dev" where there is one.
+        splits: the examples of "train", and of "dev" if there is one.
         sizes: of each split that could be encoded.
 
     Returns:
-        `rows`, `counts` and `duplicates`, each {train, dev}, without dev where there is none. `counts` are of
-        labels: rows, or for token-classification the entities of each type; for regression `values` {min,
-        mean, max} instead. `duplicates` are rows that repeat one before them, and besides {across}: rows of
-        dev whose text stands in train. `lengths` of each split {median, p95, max, max_length, longer: share
-        of the rows that are longer than that}. `windows` of each split, where long texts are read in several.
-        `contradictions`: texts of train with several labels, {text, where, labels} each.
+        `rows`, `counts` and `duplicates`, each {train, dev}, or {train} without dev. `counts` are the rows of
+        each label, or for token-classification the entities of each type; regression has `values` {min, mean,
+        max} instead. `duplicates` are rows that repeat an earlier one, with {across}: rows of dev whose text
+        is in train. `lengths` of each split {median, p95, max, max_length, longer: share of the rows longer
+        than max_length}. `windows` of each split, for tasks that divide long texts. `contradictions`: texts
+        of train with several labels, {text, where, labels} each.
     """
     train, dev = splits["train"], splits.get("dev")
     in_windows = settings.type in ("token-classification", "question-answering")
@@ -114,7 +114,7 @@ def _counts(examples: Sequence[Example]) -> dict[str, int]:
 
 
 def _names(example: Example) -> Sequence[str]:
-    """What is counted of an example."""
+    """The labels of an example that are counted."""
     if isinstance(example, TaggedExample):
         return [tag[2:] or "entity" for tag in example.tags or () if tag[0] == "B"]
     if isinstance(example, QuestionExample):
@@ -139,7 +139,7 @@ def _contradictions(examples: Sequence[Example]) -> list[dict[str, Any]]:
 
 
 def _label(example: Example) -> Any:
-    """What may not differ for one text; numbers and answers may."""
+    """The label, if equal texts must have equal labels; None for numbers and answers."""
     if isinstance(example, TextExample):
         if isinstance(example.label, tuple):
             return tuple(sorted(example.label))
@@ -150,7 +150,7 @@ def _label(example: Example) -> Any:
 def _listed(found: dict[str, Any], split: str) -> str:
     if "values" in found:
         values = found["values"][split]
-        return f"; values from {values['min']:g} to {values['max']:g}, {values['mean']:.3g} in the mean"
+        return f"; values from {values['min']:g} to {values['max']:g}, mean {values['mean']:.3g}"
     counts = found["counts"][split]
     total = sum(counts.values())
     named = [f"{name} {count:,} ({count / total:.1%})" for name, count in list(counts.items())[:_LISTED]]
@@ -166,7 +166,7 @@ def _warnings(found: dict[str, Any]) -> list[str]:
             lines.append(f"warning: {duplicates[split]:,} rows of {split} repeat the text of another one")
     if duplicates.get("across"):
         lines.append(
-            f"warning: {duplicates['across']:,} rows of dev are in train as well: scores come out too good"
+            f"warning: {duplicates['across']:,} rows of dev are in train as well: scores will be too good"
         )
     contradictions = found["contradictions"]
     if contradictions:

@@ -1,4 +1,4 @@
-"""The examples of one file -> those to learn from and those to be judged by."""
+"""The examples of one file -> training and evaluation examples."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Labeled = TypeVar("Labeled", bound=Example)
 
 
 def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
-    """(train, dev), each in the file's order; about `fraction` of the rows are dev.
+    """(train, dev), each in the order of the file; about `fraction` of the rows are dev.
 
-    By seed and content: where a row stands in the file does not matter, and rows of the same text (questions
-    of the same context) are on the same side. Of each class dev has its share, and train at least one text.
+    The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
+    the same context) are on the same side. Dev has `fraction` of each class, train at least one text of it.
 
     Raises:
-        UserError: too few rows for either side.
+        UserError: too few rows for both sides.
     """
     groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
@@ -34,14 +34,14 @@ def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[
     for name in sorted(classes):
         contents = sorted(classes[name], key=lambda content: _draw(seed, content))
         seen += sum(len(groups[content]) for content in contents)
-        wanted = round(fraction * seen)
+        target = round(fraction * seen)
         for content in contents[:-1]:
-            if len(dev) + len(groups[content]) <= wanted:
+            if len(dev) + len(groups[content]) <= target:
                 dev.update(groups[content])
     if not dev:
         raise UserError(
             f"task.dev_fraction: {fraction:g} of {len(examples):,} rows, {len(groups):,} of them different, "
-            "leaves none to judge by; raise it, or name a file in task.dev"
+            "leaves none for evaluation; raise it, or name a file in task.dev"
         )
     return [e for i, e in enumerate(examples) if i not in dev], [
         e for i, e in enumerate(examples) if i in dev
@@ -53,7 +53,7 @@ def _content(example: Example) -> tuple[str, ...]:
 
 
 def _class(example: Example) -> str:
-    """The label, where there is one a row; else all rows are of one class."""
+    """The label; for tasks without one label a row, all rows are in one class."""
     label = example.label if isinstance(example, TextExample) else None
     return label if isinstance(label, str) else ""
 

@@ -14,10 +14,10 @@ from bertcli.text.streams import read_text
 
 
 def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[QuestionExample | BadRow]:
-    """An example for each question, with all of its answers; none where it `is_impossible` or lists none.
+    """An example for each question, with all of its answers; none if it `is_impossible` or lists none.
 
-    The whole file is held in memory. An answer that does not stand where it should makes a `BadRow`, and so
-    does an id that another question has, since scores go by id. Raises `UserError` for what is no SQuAD JSON.
+    The file is read into memory. An answer that is not at its place in the context makes a `BadRow`, and so
+    does an id that another question has: scores are by id. Raises `UserError` for other JSON than SQuAD's.
     """
     file = parse_json(read_text(path, settings.encoding, "task.encoding"), path)
     ids: set[str] = set()
@@ -33,7 +33,7 @@ def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[Qu
 
 
 def _questions(file: Any, path: str) -> Iterator[tuple[str, Any, str]]:
-    """The context of each question, the question's object, and where it stands."""
+    """(context, question object, place) of each question."""
     for a, article in enumerate(_get(file, "data", list, where=path)):
         paragraphs = _get(article, "paragraphs", list, where=f"{path}, data[{a}]")
         for p, paragraph in enumerate(paragraphs):
@@ -63,16 +63,16 @@ def _answers(question: Any, context: str, where: str) -> tuple[Answer, ...]:
         there = context[max(0, answer.start) :][: len(answer.text)]
         if answer.start < 0 or not answer.text or there != answer.text:
             raise BadRow(
-                f"{where}: the answer {answer.text!r} does not stand at character {answer.start} of its "
-                f"context; there is {there!r}"
+                f"{where}: the answer {answer.text!r} is not at character {answer.start} of its "
+                f"context; found {there!r}"
             )
     return tuple(answers)
 
 
 def _get(value: Any, key: str, kind: Any, where: str) -> Any:
-    """Raises `BadRow` where `value` has no such key, or another kind of value under it."""
+    """`value[key]`. Raises `BadRow` if there is no such key, or its value is of another kind."""
     if not isinstance(value, dict) or key not in value:
-        raise BadRow(f"{where}: no key {key!r}, which SQuAD JSON has there")
+        raise BadRow(f"{where}: no key {key!r}, which SQuAD JSON has here")
     if not isinstance(value[key], kind):
-        raise BadRow(f"{where}: {key!r} holds {str(value[key])[:40]!r}, which SQuAD JSON has not there")
+        raise BadRow(f"{where}: {key!r} holds {str(value[key])[:40]!r}, which SQuAD JSON does not have here")
     return value[key]

@@ -1,4 +1,4 @@
-"""The rows of a table, whatever its format, and how a config's columns are found in them."""
+"""The rows of a table of any format; columns are found by the names or numbers of a config."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Row:
     """One row.
 
     Attributes:
-        where: `spam.tsv, line 17`, the line where it begins.
-        number: that line's number from 1; of a Parquet file the row's.
-        values: column -> what stands there; `str`, and in JSON and Parquet any type.
+        where: `spam.tsv, line 17`, with its first line.
+        number: of that line, from 1; in a Parquet file of the row.
+        values: column -> value; `str`, and in JSON and Parquet any type.
     """
 
     where: str
@@ -28,12 +28,12 @@ class Row:
     values: Mapping[str, Any]
 
     def value(self, column: str) -> Any:
-        """Raises `BadRow` where the row has no such column, as a JSON object may."""
+        """The value of a column. Raises `BadRow` if the row (a JSON object) does not have it."""
         try:
             return self.values[column]
         except KeyError:
             there = ", ".join(self.values) or "none"
-            raise BadRow(f"{self.where}: no key {column!r}; those there: {there}") from None
+            raise BadRow(f"{self.where}: no key {column!r}; its keys: {there}") from None
 
     def text(self, column: str) -> str:
         """The value as text; "" where it is null. Raises `BadRow` for a list or an object."""
@@ -47,8 +47,8 @@ class Table:
 
     Attributes:
         names: of the columns, in order; each once.
-        rows: a `BadRow` stands for one that could not be read.
-        hint: what to look at where a column is missing.
+        rows: a `BadRow` replaces a row that could not be read.
+        hint: what to check if a column is missing.
     """
 
     path: Path
@@ -56,47 +56,47 @@ class Table:
     rows: Iterator[Row | BadRow]
     hint: str = ""
 
-    def column(self, wanted: Column, key: str) -> str:
-        """The name of the column that the config's `key` names or counts. Raises `UserError`: no such one."""
-        there = f"those there: {', '.join(self.names)}{self.hint}"
-        if isinstance(wanted, int):
-            if wanted < len(self.names):
-                return self.names[wanted]
-            raise UserError(f"{self.path}: {key}: no column {wanted}, counted from 0; {there}")
-        if wanted in self.names:
-            return wanted
-        near = difflib.get_close_matches(wanted, self.names, n=1)
+    def column(self, column: Column, key: str) -> str:
+        """The name of the column that the config's `key` names or numbers. Raises `UserError` if missing."""
+        columns = f"the columns: {', '.join(self.names)}{self.hint}"
+        if isinstance(column, int):
+            if column < len(self.names):
+                return self.names[column]
+            raise UserError(f"{self.path}: {key}: no column {column}, counted from 0; {columns}")
+        if column in self.names:
+            return column
+        near = difflib.get_close_matches(column, self.names, n=1)
         nearest = f"; did you mean {near[0]!r}?" if near else ""
-        raise UserError(f"{self.path}: {key}: no column {wanted!r}{nearest}; {there}")
+        raise UserError(f"{self.path}: {key}: no column {column!r}{nearest}; {columns}")
 
-    def label(self, wanted: Column | None) -> str:
-        """The name of the label's column. Raises `UserError`: not given, or no such one."""
-        if wanted is None:
+    def label(self, column: Column | None) -> str:
+        """The name of the label's column. Raises `UserError` if not given, or missing."""
+        if column is None:
             raise UserError(
-                f"{self.path}: task.label: name the column of the label; those there: {', '.join(self.names)}"
+                f"{self.path}: task.label: name the column of the label; the columns: {', '.join(self.names)}"
             )
-        return self.column(wanted, "task.label")
+        return self.column(column, "task.label")
 
 
 def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """A header's names, stripped; a column without one goes by its number.
+    """The names of a header, stripped; a column without a name gets its number as name.
 
-    Raises `UserError` for a header without names, or with one twice.
+    Raises `UserError` for a header without names, or with the same name twice.
     """
     if not any(name.strip() for name in names):
-        raise UserError(f"{path}: the header is empty; the names of the columns were expected")
+        raise UserError(f"{path}: the header is empty; expected the names of the columns")
     named = tuple(name.strip() or str(number) for number, name in enumerate(names))
     twice = sorted({name for name in named if named.count(name) > 1})
     if twice:
         raise UserError(
-            f"{path}: the header names {', '.join(map(repr, twice))} more than once; give each column a name "
-            "of its own"
+            f"{path}: the header names {', '.join(map(repr, twice))} more than once; give each column "
+            "another name"
         )
     return named
 
 
 def scalar_text(value: Any, where: str) -> str:
-    """A value of JSON or Parquet as a file of text would have it: `3`, not `3.0`; `true`.
+    """A value of JSON or Parquet as a text file has it: `3`, not `3.0`; `true`.
 
     Raises `BadRow` for a list or an object.
     """
@@ -108,7 +108,7 @@ def scalar_text(value: Any, where: str) -> str:
         return str(int(value))
     if isinstance(value, int | float):
         return str(value)
-    raise BadRow(f"{where}: holds {_kind(value)}; a text or a number was expected")
+    raise BadRow(f"{where}: holds {_kind(value)}; expected a text or a number")
 
 
 def _kind(value: Any) -> str:

@@ -16,12 +16,11 @@ from bertcli.examples.table import Row, Table, scalar_text
 
 Label = str | tuple[str, ...] | float
 
-
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 def text_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[TextExample | BadRow]:
-    """An example for each row. Raises `UserError` where a column is missing, or cannot be the label's."""
+    """An example for each row. Raises `UserError` if a column is missing, or cannot be the label's."""
     columns = [table.column(column, "task.text") for column in settings.text_columns]
     label = table.label(settings.label) if labeled else None
 
@@ -37,8 +36,8 @@ def _label(row: Row, column: str, settings: TaskSettings) -> Label:
     value = row.value(column)
     if isinstance(settings.label, int) and value == column:
         raise UserError(
-            f"{row.where}: the label is {value!r}, as in the first line: if that line is no header, name the "
-            "columns in task.columns; if the header is repeated here, delete this line"
+            f"{row.where}: the label is {value!r}, as in the first line: if that line is not a header, name "
+            "the columns in task.columns; if the header is repeated here, delete this line"
         )
     where = f"{row.where}, column {column!r}"
     if settings.multi_label:
@@ -52,7 +51,7 @@ def _label(row: Row, column: str, settings: TaskSettings) -> Label:
 
 
 def _labels(value: Any, where: str) -> tuple[str, ...]:
-    """A list of labels, or a text with commas between them; each once, in order."""
+    """Of a list of labels, or a text with commas between them: each label once, in order."""
     if value is None:
         return ()
     parts = value if isinstance(value, list) else scalar_text(value, where).split(",")
@@ -70,8 +69,8 @@ def _number(value: Any, where: str) -> float:
         if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
             point = value.strip().replace(",", ".")
             raise BadRow(
-                f"{where}: {shown} is no number; its comma may be a decimal one or one of thousands: write "
-                f"this column with a decimal point and no other mark, such as {point}"
+                f"{where}: {shown} is not a number; its comma may be decimal or separate thousands: write "
+                f"numbers with a decimal point and no commas, such as {point}"
             )
-        raise BadRow(f"{where}: {shown} is no number; task.type: regression needs one, such as 3.5")
+        raise BadRow(f"{where}: {shown} is not a number; task.type: regression needs one, such as 3.5")
     return number

@@ -1,4 +1,4 @@
-"""Running text -> words and where they stand; rows of a table -> words with their tags."""
+"""Running text -> words and their places; rows of a table -> words with their tags."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _CLOSING = ".,;:!?)]}\"'”’»…"
 
 
 def word_spans(text: str) -> tuple[Span, ...]:
-    """Where the words of a text stand, (start, end) in characters.
+    """The words of a text, as (start, end) in characters.
 
-    White space separates words, and so do the marks that taggers' training files keep apart: brackets and
-    quotes before a word, and those and the marks of a sentence after it. Inside a word nothing does
-    (`U.S.-led`, `@name`), and a chunk of nothing but such marks is one word (`:)`).
+    White space separates words. Punctuation at the start or end of a word is divided from it, as in the
+    training files of taggers: brackets and quotes before it; brackets, quotes and sentence marks after it.
+    A word is never divided inside (`U.S.-led`, `@name`), and punctuation alone is one word (`:)`).
     """
     spans: list[Span] = []
     for chunk in _CHUNK.finditer(text):
@@ -44,7 +44,7 @@ def word_spans(text: str) -> tuple[Span, ...]:
 
 
 def join_words(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
-    """The words with a blank between them, and where each stands."""
+    """The words with a blank between them, and the span of each."""
     spans, start = [], 0
     for word in words:
         spans.append((start, start + len(word)))
@@ -63,10 +63,10 @@ def tagged_text(where: str, columns: Mapping[str, Any], text: str) -> TaggedExam
 def tagged_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[TaggedExample | BadRow]:
     """An example for each row: a text, or a list of words beside a list of their tags (JSON lines, Parquet).
 
-    Labeled rows need the lists. Raises `UserError` where a column is missing.
+    Labeled rows need the lists. Raises `UserError` if a column is missing.
     """
-    (wanted,) = settings.text_columns or ("text",)
-    column = table.column(wanted, "task.text")
+    (given,) = settings.text_columns or ("text",)
+    column = table.column(given, "task.text")
     label = table.label(settings.label) if labeled else None
     return each(table.rows, lambda row: _example(row, column, label))
 
@@ -94,5 +94,5 @@ def _example(row: Row, column: str, label: str | None) -> TaggedExample:
 def _list(row: Row, column: str) -> tuple[str, ...]:
     value, where = row.value(column), f"{row.where}, column {column!r}"
     if not isinstance(value, list):
-        raise BadRow(f"{where}: no list; a tag for each word was expected")
+        raise BadRow(f"{where}: not a list; expected a tag for each word")
     return tuple(scalar_text(item, where) for item in value)

@@ -1,4 +1,4 @@
-"""Speed of what feeds the model, on this machine: ready batches from a store, and tokens from text."""
+"""Speed of the data on this machine: batches from a store, and tokens from text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
 from bertcli.measure.sizes import pretraining_sizes
+from bertcli.model.architecture import Architecture
 from bertcli.runs.recipe import decided_config
 from bertcli.runs.resolve import own_share, resolve_config
 from bertcli.store.build import prepare_store
@@ -21,28 +23,43 @@ from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.word_cache import WordCache
 
 _PARAGRAPHS = 200
-"""To a call, about as many as a chunk of a store's build holds."""
+"""Per call: about as many as in a chunk of a store's build."""
 
 
-def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
-    """Batches of the config's own text, cut as a run cuts them, by as many loader processes.
-
-    Returns:
-        what, device, workers, batch_size, length; batches_per_s, tokens_per_s (real ones).
+def open_stream(config: PretrainConfig) -> tuple[PretrainConfig, Architecture, BatchStream]:
+    """The resolved config, the model's sizes, and the batches of the config's store, built if it is missing.
 
     Raises:
-        UserError: as `store.build.prepare_store` and `engine.resolve.resolve_config`.
+        UserError: as `store.build.prepare_store` and `runs.resolve.resolve_config`.
     """
     config = decided_config(config, say)
     store = prepare_store(config, say)
     stream = BatchStream(
         store.train, store.tokenizer, config.data, seed=config.seed, batch_size=config.training.batch_size
     )
-    config = resolve_config(config, pretraining_sizes(config, store.tokenizer.vocab_size), stream)
+    sizes = pretraining_sizes(config, store.tokenizer.vocab_size)
+    return resolve_config(config, sizes, stream), sizes, stream
+
+
+def full_steps(config: PretrainConfig, stream: BatchStream, number: int) -> Iterator[list[MicroBatch]]:
+    """Steps of rows of full length, divided as a run divides them, from as many loader processes."""
     assert config.data.workers != "auto"
     first = config.data.short_steps
-    steps = stream.steps(first, first + batches + 1, own_share(config.training), config.data.workers)
-    next(steps)  # the pages of the store come in, and the loader processes start
+    return stream.steps(first, first + number, own_share(config.training), config.data.workers)
+
+
+def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
+    """Batches of the config's own text, as a run draws them.
+
+    Returns:
+        what, device, workers, batch_size, length; batches_per_s, tokens_per_s (real ones).
+
+    Raises:
+        UserError: as `open_stream`.
+    """
+    config, _, stream = open_stream(config)
+    steps = full_steps(config, stream, batches + 1)
+    next(steps)  # not timed: loads pages of the store, and starts the loader processes
     begun = time.perf_counter()
     tokens = sum(micro_batch.batch.num_tokens for step in steps for micro_batch in step)
     seconds = time.perf_counter() - begun
@@ -58,7 +75,7 @@ def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
 
 
 def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float) -> dict[str, Any]:
-    """Sentences and token ids of the first `megabytes` of a corpus, in one process, as `prepare` makes them.
+    """Sentences and token ids of the first `megabytes` of a corpus, in one process, made as `prepare` does.
 
     Returns:
         what, vocab_size, megabytes (of text), sentences; mb_per_s, tokens_per_s.
@@ -90,7 +107,7 @@ def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float)
 
 
 def _first(corpus: CorpusConfig, megabytes: float) -> Iterator[str]:
-    """The paragraphs of the corpus until they hold so many megabytes."""
+    """The first paragraphs of the corpus, up to `megabytes`."""
     size = 0
     for source in find_sources(corpus.files):
         for paragraph in read_paragraphs(source.path, corpus):

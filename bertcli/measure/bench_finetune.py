@@ -1,4 +1,4 @@
-"""Speed of fine-tuning on texts of mixed length, beside the same with every row filled up to `max_length`."""
+"""Speed of fine-tuning on texts of mixed length, compared with every row padded to `max_length`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from bertcli.runs.resolve import resolve_loop
 
 
 def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
-    """Steps on the config's own rows; each is taken once as the run takes it and once padded, in turn, by
-    models that are not compiled.
+    """Steps on the config's own rows, alternately as a run takes them and padded, without compiling.
 
     Returns:
-        what, device, precision, batch_size, max_length, tokens_per_row; ms_per_step (mean, as steps of long
-        rows take longer), rows_per_s, tokens_per_s (real ones); padded_rows_per_s, and how many times as
-        fast as that (speedup); peak_memory_mb.
+        what, device, precision, batch_size, max_length, tokens_per_row; ms_per_step (mean, since steps of
+        long rows take longer), rows_per_s, tokens_per_s (real ones); padded_rows_per_s, speedup (over
+        padded); peak_memory_mb.
 
     Raises:
-        UserError: a model or labeled files that cannot be used; a device that is not there.
+        UserError: a model or labeled files that cannot be used; a device that does not exist.
     """
     plan = plan_finetuning(config)
     training = plan.training.model_copy(update={"compile": False})

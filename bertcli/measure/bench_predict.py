@@ -1,4 +1,4 @@
-"""Speed of prediction on texts of mixed length, beside the same with every row filled up to `max_length`."""
+"""Speed of prediction on texts of mixed length, compared with every row padded to `max_length`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def bench_predict(
     precision: Precision,
     batch_size: int | None = None,
 ) -> dict[str, Any]:
-    """Predictions from text to answer, once as `bertcli predict` makes them and once padded to `max_length`.
+    """Time from text to prediction, once as in `bertcli predict` and once padded to `max_length`.
 
     Returns:
         what, device, precision, batch_size, max_length, texts, tokens_per_text; texts_per_s, tokens_per_s
-        (real ones); padded_texts_per_s, and how many times as fast as that (speedup); peak_memory_mb.
+        (real ones); padded_texts_per_s, speedup (over padded); peak_memory_mb.
 
     Raises:
         UserError: an example that the task cannot use.

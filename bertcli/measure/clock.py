@@ -1,4 +1,4 @@
-"""What time it is on a device, and which one it is."""
+"""The time on a device, and the name of the device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def now(device: torch.device) -> float:
-    """Seconds from a point of no meaning, once the device has done all that it was asked to."""
+    """Seconds from an arbitrary start, read once the device has finished all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()

@@ -1,4 +1,4 @@
-"""GPUs by name, with the rates and the memory that their makers state, for estimates without the device."""
+"""GPUs by name, with rates and memory from their data sheets, for estimates without the device."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from bertcli.errors import UserError
 from bertcli.hardware import Precision
 
 SHARE_OF_PEAK = 0.35
-"""Of a GPU's stated rate that training a BERT reaches, counted as in `model.flops`: taken as given.
+"""Share of a GPU's stated rate that training an encoder reaches, counted as in `model.flops`; an assumption.
 NVIDIA's own BERT-large reaches 45 % in fp16 on an A100 (580 sequences of 128 tokens a second;
-DeepLearningExamples, PyTorch/LanguageModeling/BERT) with kernels made for it; plain code reaches less."""
+DeepLearningExamples, PyTorch/LanguageModeling/BERT) with special kernels; plain code reaches less."""
 
 
 @dataclass(frozen=True)
 class KnownDevice:
-    """A GPU as its data sheet has it.
+    """A GPU, by its data sheet.
 
     Attributes:
         half: dense 16-bit matrix products with fp32 sums, operations a second.
-        has_bf16: those in bf16; else in fp16 alone.
+        has_bf16: whether `half` holds for bf16 too; else only for fp16.
         fp32: fp32 products outside the tensor cores, as torch computes them by default.
         memory: bytes.
     """
@@ -31,11 +31,11 @@ class KnownDevice:
 
     @property
     def precision(self) -> Precision:
-        """What `precision: auto` is there."""
+        """The value of `precision: auto` on this GPU."""
         return "bf16" if self.has_bf16 else "fp16"
 
     def rate(self, precision: Precision) -> float:
-        """Operations a second. In bf16 that it does not have in hardware it is no faster than in fp32."""
+        """Operations a second. bf16 without hardware support is as fast as fp32."""
         return self.half if precision == "fp16" or (precision == "bf16" and self.has_bf16) else self.fp32
 
 
@@ -57,11 +57,11 @@ rates without sparsity."""
 
 
 def known_device(name: str) -> KnownDevice:
-    """Raises `UserError` for one that is not in the table."""
+    """The device of that name. Raises `UserError` for one that is not in the table."""
     try:
         return KNOWN_DEVICES[name.lower()]
     except KeyError:
         raise UserError(
-            f"--device {name}: not known here; give one of {', '.join(KNOWN_DEVICES)}, or leave "
+            f"--device {name}: is unknown; give one of {', '.join(KNOWN_DEVICES)}, or leave "
             "it out to measure this machine"
         ) from None

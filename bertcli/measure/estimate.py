@@ -1,4 +1,4 @@
-"""What a run will take of time, memory and disk: from its config, and a short probe on this machine."""
+"""Time, memory and disk that a run will take, from its config and a short probe on this machine."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from bertcli.model.flops import training_flops
 from bertcli.runs.resolve import resolve_loop
 
 KERNELS = {"cpu": 100e6, "cuda": 500e6}
-"""Bytes for what torch loads and keeps once the first step is taken; on a GPU, CUDA's context."""
+"""Bytes that torch loads and keeps from the first step on; on a GPU, CUDA's context."""
 _MAPPED = 1 << 16
-"""Bytes of the store that become resident where a row is read."""
+"""Bytes of the store that become resident when a row is read."""
 
 
 def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
 
     Args:
         device: a name of `measure.devices`, for which all is calculated; None: the config's own device, on
-            which steps are taken for some seconds.
+            which some seconds of steps are measured.
 
     Returns:
         what, kind, device, calculated, precision, micro_batch_size; parameters (by part, and total);
@@ -59,7 +59,9 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         seen = probe(model, plan.task, plan.make_steps, training=training, row_flops=flops * plan.length)
         memory = _memory(plan, training, where.type == "cpu", before=before, seen=seen)
         tokens_per_s = seen.tokens / seen.step_seconds
-        tokens = plan.tokens if plan.kind == "fine-tuning" else plan.tokens * _fill(plan, training, seen)
+        tokens = plan.tokens
+        if plan.kind == "pretraining":  # the share of real tokens in full rows
+            tokens *= seen.tokens / (training.batch_size * plan.length)
         limit = free + before
     else:
         assert device is not None
@@ -72,8 +74,8 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         tokens_per_s = at_once / max(seconds, least)
         memory = _memory(plan, training, on_cpu=False, before=0.0, seen=None)
         given.append(
-            f"calculated: {SHARE_OF_PEAK:.0%} of the rate that the maker of {device} states, and no "
-            f"micro-batch sooner than its kernels start one by one ({1e3 * least:.1f} ms)"
+            f"calculated: {SHARE_OF_PEAK:.0%} of the rate in the data sheet of {device}, and no "
+            f"micro-batch faster than its kernels can be launched ({1e3 * least:.1f} ms)"
         )
     disk = _disk(plan)
     # An evaluation is a forward pass alone, a third of a step.
@@ -98,16 +100,11 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     }
 
 
-def _fill(plan: Plan, training: LoopConfig, seen: Probe) -> float:
-    """Real tokens among those of full rows."""
-    return seen.tokens / (training.batch_size * plan.length)
-
-
 def _memory(
     plan: Plan, training: LoopConfig, on_cpu: bool, before: float, seen: Probe | None
 ) -> dict[str, float]:
-    """Bytes by part. Where the probe took the run's own micro-batches, `other` is what it held besides; where
-    it held less, the parts that are reckoned upward are so much smaller."""
+    """Bytes by part. If the probe took the run's own micro-batches, `other` is what it held beyond the
+    calculation; if it held less, the parts that are estimated too high are reduced by the difference."""
     assert training.micro_batch_size != "auto"
     sizes = StepSizes(
         rows=training.micro_batch_size,
@@ -135,7 +132,7 @@ def _memory(
 
 
 def _disk(plan: Plan) -> dict[str, float]:
-    """Bytes by part; a checkpoint is written aside before an old one goes."""
+    """Bytes by part. A new checkpoint is written before an old one is deleted."""
     weights = FP32 * sum(plan.parameters.values())
     checkpoint = weights + (CHECKPOINT_BYTES - FP32) * plan.trained
     return {
@@ -151,10 +148,10 @@ def _megabytes(parts: dict[str, float]) -> dict[str, float]:
 
 def _warnings(plan: Plan, memory: dict[str, float], limit: float, disk: dict[str, float]) -> list[str]:
     warnings = []
-    needed = sum(memory.values()) - memory.get("store", 0.0)  # whose pages the system takes back
+    needed = sum(memory.values()) - memory.get("store", 0.0)  # the system can take back its pages
     if needed > limit:
         warnings.append(
-            f"the run needs about {needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are there: lower "
+            f"the run needs about {needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free: lower "
             "training.micro_batch_size (or set it to auto), or set training.activation_checkpointing: true"
         )
     existing = Path(plan.output_dir).absolute()
@@ -163,7 +160,7 @@ def _warnings(plan: Plan, memory: dict[str, float], limit: float, disk: dict[str
     free = shutil.disk_usage(existing).free
     if sum(disk.values()) > free:
         warnings.append(
-            f"the run writes about {sum(disk.values()) / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free where "
-            "output_dir stands: lower checkpoint.keep_last, or name another output_dir"
+            f"the run writes about {sum(disk.values()) / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on "
+            "the disk of output_dir: lower checkpoint.keep_last, or name another output_dir"
         )
     return warnings

@@ -1,4 +1,4 @@
-"""How fast a device multiplies matrices: the ceiling of every model on it."""
+"""How fast a device multiplies matrices: the upper limit for every model on it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bertcli.hardware import NARROW, Precision
 from bertcli.measure.clock import now
 
 SIZES = {"cpu": (1024, 2048), "cuda": (4096, 8192)}
-"""Square; large enough for a device's best, small enough to be soon done."""
+"""Square matrices: large enough for the best rate of a device, small enough to be fast."""
 
 
 def matmul_rate(device: torch.device, precision: Precision, seconds: float = 0.5) -> float:
-    """Operations a second of the fastest product of `SIZES`, each tried again and again for `seconds`."""
+    """Operations a second of the fastest product of `SIZES`, each repeated for `seconds`."""
     dtype = NARROW.get(precision, torch.float32)
     return max(_rate(size, device, dtype, seconds=seconds) for size in SIZES[device.type])
 

@@ -1,4 +1,4 @@
-"""What padding costs: a model that computes every row as if all texts were as long as the longest may be."""
+"""What padding costs: a model that computes every row as one of maximal length."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from torch import Tensor, nn
 
 
 class Padded(nn.Module):
-    """Takes the same time as a model that knows rows of one length alone; what it computes is no answer."""
+    """Takes the time of a model that pads every row to `length`; its outputs are meaningless."""
 
     def __init__(self, model: nn.Module, length: int):
         super().__init__()
         self.model, self.length = model, length
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None) -> Tensor:
-        """`mask_BT` is left aside: by it the model would find the padding, and leave that out."""
+        """`mask_BT` is not passed on: with it the model would find the padding and skip it."""
         length = ids_BT.shape[1]
         missing = (0, self.length - length)
         logits = self.model(F.pad(ids_BT, missing), F.pad(segments_BT, missing), None)

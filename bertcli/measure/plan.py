@@ -1,4 +1,4 @@
-"""What is known of a run before any of it is measured; all that an estimate needs of a config."""
+"""What a config says about a run before anything is measured: all that an estimate needs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Plan:
     """A run.
 
     Attributes:
-        training: as the config has it, `auto` and all.
+        training: as in the config, `auto` not resolved.
         parameters: by part; `trained` of them have gradients and moments.
         length: most tokens of a row; `predicted`: share of the tokens whose word is predicted.
-        steps, tokens: of the whole run; real tokens.
+        steps, tokens: of the full run; real tokens.
         heldout_tokens: read by all evaluations together.
         store_bytes: of the token store; 0 without one.
-        kept: checkpoints that stay; `models`: folders of weights alone beside them.
-        build: the model, on the CPU.
-        make_steps: steps of the run, or ones like them.
-        given: what was taken as given, in words.
+        kept: checkpoints that are kept; `models`: further folders, which hold weights only.
+        build: builds the model, on the CPU.
+        make_steps: steps of the run, or similar ones.
+        given: assumptions, in words.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Plan:
 
 
 def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
-    """The training section as `engine.resolve.resolve_loop` would decide it on a device that is elsewhere."""
+    """The training section as `runs.resolve.resolve_loop` would decide it on another device."""
     training = plan.training
     precision = known.precision if training.precision == "auto" else training.precision
     rows = training.micro_batch_size

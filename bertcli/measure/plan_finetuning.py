@@ -1,4 +1,4 @@
-"""A fine-tuning config -> what its run will do; its labeled files are read, its model is loaded."""
+"""A fine-tuning config -> the plan of its run. Its labeled files are read, its model is loaded."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ from bertcli.text.tokenizer import Tokenizer
 
 
 def plan_finetuning(config: FinetuneConfig) -> Plan:
-    """
-    Raises:
-        UserError: a model or labeled files that cannot be used.
-    """
+    """The plan. Raises `UserError` for a model or labeled files that cannot be used."""
     source = Path(resolve_model(config.model))
     check_length(source, config.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
@@ -37,7 +34,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
     lengths_N = np.array([item.length for item in items])
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
-        """The longest rows first: their batch decides about the memory."""
+        """The longest rows first: their batch takes the most memory."""
         order = EpochOrder(len(items), batch_size, config.training_seed)
         longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):

@@ -1,4 +1,4 @@
-"""A pretraining config -> what its run will do; its store is used where it is built, and else not needed."""
+"""A pretraining config -> the plan of its run. Its store is used if it is built; else it is not needed."""
 
 from __future__ import annotations
 
@@ -27,22 +27,20 @@ from bertcli.text.extent import text_bytes
 from bertcli.text.sources import find_sources
 
 TOKENS_PER_SENTENCE = 22
-"""Of English text; taken as given where no store tells."""
+"""Of English text; an assumption for when there is no store."""
 _ENDLESS = 1 << 40
 
 
 def plan_pretraining(config: PretrainConfig) -> Plan:
-    """
-    Raises:
-        UserError: text or a model that is not there; a store of something else.
-    """
+    """The plan. Raises `UserError` for missing text or a missing model, or a store that does not match."""
     config = decided_config(config, say)
     store = prepare_store(config, say) if (store_folder(config) / MANIFEST).is_file() else None
     data, pairs = config.data, PAIR_RULES[config.data.objective]
-    vocab_size = _vocab_size(config) if store is None else store.tokenizer.vocab_size
+    tokenizer = load_given_tokenizer(config) if store is None else store.tokenizer
+    vocab_size = config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
     sizes = pretraining_sizes(config, vocab_size)
     parameters = pretraining_parameters(sizes, pairs.is_pair)
-    text_tokens = _tokens_by_size(config) if store is None else store.manifest.train.tokens
+    text_tokens, store_bytes = _text_size(config, store, vocab_size)
     given = []
     if store is None:
         given.append(
@@ -64,6 +62,8 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
         return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
 
+    # A vocabulary that is not trained yet will have the rows of WordPiece.
+    special = 2 + pairs.is_pair if tokenizer is None else tokenizer.frame.cost(pairs.is_pair)
     steps = _steps(config, store, text_tokens)
     short = min(steps, data.short_steps)
     tokens = config.training.batch_size * (short * data.short_length + (steps - short) * data.max_length)
@@ -76,11 +76,11 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         parameters=parameters,
         trained=sum(parameters.values()),
         length=data.max_length,
-        predicted=data.mask_rate * (data.max_length - (3 if pairs.is_pair else 2)) / data.max_length,
+        predicted=data.mask_rate * (data.max_length - special) / data.max_length,
         steps=steps,
         tokens=tokens,
         heldout_tokens=_heldout_tokens(config, store, text_tokens) * (steps // config.evaluation.every_steps),
-        store_bytes=_store_bytes(vocab_size, text_tokens) if store is None else _size(store),
+        store_bytes=store_bytes,
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
         task=MaskedLanguage(pairs),
@@ -90,23 +90,13 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     )
 
 
-def _vocab_size(config: PretrainConfig) -> int:
-    tokenizer = load_given_tokenizer(config)
-    return config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
-
-
-def _tokens_by_size(config: PretrainConfig) -> float:
-    """What the files on the disk may hold, held-out text not counted."""
-    size = text_bytes(find_sources(config.corpus.files, output_paths(config)))
-    return size / BYTES_PER_TOKEN * (1 - config.corpus.heldout_fraction)
-
-
-def _store_bytes(vocab_size: int, text_tokens: float) -> float:
-    return text_tokens * (ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
-
-
-def _size(store: OpenStore) -> float:
-    return float(sum(store.manifest.arrays.values()))
+def _text_size(config: PretrainConfig, store: OpenStore | None, vocab_size: int) -> tuple[float, float]:
+    """Tokens to train on, and bytes of the store; without a store estimated from the size of the files."""
+    if store is not None:
+        return store.manifest.train.tokens, float(sum(store.manifest.arrays.values()))
+    tokens = text_bytes(find_sources(config.corpus.files, output_paths(config))) / BYTES_PER_TOKEN
+    tokens *= 1 - config.corpus.heldout_fraction
+    return tokens, tokens * (ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
 
 
 def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> int:
@@ -123,7 +113,7 @@ def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) 
 
 
 def _heldout_tokens(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> float:
-    """Of one evaluation."""
+    """Tokens that one evaluation reads."""
     fraction = config.corpus.heldout_fraction
     at_most = config.evaluation.batches * config.training.batch_size * config.data.max_length
     if store is None:

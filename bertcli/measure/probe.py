@@ -1,4 +1,4 @@
-"""A few real steps before the run -> how long one of its steps takes, and how much memory."""
+"""A few real steps before a run -> time and memory of one of its steps."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from bertcli.memory.peak import peak_memory
 from bertcli.tasks.base import Task
 
 SECONDS = 15.0
-"""Of steps, so that the whole stays below 20 s."""
+"""Of steps, so that the probe takes less than 20 s in all."""
 _SHARE_OF_MATMUL = 0.5
-"""Of a device's matmul rate that a step reaches, roughly: to choose how many rows to try."""
+"""Share of a device's matmul rate that a step reaches, roughly; the number of rows to try follows from it."""
 
 MakeSteps = Callable[[int, int], Iterator[Sequence[MicroBatch]]]
-"""(rows a step, rows at once) -> steps of the run, more than can be taken in the time."""
+"""(rows a step, rows at once) -> steps of the run, more than the probe can take."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What was seen.
+    """What was measured.
 
     Attributes:
-        step_seconds: of a whole step of the run.
-        tokens: real ones of a whole step.
-        peak: bytes that this process (a GPU: torch) has held; None where the run's own micro-batches took too
-            long to be tried.
+        step_seconds: of a full step of the run.
+        tokens: real tokens of a full step.
+        peak: most bytes that this process (on a GPU: torch) has held; None if the run's own micro-batches
+            were too slow to try.
     """
 
     step_seconds: float
@@ -48,9 +48,9 @@ def probe(
     row_flops: float,
     seconds: float = SECONDS,
 ) -> Probe:
-    """Take steps of the run, or of fewer micro-batches where a step takes long.
+    """Take steps of the run, or if they are slow, steps of fewer micro-batches.
 
-    A step is a + n b seconds, b for each of its n micro-batches: steps of one and of two give both.
+    A step of n micro-batches takes a + n b seconds: steps of one and of two give a and b.
 
     Args:
         model: on its device.
@@ -75,5 +75,5 @@ def probe(
         each = max(0.0, times[1].median - times[0].median)
         number = training.batch_size / rows
         step_seconds = max(times[0].median - each, 0.0) + number * each
-    is_whole = rows == training.micro_batch_size
-    return Probe(step_seconds, tokens, peak_memory(device) if is_whole else None)
+    is_own = rows == training.micro_batch_size
+    return Probe(step_seconds, tokens, peak_memory(device) if is_own else None)

@@ -1,4 +1,4 @@
-"""What `bench predict` measures: a fine-tuned model or a fresh one, and texts of mixed length."""
+"""What `bench predict` measures: a fine-tuned or a fresh model, and texts of mixed length."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Answering:
-    """A model with what it takes to answer texts."""
+    """A model with all that it needs to predict from text."""
 
     model: nn.Module
     tokenizer: Tokenizer
@@ -34,7 +34,7 @@ class Answering:
 
 
 def given_model(path: Path) -> Answering:
-    """Raises `UserError` as `hf.task_folder.load_task_folder`."""
+    """A fine-tuned model. Raises `UserError` as `hf.task_folder.load_task_folder`."""
     loaded = load_task_folder(resolve_model(path))
     return Answering(loaded.model, loaded.tokenizer, loaded.settings, labels=loaded.labels)
 
@@ -54,8 +54,8 @@ def sample_messages(settings: TaskSettings) -> Iterator[Any]:
     """The bundled text messages as examples. Raises `UserError` for a task that reads more than one text."""
     if len(settings.text_columns) > 1 or settings.type in ("question-answering", "multiple-choice"):
         raise UserError(
-            f"the bundled messages are single texts, and the model reads more ({settings.type}); give rows "
-            "that it reads: --input FILE"
+            f"the bundled messages are single texts, but this model reads several ({settings.type}); give "
+            "its rows: --input FILE"
         )
     columns = TaskSettings(type="classification", text="message")
     messages = read_examples(find_labeled_file("sms-spam"), columns, labeled=False, report=lambda line: None)

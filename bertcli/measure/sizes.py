@@ -1,4 +1,4 @@
-"""A config -> the sizes of the model that it trains, without building it."""
+"""A config -> the sizes of its model, without building it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertcli.model.build import architecture
 
 
 def pretraining_sizes(config: PretrainConfig, vocab_size: int) -> Architecture:
-    """Those of `model.init_from` (a model folder) where it is given, with the config's dropout.
+    """The sizes of `model.init_from` (a model folder) if given, with the config's dropout; else the config's.
 
     Raises `UserError` for a `config.json` that cannot be read.
     """

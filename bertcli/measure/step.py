@@ -20,12 +20,12 @@ from bertcli.runs.resolve import loop_settings
 from bertcli.tasks.base import Task
 
 WARMUP_STEPS = 3
-"""Not counted: memory is taken, kernels are chosen, AdamW's moments are made."""
+"""Not timed: they allocate memory, choose kernels and make AdamW's moments."""
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Steps one after the other, drawing of the batches included.
+    """Consecutive steps, each with the drawing of its batch.
 
     Attributes:
         seconds, tokens: of each step, in order; real tokens.
@@ -41,7 +41,7 @@ class StepTimes:
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        """Seconds: half of the steps took between the two."""
+        """Seconds: half of the steps are between the two."""
         if len(self.seconds) < 2:
             return self.median, self.median
         first, _, third = statistics.quantiles(self.seconds, n=4, method="inclusive")
@@ -49,7 +49,7 @@ class StepTimes:
 
     @property
     def tokens_per_step(self) -> float:
-        """The mean, of real tokens."""
+        """Mean number of real tokens."""
         return sum(self.tokens) / len(self.tokens)
 
     @property
@@ -64,10 +64,10 @@ def take_steps(
     steps: Iterator[Sequence[MicroBatch]],
     training: LoopConfig,
 ) -> Iterator[StepReport]:
-    """The reports of steps with a new optimizer, at a rate that stays; `model` is on its device.
+    """The reports of steps with a new optimizer and a constant learning rate; `model` is on its device.
 
     Args:
-        training: resolved (`engine.resolve.resolve_loop`).
+        training: resolved (`runs.resolve.resolve_loop`).
     """
     optimizer = build_optimizer(model, training.betas, training.weight_decay)
     constant = training.model_copy(update={"schedule": "constant"})
@@ -80,7 +80,7 @@ def take_steps(
 def time_in_turn(
     sides: Sequence[Iterator[StepReport]], steps: int, clock: Callable[[], float]
 ) -> list[StepTimes]:
-    """A step of each side after the other, `steps` times after `WARMUP_STEPS`; `clock` gives seconds."""
+    """Steps of all sides in turn, `steps` of each after `WARMUP_STEPS`; `clock` returns seconds."""
     times: list[tuple[list[float], list[int]]] = [([], []) for _ in sides]
     for number in range(WARMUP_STEPS + steps):
         for reports, (seconds, tokens) in zip(sides, times, strict=True):
@@ -97,12 +97,11 @@ def time_steps(
     device: torch.device,
     steps: int,
     seconds: float = float("inf"),
-    warmup: int = WARMUP_STEPS,
 ) -> StepTimes:
-    """Take `warmup` steps, then up to `steps` more that are timed: at least one, and no new one begins when
-    more than `seconds` have gone, warm-up included. `reports` must not end before."""
+    """Take `WARMUP_STEPS`, then time up to `steps` more: at least one, and none begins after `seconds`
+    (warm-up included). `reports` must be long enough."""
     begun = now(device)
-    for _ in range(warmup):
+    for _ in range(WARMUP_STEPS):
         next(reports)
         if now(device) - begun > seconds / 2:
             break

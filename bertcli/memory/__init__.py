@@ -1,1 +1,1 @@
-"""What training takes of memory, by calculation; what there is; and what a process has taken."""
+"""Memory: what training needs, by calculation; what is free; and what a process has used."""

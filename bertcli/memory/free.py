@@ -1,4 +1,4 @@
-"""How much memory a process may still take: what the machine has free, within its control groups."""
+"""How much memory a process can still take: free memory of the machine, limited by its control groups."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that may be taken on `device` without reaching the out-of-memory killer, or torch's error."""
+    """Bytes that can be taken on `device` without an out-of-memory kill or error."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return min([_available(), *_cgroup_headrooms()])
 
 
 def _available() -> int:
-    """What the machine can give without swapping; where it does not say, all that it has."""
+    """Bytes that the machine can give without swapping; if it does not say, all of its memory."""
     try:
         for line in MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -32,7 +32,7 @@ def _available() -> int:
 
 
 def _cgroup_headrooms() -> Iterator[int]:
-    """What is left in this process's memory cgroup and in each above it, where they have limits."""
+    """Bytes left in the memory cgroup of this process and in each above it, if they have limits."""
     try:
         entries = [line.split(":", 2) for line in OWN_CGROUP.read_text().splitlines()]
     except OSError:
@@ -45,7 +45,7 @@ def _cgroup_headrooms() -> Iterator[int]:
             names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
         else:
             continue
-        # Within a container the path may be the host's; its own group is then the root.
+        # In a container the path may be the host's; the container's own group is then the root.
         path = root / own.lstrip("/")
         for folder in [path, *path.parents]:
             if folder == root.parent:
@@ -55,7 +55,7 @@ def _cgroup_headrooms() -> Iterator[int]:
 
 
 def _headroom(folder: Path, limit: str, usage: str, cache: str) -> int | None:
-    """Bytes left in one group; None: it has no limit. The page cache is given up before it is full."""
+    """Bytes left in one group; None: it has no limit. The page cache counts as free."""
     try:
         most = (folder / limit).read_text().strip()
         if most == "max":

@@ -1,4 +1,4 @@
-"""The heap that a CPU's tensors are in: what a step has freed stays for the next one."""
+"""The heap of a CPU's tensors: the next step reuses the memory that a step has freed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import ctypes
 import os
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
-"""Of mallopt(3)."""
+"""Parameters of mallopt(3)."""
 
 
 def keep_freed_memory() -> None:
-    """Where C's library is glibc: let it keep large blocks for the process when they are freed.
+    """If the C library is glibc, let it keep large blocks that are freed.
 
-    Else it gives them back to the system, which fills each page with zeros again, at every step.
+    By default it returns them to the system, which then fills each page with zeros at every step.
     """
     if not (hasattr(os, "confstr_names") and "CS_GNU_LIBC_VERSION" in os.confstr_names):
         return

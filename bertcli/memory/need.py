@@ -1,22 +1,20 @@
 """The sizes of a training step -> the bytes that it takes, by part. A calculation: nothing is run.
 
-What `bertcli.model` keeps for the backward pass is listed tensor by tensor; `tests/memory/test_need.py`
-counts what it really keeps.
+The tensors that `bertcli.model` keeps for the backward pass are listed one by one;
+`tests/memory/test_need.py` measures what it really keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
 
 from bertcli.model.architecture import Architecture
 
 FP32, HALF, BOOL = 4, 2, 1
 CHECKPOINT_BYTES = 3 * FP32
-"""A parameter of a checkpoint: its weight and AdamW's two moments."""
+"""Per parameter: its weight and AdamW's two moments."""
 HEAP_WASTE = 1.65
-"""Bytes of a CPU's heap for a byte of activations, once some steps have cut it up: measured (`LOG.md`)."""
+"""Bytes of a CPU's heap per byte of activations, once some steps have fragmented it: measured (`LOG.md`)."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +22,11 @@ class StepSizes:
     """The rows that go through the model at once, and how.
 
     Attributes:
-        rows, length: rows of so many tokens.
+        rows, length: number of rows, and tokens of each.
         predicted: share of the tokens whose word is predicted; 0 for a labeled task.
         half: 16-bit precision.
-        checkpointing: a layer's activations are computed again, not kept.
-        on_cpu: on a CPU; else on a GPU.
+        checkpointing: activations of a layer are recomputed, not kept.
+        on_cpu: on a CPU; False: on a GPU.
     """
 
     rows: int
@@ -45,7 +43,7 @@ class StepSizes:
 
     @property
     def selected(self) -> float:
-        """Share of the tokens that go through all of the last layer; of a labeled task it may be 1."""
+        """Share of the tokens that go through all of the last layer; for a labeled task it may be 1."""
         return min(1.0, self.predicted + 1 / self.length) if self.predicted else 1.0
 
 
@@ -54,10 +52,10 @@ class StepMemory:
     """Bytes by part.
 
     Attributes:
-        weights: in 16-bit precision with a copy in it.
+        weights: with a 16-bit copy in 16-bit precision.
         moments: AdamW's two.
-        activations: kept for the backward pass, and the gradients of one layer's.
-        logits: of the predicted tokens: themselves and their gradient, on a GPU their softmax as well.
+        activations: kept for the backward pass, with the gradients of those of one layer.
+        logits: of the predicted tokens, with their gradient, and on a GPU their softmax.
     """
 
     weights: float
@@ -68,45 +66,36 @@ class StepMemory:
 
     @property
     def total(self) -> float:
-        """In bytes, all parts together."""
+        """Bytes of all parts."""
         return sum(getattr(self, field.name) for field in fields(self))
 
 
-class _Kept(NamedTuple):
-    """Tensors of one size."""
-
-    number: int
-    bytes_per_token: float
-
-
 def step_memory(architecture: Architecture, parameters: int, trained: int, sizes: StepSizes) -> StepMemory:
-    """What is held at the peak of a step: after the second micro-batch's forward pass, with the gradients of
-    the first. (A lone micro-batch's come when activations go, but on a CPU the heap leaves them no room.)
+    """Bytes held at the peak of a step: after the second micro-batch's forward pass, with the gradients of
+    the first. (The gradients of a lone micro-batch come when activations go, but a CPU's heap does not reuse
+    that memory for them.)
 
     Args:
         parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
     """
-    narrow = HALF if sizes.half else FP32  # of what goes from layer to layer as well
-    a_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, selected=1.0))
-    last_layer = sum(_held(kept, sizes) for kept in _of_layer(architecture, sizes, sizes.selected))
-    only_input = _held(_Kept(1, narrow * architecture.hidden), sizes)
-    if sizes.checkpointing:
-        layers = architecture.layers * only_input
+    hidden, narrow = architecture.hidden, HALF if sizes.half else FP32  # `narrow`: also between layers
+    per_token = sizes.tokens * (HEAP_WASTE if sizes.on_cpu else 1.0)
+    one_layer = per_token * _layer_bytes(architecture, sizes, selected=1.0)
+    if sizes.checkpointing:  # the inputs of all layers
+        layers = architecture.layers * per_token * narrow * hidden
     else:
-        layers = (architecture.layers - 1) * a_layer + last_layer
-    embeddings = _held(_Kept(3, FP32 * architecture.hidden), sizes)
-    backward = _held(_Kept(2, narrow * architecture.hidden), sizes)
-    backward += _held(_Kept(1, narrow * architecture.feed_forward), sizes)
-    if sizes.on_cpu and not sizes.checkpointing:  # the gradients of keys and values have the more
-        backward = max(sizes.selected * backward, _held(_Kept(7, narrow * architecture.hidden), sizes))
-    if sizes.on_cpu:  # themselves and their gradient
-        logits = _held(_Kept(2, narrow * sizes.predicted * architecture.vocab_size), sizes)
-    else:
-        logits = _held(_Kept(3, FP32 * sizes.predicted * architecture.vocab_size), sizes)
-    again = a_layer if sizes.checkpointing else 0.0
-    activations = layers + embeddings + max(0.0, backward + again - logits)  # logits are gone by then
-    # At the end nothing is left but the word embeddings' gradient: as decoder, as embeddings, and the sum.
-    words = (3 if sizes.predicted else 1) * FP32 * architecture.vocab_size * architecture.hidden
+        last_layer = per_token * _layer_bytes(architecture, sizes, sizes.selected)
+        layers = (architecture.layers - 1) * one_layer + last_layer
+    embeddings = per_token * 3 * FP32 * hidden
+    backward = per_token * narrow * (2 * hidden + architecture.feed_forward)
+    if sizes.on_cpu and not sizes.checkpointing:  # the gradients of keys and values may need more
+        backward = max(sizes.selected * backward, per_token * 7 * narrow * hidden)
+    bytes_per_logit = 2 * narrow if sizes.on_cpu else 3 * FP32
+    logits = per_token * bytes_per_logit * sizes.predicted * architecture.vocab_size
+    recomputed = one_layer if sizes.checkpointing else 0.0
+    activations = layers + embeddings + max(0.0, backward + recomputed - logits)  # logits are freed by then
+    # At the end only the gradient of the word embeddings is left: as decoder, as embeddings, and the sum.
+    words = (3 if sizes.predicted else 1) * FP32 * architecture.vocab_size * hidden
     copies = HALF * sizes.half * parameters
     activations = max(activations, words - logits - copies)
     return StepMemory(
@@ -121,8 +110,8 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
 def rows_that_fit(
     architecture: Architecture, parameters: int, sizes: StepSizes, available: float, at_most: int
 ) -> int:
-    """The most rows, 1 to `at_most`, with which a step of a model all of which is trained fits into
-    `available` bytes; 1 where not even one does. `sizes.rows` does not count."""
+    """The most rows, 1 to `at_most`, with which a step that trains all parameters fits into `available`
+    bytes; 1 if no number fits. `sizes.rows` is ignored."""
     low, high = 1, at_most
     while low < high:
         middle = (low + high + 1) // 2
@@ -131,29 +120,19 @@ def rows_that_fit(
     return low
 
 
-def _of_layer(architecture: Architecture, sizes: StepSizes, selected: float) -> Iterator[_Kept]:
-    """What a layer keeps where the share `selected` of the tokens goes through all of it: counted on a CPU,
-    on a GPU by what torch's kernels save."""
+def _layer_bytes(architecture: Architecture, sizes: StepSizes, selected: float) -> float:
+    """Bytes a token that a layer keeps if the share `selected` of the tokens goes through all of it: measured
+    on a CPU; on a GPU by what torch's kernels save."""
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
-    yield _Kept(2, narrow * selected * architecture.feed_forward)  # before and after GELU
+    kept = 2 * narrow * selected * architecture.feed_forward  # before and after GELU
     if architecture.dropout:
-        yield _Kept(2, BOOL * selected * hidden)  # what is kept
+        kept += 2 * BOOL * selected * hidden  # masks
     if sizes.on_cpu:
-        matrix = (
-            narrow * selected * architecture.heads * sizes.length
-        )  # of a query for each token that is selected
-        yield _Kept(2, narrow * hidden)  # keys, values
-        yield _Kept(3, narrow * selected * hidden)  # queries; the context by heads and by tokens
-        yield _Kept(4, narrow * selected * hidden)  # what goes into each LayerNorm, and what comes out
-        yield _Kept(2 if architecture.attention_dropout else 1, matrix)
-        return
-    yield _Kept(4, narrow * hidden)  # query, key, value, context
-    yield _Kept(2, FP32 * selected * hidden)  # what goes into each LayerNorm, which computes in fp32
-    yield _Kept(2, narrow * selected * hidden)  # what comes out
-
-
-def _held(kept: _Kept, sizes: StepSizes) -> float:
-    """Bytes of memory for tensors of one size."""
-    size = kept.bytes_per_token * sizes.tokens
-    waste = HEAP_WASTE if sizes.on_cpu else 1.0
-    return kept.number * size * waste
+        kept += 2 * narrow * hidden  # keys, values
+        kept += 3 * narrow * selected * hidden  # queries; the context by heads and by tokens
+        kept += 4 * narrow * selected * hidden  # inputs and outputs of the LayerNorms
+        matrices = 2 if architecture.attention_dropout else 1  # of selected queries and all keys
+        return kept + matrices * narrow * selected * architecture.heads * sizes.length
+    kept += 4 * narrow * hidden  # query, key, value, context
+    kept += 2 * FP32 * selected * hidden  # inputs of the LayerNorms, which compute in fp32
+    return kept + 2 * narrow * selected * hidden  # their outputs

@@ -14,9 +14,9 @@ _TASK_HEADS = ("classifier", "qa_outputs")
 
 
 def count_parameters(model: nn.Module) -> dict[str, int]:
-    """By part: embeddings, encoder, the heads by their names, that of a labeled task as `head`.
+    """By part: embeddings, encoder, and the heads by their names, or `head` for that of a labeled task.
 
-    The decoder of the MLM head is the word embeddings, which are counted once.
+    The MLM head shares its decoder with the word embeddings, which are counted once.
     """
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
@@ -26,6 +26,6 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
 
 
 def pretraining_parameters(architecture: Architecture, pair_head: bool) -> dict[str, int]:
-    """As `count_parameters`, of a `PretrainingModel` that is built without its values."""
+    """As `count_parameters`, of a `PretrainingModel` that is built without values."""
     with sizes_alone():
         return count_parameters(PretrainingModel(architecture, pair_head))

@@ -11,14 +11,14 @@ import torch
 
 
 def peak_memory(device: torch.device) -> int:
-    """Bytes: of a GPU what torch reserved; else the high-water mark of the process's resident memory."""
+    """Bytes: on a GPU the most that torch has reserved; else the peak of the process's resident memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_reserved(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def resident_memory(device: torch.device) -> int:
-    """Bytes held now: of a GPU what torch reserved; else the process's resident memory."""
+    """Bytes held now: on a GPU reserved by torch; else the process's resident memory."""
     if device.type == "cuda":
         return torch.cuda.memory_reserved(device)
     try:

@@ -1,4 +1,4 @@
-"""The texts and labeled files that come with the package, by name; each license stands beside its files."""
+"""Texts and labeled files that come with the package, by name; the license of each is beside its files."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, jo
     sources = plan.sources[files.start : files.stop]
     journal, tokenizer = plan.journal(folder, files), Tokenizer.load(plan.partial / "tokenizer")
     if processes is None:
-        processes = _num_processes(sources, team.num_local_ranks())
+        processes = num_processes(sources, team.num_local_ranks())
     dtype = ids_dtype(tokenizer.vocab_size)
     language = None if corpus.format == "sentences" else corpus.language
     start = Place(journal.progress.file, journal.progress.documents)
@@ -213,7 +213,8 @@ def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, jo
         save()
 
 
-def _num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
+def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
+    """Worker processes that tokenize beside this one; 0 for a small corpus, or where a rank has one core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
     own = cores // num_local_ranks

@@ -79,7 +79,7 @@ def test_what_a_model_learns_badly_from_is_named_with_its_place(folder: Path) ->
         f"{train}, line 22: 'row 3', as in {train}, line 5",
         f"{train}, line 23: 'row 5', as in {train}, line 7",
     )
-    assert said["1 rows of dev are in train as well: scores come out too good"].places == (
+    assert said["1 rows of dev are in train as well: scores will be too good"].places == (
         f"{dev}, line 2: 'row 7', as in {train}, line 9",
     )
     assert said["one text, several labels: 1 texts of train"].places == (
@@ -128,7 +128,7 @@ def test_doubtful_labels_are_found_here_and_said_by_the_run(
         "labels that usually stand for a missing one: 'NaN' (1)",
         "'neg' (3), 'NEG' (1)",
         "labels of two kinds, numbers ('0' (1)) beside words",
-        "labels of train that dev has not: '0' (1), 'NEG' (1), 'NaN' (1)",
+        "labels of train that dev does not have: '0' (1), 'NEG' (1), 'NaN' (1)",
         "1 labels of train have blanks around them, first in",
     ):
         assert any(said in problem for problem in problems)
@@ -212,9 +212,9 @@ def test_columns_of_a_conll_file_are_said(folder: Path, capsys: pytest.CaptureFi
     task = {"type": "token-classification", "train": str(folder / "a.conll"), "dev": None}
     task |= {"text": None, "label": None}
     found = check(folder, task=task)
-    columns = "words in column 1, tags in column 3 of 4, counted from 0; column 0 counts the words"
+    columns = "words in column 1, tags in column 3 of 4, counted from 0; column 0 numbers the words"
     assert found.notes == [f"{folder / 'a.conll'}: {columns}"]
-    other = "column 2 could hold the tags too; 3, the last, was taken: set task.label: 2 to learn those"
+    other = "column 2 could hold the tags too; 3, the last, is read: set task.label: 2 to learn those"
     assert any(finding.problem.endswith(other) for finding in found.findings)
     start(checked(spam_config(folder, task=task)), folder)
     said = capsys.readouterr().out

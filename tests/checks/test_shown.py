@@ -73,7 +73,7 @@ def test_words_too_long_to_be_read_are_not_blamed_on_the_vocabulary(tmp_path: Pa
     line = "ภาษาไทยนี้ไม่มีที่สิ้นสุดและน้ำใจ" * 6
     report = checked(tmp_path, f"{line}\n" * 30, corpus={"language": "th"}, tokenizer={"vocab_size": 2000})
     assert report.figures["unk_rate"] > 0.9
-    assert "words of more than 100 characters are read as one" in problems(report)
+    assert "a word of more than 100 characters is one unknown token" in problems(report)
     assert "raise tokenizer.vocab_size" not in problems(report)
 
 

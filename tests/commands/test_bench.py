@@ -91,7 +91,7 @@ def test_a_model_of_pairs_needs_pairs(run_bertcli, tmp_path: Path) -> None:
     saved_task(tmp_path / "model", "classification")
     code, _, err = run_bertcli("bench", "predict", tmp_path / "model")
     assert code == 2
-    assert "the model reads more (classification); give rows that it reads: --input FILE" in err
+    assert "this model reads several (classification); give its rows: --input FILE" in err
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_model_of_pairs_needs_pairs(run_bertcli, tmp_path: Path) -> None:
     [
         (("step", "--set", "seed=1"), "--set: only with --config"),
         (("tokenize", "--set", "seed=1"), "--set: only with a config"),
-        (("step", "--device", "cuda:99"), "device: 'cuda:99' was asked for"),
+        (("step", "--device", "cuda:99"), "device: 'cuda:99' is set"),
         (("stream", "nowhere.yaml"), "nowhere.yaml: no such config file"),
     ],
 )

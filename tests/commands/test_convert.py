@@ -8,7 +8,7 @@ def test_a_checkpoint_becomes_a_model_that_predicts(run_bertcli, tmp_path):
     code, out, err = run_bertcli("convert", TF_CHECKPOINT, tmp_path / "bert")
     assert code == 0
     assert out == f"{tmp_path / 'bert'}: 46 tensors; largest difference 0\n"
-    assert err.splitlines()[0].startswith("of its training: bert/embeddings/LayerNorm/gamma/adam_m, ")
+    assert err.splitlines()[0].startswith("state of its training: bert/embeddings/LayerNorm/gamma/adam_m, ")
     assert err.splitlines()[1] == "tokenizer: uncased"
     assert resolve_model(tmp_path / "bert") == tmp_path / "bert"
     assert run_bertcli("predict-mask", tmp_path / "bert", "the [MASK] sat")[0] == 0

@@ -104,7 +104,7 @@ def test_texts_that_were_cut_are_counted(run_bertcli, folder):
         (["a", "--output", "none/v.npy"], "none/v.npy: there is no folder none"),
         (["a", "--output", "v.npy", "--json"], "--json writes to standard output"),
         (["a", "--max-length", "20"], "--max-length: 20 tokens, but"),
-        (["--input", "FOLDER/rows.tsv"], "no column 'text'; those there: body"),
+        (["--input", "FOLDER/rows.tsv"], "no column 'text'; the columns: body"),
         (["--input", "FOLDER/empty.txt"], "empty.txt: holds no rows"),
         ([""], "text 1: is empty"),
     ],

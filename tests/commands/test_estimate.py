@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_warned_of(run_bertcli, config: Path) -> None:
     code, out, err = run_bertcli("estimate", config, "--device", "t4", *much)
     assert code == 0
     assert "warning: the run needs about" in err
-    assert "GB of memory, and 16.0 GB are there: lower training.micro_batch_size" in err
+    assert "GB of memory, and 16.0 GB are free: lower training.micro_batch_size" in err
     assert out.splitlines()[0].startswith("run         pretraining")
 
 
@@ -125,7 +125,7 @@ def test_a_full_disk_is_warned_of(run_bertcli, config: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--device", "abacus"), "--device abacus: not known here"),
+        (("--device", "abacus"), "--device abacus: is unknown"),
         (("--set", "training.stepps=3"), "did you mean steps?"),
         (("--set", "corpus.files=[nowhere.txt]"), "nowhere.txt"),
     ],

@@ -127,7 +127,7 @@ def test_blank_lines_between_rows_that_cannot_be_blank_are_said(run_bertcli, mod
         )
         assert (code, len(rows(out))) == (0, 2)
         assert err.startswith(
-            f"{tmp_path / name}: passed over 1 blank line between the rows: they hold no row"
+            f"{tmp_path / name}: skipped 1 blank line between the rows; they have no prediction"
         )
 
 
@@ -173,9 +173,9 @@ def test_rows_that_cannot_be_read_are_named_when_all_others_are_answered(run_ber
 @pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
-        ("multi-label", ["--input", "FOLDER/empty.tsv"], "empty.tsv: is empty; rows of tsv were expected"),
+        ("multi-label", ["--input", "FOLDER/empty.tsv"], "empty.tsv: is empty; expected rows of tsv"),
         ("multi-label", ["--input", "FOLDER/empty.txt"], "empty.txt: the text of every row is empty"),
-        ("multi-label", ["--input", "ROWS"], "no column 'text'; those there: a, b"),
+        ("multi-label", ["--input", "ROWS"], "no column 'text'; the columns: a, b"),
         ("multi-label", ["--input", "ROWS", "--text", "a", "--text", "b"], "--text: the model reads one"),
         ("classification", ["--input", "ROWS", "--text", "a"], "--text: the model reads two texts"),
         ("classification", ["one"], "the command line: the model reads a pair of texts"),

@@ -52,7 +52,7 @@ def test_data_does_not_drive_a_terminal(model: Path, tmp_path: Path) -> None:
     shown = on_a_terminal("predict", model, "--text", "text", "--input", path)
     answer, message = shown.splitlines()[:2]
     assert json.loads(answer)["text"] == NASTY  # still JSON, and exact
-    assert message.startswith(f"error: {path}, line 2: no key 'text'; those there: the \\x1b]0;owned")
+    assert message.startswith(f"error: {path}, line 2: no key 'text'; its keys: the \\x1b]0;owned")
     assert not set(shown) & set("\x1b\x07\x9b\x7f\u202e")
 
 

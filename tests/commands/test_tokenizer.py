@@ -58,7 +58,7 @@ def test_train_overwrites_nothing(folder: Path):
         "tokenizer", "train", folder / "corpus.txt", "--output", folder / "out", "--vocab-size", 300
     )
     assert result.returncode == 2
-    assert "a tokenizer stands there already" in result.stderr
+    assert "already holds a tokenizer" in result.stderr
     result = run_cli("tokenizer", "train", folder / "corpus.txt", "--output", folder / "corpus.txt")
     assert (result.returncode, "a file; name a folder" in result.stderr) == (2, True)
 

@@ -60,8 +60,11 @@ def test_to_predict_no_label_is_needed(tmp_path: Path):
         ),
         ({"choices": ["So.", " "]}, r"line 1: choice 1 \(counted from 0\) is empty"),
         ({"choices": ["So.", None]}, r"line 1: choice 1 \(counted from 0\) is empty"),
-        ({"choices": ["So."], "label": 0}, "line 1: 1 choice; at least two were expected"),
-        ({"choices": "So."}, "line 1, column 'choices': 'So.' is no list of choices; a JSON list such as"),
+        ({"choices": ["So."], "label": 0}, "line 1: 1 choice; expected at least two"),
+        (
+            {"choices": "So."},
+            "line 1, column 'choices': 'So.' is not a list of choices; expected a JSON list",
+        ),
         ({"choices": "[So."}, "line 1, column 2: not JSON"),
         ({"choices": [["So."], "No."]}, "line 1, column 'choices': holds a list"),
         ({"question": ""}, "the text of every row is empty"),
@@ -76,5 +79,5 @@ def test_a_choice_that_is_missing_in_a_table(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "question\ta\tb\tlabel\nWhy?\tSo.\t\t0\n")
     with pytest.raises(UserError, match=r"a.tsv, line 2: choice 1 \(counted from 0\) is empty"):
         read(path, choices(choices=["a", "b"]))
-    with pytest.raises(UserError, match=r"task.choices: no column 'c'; those there: question, a, b, label"):
+    with pytest.raises(UserError, match=r"task.choices: no column 'c'; the columns: question, a, b, label"):
         read(path, choices(choices=["a", "c"]))

@@ -68,9 +68,9 @@ def test_a_file_to_predict_needs_no_tags(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "given", "message"),
     [
-        ("", {}, "a.conll: holds no sentences; a word a line was expected"),
+        ("", {}, "a.conll: holds no sentences; expected one word a line"),
         ("-DOCSTART- O\n\n# only\n", {}, "a.conll: holds no sentences"),
-        ("New\nYork\n", {}, r"a.conll: has one column \(New\); a word and its tag were expected"),
+        ("New\nYork\n", {}, r"a.conll: has one column \(New\); expected a word and its tag"),
         ("New B-x\nYork\n", {}, r"a.conll, line 2: 1 column \(York\), where other lines have 2"),
         ("New\tB-x\n\tO\n", {}, r"a.conll, line 2: 1 column \(O\), where other lines have 2"),
         ("New B-x\nYork y I-x\n", {}, r"a.conll, line 2: 3 columns \(York y I-x\), where other lines have 2"),
@@ -78,9 +78,9 @@ def test_a_file_to_predict_needs_no_tags(tmp_path: Path):
         (
             "dog B-x NN\n",
             {},
-            r"column \(2, counted from 0\) holds no tags, such as 'NN'; set task.label: 1",
+            r"column \(2, counted from 0\) holds no tags, but 'NN'; set task.label: 1",
         ),
-        ("dog NN\n", {}, "a.conll, line 1: 'NN' is no tag; expected O"),
+        ("dog NN\n", {}, "a.conll, line 1: 'NN' is not a tag; expected O"),
         (
             "New B-x\n",
             {"label": 2},
@@ -126,7 +126,7 @@ def test_a_column_that_counts_is_not_the_words(tmp_path: Path, labeled: bool):
     assert [each.words for each in found] == [words_ for words_, _ in TWO]
     assert [each.tags for each in found] == [tags if labeled else None for _, tags in TWO]
     tags = ", tags in column 2" if labeled else ""
-    assert said == [f"{path}: words in column 1{tags} of 3, counted from 0; column 0 counts the words"]
+    assert said == [f"{path}: words in column 1{tags} of 3, counted from 0; column 0 numbers the words"]
 
 
 @pytest.mark.parametrize("text", ["1\tO\n2\tB-x\n", "7 Paris B-LOC\n9 ! O\n", "1 x B-LOC\n\n1 y O\n"])
@@ -142,7 +142,7 @@ def test_of_two_columns_of_tags_the_other_is_named(tmp_path: Path):
     assert read(path, words(), report=said.append, note=noted.append)[0].tags == ("B-LOC", "I-LOC")
     assert noted == [f"{path}: words in column 0, tags in column 3 of 4, counted from 0"]
     assert said == [
-        f"{path}: column 2 could hold the tags too; 3, the last, was taken: set task.label: 2 to learn those"
+        f"{path}: column 2 could hold the tags too; 3, the last, is read: set task.label: 2 to learn those"
     ]
     said.clear()
     assert read(path, words(label=2), report=said.append)[0].tags == ("B-NP", "I-NP")

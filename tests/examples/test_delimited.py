@@ -122,18 +122,18 @@ def test_rows_of_nothing_but_separators_are_passed_over(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "given", "message"),
     [
-        ("", {}, "a.tsv: is empty; rows of tsv were expected"),
+        ("", {}, "a.tsv: is empty; expected rows of tsv"),
         ("\t\t\nx\ty\n", {}, "a.tsv: the header is empty"),
         ("text\tlabel\n", {}, "a.tsv: holds no rows"),
         ("text\tlabel\ttext\nx\ty\tz\n", {}, "the header names 'text' more than once"),
         (
             "txt\tlabel\nx\ty\n",
             {},
-            r"task.text: no column 'text'; did you mean 'txt'\?; those there: txt, label",
+            r"task.text: no column 'text'; did you mean 'txt'\?; the columns: txt, label",
         ),
         ("text,label\nx,y\n", {}, r"no column 'text'.*separated by tabs; if the file has no header.*columns"),
-        ("text\tlabel\nx\ty\n", {"label": 2}, "task.label: no column 2, counted from 0; those there: text"),
-        ("text\tlabel\nx\ty\n", {"label": None}, "task.label: name the column of the label; those there"),
+        ("text\tlabel\nx\ty\n", {"label": 2}, "task.label: no column 2, counted from 0; the columns: text"),
+        ("text\tlabel\nx\ty\n", {"label": None}, "task.label: name the column of the label; the columns"),
         ("text\tlabel\nx\ty\tz\n", {}, r"a.tsv, line 2: 3 fields, not 2 \(text, label\); mend the file"),
         ("text\tlabel\nx\n", {}, "a.tsv, line 2: 1 field, not 2"),
         ('text\tlabel\n"x\n', {}, "1 field, not 2.*if quotes enclose fields here, set task.quoting: csv"),
@@ -141,7 +141,7 @@ def test_rows_of_nothing_but_separators_are_passed_over(tmp_path: Path):
         (
             "text\tlabel\nx\ty\n",
             {"columns": ["text", "label"]},
-            "the first line is a header.*leave those out",
+            "the first line is a header.*leave task.columns out",
         ),
         (
             "Ok\tham\nHm\tspam\nHi\tham\n",

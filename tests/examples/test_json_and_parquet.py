@@ -43,18 +43,24 @@ def test_half_a_character_becomes_a_replacement_wherever_it_stands(tmp_path: Pat
     ("second", "message"),
     [
         ('{"text": "two" "label"}', "a.jsonl, line 2, column 16: not JSON: Expecting ',' delimiter"),
-        ('["two", "x"]', r'a.jsonl, line 2: \["two", "x"\] is no JSON object; one a line was expected'),
-        ('{"text": "two"}', "a.jsonl, line 2: no key 'label'; those there: text"),
+        ('["two", "x"]', r'a.jsonl, line 2: \["two", "x"\] is not a JSON object; expected one a line'),
+        ('{"text": "two"}', "a.jsonl, line 2: no key 'label'; its keys: text"),
         (
             '{"text": ["two"], "label": 1}',
-            "line 2, column 'text': holds a list; a text or a number was expected",
+            "line 2, column 'text': holds a list; expected a text or a number",
         ),
-        ('{"text": "two", "label": {}}', "line 2, column 'label': holds an object; a text or a number"),
+        (
+            '{"text": "two", "label": {}}',
+            "line 2, column 'label': holds an object; expected a text",
+        ),
         ('{"text": "two", "label": null}', "line 2, column 'label': no label"),
         ('{"text": "two", "label": ' + "9" * 5000 + "}", "a.jsonl, line 2: JSON that cannot be read"),
         ("[" * 100_000, "a.jsonl, line 2: JSON that cannot be read"),
         ('{"text": "two", "label": NaN}', "line 2, column 'label': no label"),
-        ('{"text": "two", "label": -Infinity}', "line 2: JSON that cannot be read: -Infinity is no number"),
+        (
+            '{"text": "two", "label": -Infinity}',
+            "line 2: JSON that cannot be read: -Infinity is not",
+        ),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, second: str, message: str):
@@ -67,7 +73,7 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, second: str, messag
 def test_a_file_of_something_else_is_said_at_once(tmp_path: Path):
     with pytest.raises(UserError, match=r"a.jsonl, line 1, column 1: not JSON"):
         read(write(tmp_path / "a.jsonl", "text\tlabel\n"))
-    with pytest.raises(UserError, match=r"a.jsonl: is empty; a JSON object a line was expected"):
+    with pytest.raises(UserError, match=r"a.jsonl: is empty; expected a JSON object a line"):
         read(write(tmp_path / "a.jsonl", "\n"))
     with pytest.raises(UserError, match="no column 'text'; did you mean 'txt'"):
         read(write_jsonl(tmp_path / "a.jsonl", {"txt": "one"}))
@@ -98,9 +104,7 @@ def test_parquet_of_bytes_and_of_numbers_that_are_none(tmp_path: Path):
     pyarrow.parquet.write_table(pyarrow.table(table), path)
     assert [each.text_a for each in read(path)] == ["one", "zwölf"]
     assert [each.columns["score"] for each in read(path)] == [None, "inf"]
-    with pytest.raises(
-        UserError, match="row 1, column 'image': holds bytes; a text or a number was expected"
-    ):
+    with pytest.raises(UserError, match="row 1, column 'image': holds bytes; expected a text or a number"):
         read(path, settings(text="image"))
 
 

@@ -27,9 +27,12 @@ def doubts(train: list[str], dev: list[str] | None = None) -> list[LabelDoubt]:
     [
         (["pos", "neg", "NaN", "NaN", "None"], "a missing one: 'NaN' (2), 'None' (1)"),
         (["0", "1", "nan"], "a missing one: 'nan' (1)"),
-        (["pos", "neg", "neg", "NEG"], "in case, blanks or spelling of a number alone: 'neg' (2), 'NEG' (1)"),
-        (["pos", "very bad", "very  bad", "very\u200b bad"], "alone: 'very  bad' (1), 'very bad' (1)"),
-        (["0", "1", "1.0"], "of a number alone: '1' (1), '1.0' (1)"),
+        (
+            ["pos", "neg", "neg", "NEG"],
+            "case, blanks or the spelling of a number: 'neg' (2), 'NEG' (1)",
+        ),
+        (["pos", "very bad", "very  bad", "very\u200b bad"], "a number: 'very  bad' (1), 'very bad' (1)"),
+        (["0", "1", "1.0"], "of a number: '1' (1), '1.0' (1)"),
         (["pos", "neg", "neg", "0"], "of two kinds, numbers ('0' (1)) beside words ('neg' (2), 'pos' (1))"),
     ],
 )
@@ -46,7 +49,7 @@ def test_good_labels_are_not_doubted(labels: list[str]) -> None:
 
 def test_labels_of_train_alone_are_said() -> None:
     (doubt,) = doubts(["a", "b", "b", "c"], ["a"])
-    assert (doubt.problem, doubt.share) == ("labels of train that dev has not: 'b' (2), 'c' (1)", 0.75)
+    assert (doubt.problem, doubt.share) == ("labels of train that dev does not have: 'b' (2), 'c' (1)", 0.75)
 
 
 def test_blanks_around_labels_are_said() -> None:
@@ -59,5 +62,5 @@ def test_blanks_around_labels_are_said() -> None:
 def test_types_of_entities_are_doubted_too() -> None:
     tagged = [TaggedExample("", {}, "a", ("a",), (), (tag,)) for tag in ("B-LOC", "B-loc")]
     lines = describe({"train": tagged}, {"train": Sizes([3, 3], 2)}, words())
-    assert lines[-1].startswith("warning: labels that differ in case,")
-    assert "'LOC' (1), 'loc' (1); each is a class of its own to the model" in lines[-1]
+    assert lines[-1].startswith("warning: labels that differ only in case,")
+    assert "'LOC' (1), 'loc' (1); the model learns each as a class of its own" in lines[-1]

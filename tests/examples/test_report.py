@@ -48,7 +48,7 @@ def test_lines():
         "lengths of dev: median 5 tokens, 95 % up to 5, longest 5",
         "warning: 2 rows of train repeat the text of another one",
         "warning: 1 rows of dev repeat the text of another one",
-        "warning: 1 rows of dev are in train as well: scores come out too good",
+        "warning: 1 rows of dev are in train as well: scores will be too good",
         "warning: one text, several labels: 1 texts of train",
         "  'a': line 1; line 4",
     ]
@@ -69,7 +69,7 @@ def test_numbers_have_a_range_and_may_differ_for_one_text():
     assert found["values"] == {"train": {"min": 1.0, "mean": 2.5, "max": 4.0}}
     assert found["contradictions"] == []
     lines = describe(*train_alone([row("a", 1.0), row("b", 4.0)]), settings(type="regression"))
-    assert lines[0] == "train: 2 rows; values from 1 to 4, 2.5 in the mean"
+    assert lines[0] == "train: 2 rows; values from 1 to 4, mean 2.5"
 
 
 def test_several_labels_in_any_order_do_not_contradict():

@@ -64,15 +64,15 @@ def test_windows_line_ends_and_half_characters(tmp_path: Path):
     [
         (
             question(answers=[{"text": "mat", "answer_start": 20}]),
-            "question q1: the answer 'mat' does not stand at",
+            "question q1: the answer 'mat' is not at",
         ),
-        (question(answers=[{"text": "mat", "answer_start": -4}]), "does not stand at character -4 .* 'The'"),
-        (question(answers=[{"text": "", "answer_start": 2}]), "question q1: the answer '' does not stand"),
+        (question(answers=[{"text": "mat", "answer_start": -4}]), "is not at character -4 .* 'The'"),
+        (question(answers=[{"text": "", "answer_start": 2}]), "question q1: the answer '' is not at"),
         (
             question(answers=[{"text": "mat"}]),
-            "question q1: no key 'answer_start', which SQuAD JSON has there",
+            "question q1: no key 'answer_start', which SQuAD JSON has here",
         ),
-        (question(answers="mat"), "question q1: 'answers' holds 'mat', which SQuAD JSON has not there"),
+        (question(answers="mat"), "question q1: 'answers' holds 'mat', which SQuAD JSON does not have here"),
         ({"id": "q1", "question": "Where?"}, "question q1: no key 'answers'"),
         ({"question": "Where?"}, r"data\[0\].paragraphs\[0\].qas\[1\]: no key 'id'"),
         (question(0), "question 0: another question has this id"),
@@ -93,9 +93,9 @@ def test_a_question_that_cannot_be_used(tmp_path: Path, given: dict, message: st
     [
         ("", "a.json, line 1, column 1: not JSON: Expecting value"),
         ('{"data":\n [}', "a.json, line 2, column 3: not JSON"),
-        ("{}", "a.json: no key 'data', which SQuAD JSON has there"),
+        ("{}", "a.json: no key 'data', which SQuAD JSON has here"),
         ("[]", "a.json: no key 'data'"),
-        ('{"data": {}}', "a.json: 'data' holds '{}', which SQuAD JSON has not there"),
+        ('{"data": {}}', "a.json: 'data' holds '{}', which SQuAD JSON does not have here"),
         ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"a.json, data\[0\].paragraphs\[0\]: no key 'context'"),
         ('{"data": []}', "a.json: holds no rows"),
     ],

@@ -62,5 +62,5 @@ def test_tags(tag: str):
 
 @pytest.mark.parametrize("tag", ["", "o", "NN", "O-x", "B-", "X-per", "PER", "BI-x", "B_x"])
 def test_what_is_no_tag(tag: str):
-    with pytest.raises(UserError, match=r"here: .* is no tag; expected O, or B or I"):
+    with pytest.raises(UserError, match=r"here: .* is not a tag; expected O, or B or I"):
         check_tag(tag, "here")

@@ -41,7 +41,9 @@ def test_numbers(tmp_path: Path):
 @pytest.mark.parametrize("value", ["three", "3,5", "", "nan", "inf", True, None, [1.0], 10**400])
 def test_a_label_that_is_no_number(tmp_path: Path, value: object):
     path = write_jsonl(tmp_path / "a.jsonl", {"text": "one", "label": value})
-    with pytest.raises(UserError, match=r"a.jsonl, line 1, column 'label': .* is no number; .* such as 3.5"):
+    with pytest.raises(
+        UserError, match=r"a.jsonl, line 1, column 'label': .* is not a number; .* such as 3.5"
+    ):
         read(path, settings(type="regression"))
 
 
@@ -107,6 +109,6 @@ def test_a_file_whose_texts_are_all_empty(tmp_path: Path, labeled: bool):
 def test_a_comma_in_a_number_is_refused_with_what_to_write(tmp_path: Path, value: str):
     path = write(tmp_path / "a.tsv", f"text\tlabel\none\t{value}\n")
     point = value.strip().replace(",", ".")
-    expected = rf"line 2, column 'label': .* is no number; its comma may be .* such as {point}"
+    expected = rf"line 2, column 'label': .* is not a number; its comma may be .* such as {point}"
     with pytest.raises(UserError, match=expected):
         read(path, settings(type="regression"))

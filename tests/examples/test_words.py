@@ -74,8 +74,8 @@ def test_lists_of_words_and_tags(tmp_path: Path):
     ("row", "message"),
     [
         ({"text": ["In"], "tags": ["O", "O"]}, "line 1: 1 words, but 2 tags"),
-        ({"text": ["In"], "tags": ["IN"]}, "line 1: 'IN' is no tag"),
-        ({"text": ["In"], "tags": "O"}, "line 1, column 'tags': no list; a tag for each word was expected"),
+        ({"text": ["In"], "tags": ["IN"]}, "line 1: 'IN' is not a tag"),
+        ({"text": ["In"], "tags": "O"}, "line 1, column 'tags': not a list; expected a tag for each word"),
         ({"text": [["In"]], "tags": ["O"]}, "line 1, column 'text': holds a list"),
         ({"text": "In", "tags": ["O"]}, r"column 'text': a text; words with tags are lists .*format: conll"),
         ({"text": [], "tags": []}, "the text of every row is empty"),

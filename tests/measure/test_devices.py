@@ -21,5 +21,5 @@ def test_rates_and_memory_are_in_operations_and_bytes(name: str) -> None:
 
 
 def test_an_unknown_device_names_those_that_are_known() -> None:
-    with pytest.raises(UserError, match=r"--device abacus: not known here; give one of b200, h200"):
+    with pytest.raises(UserError, match=r"--device abacus: is unknown; give one of b200, h200"):
         known_device("abacus")
