@@ -120,7 +120,11 @@ def test_a_resume_wants_the_data_that_the_run_began_with(
         ),
         ("training", {"freeze_layers": 9}, "training.freeze_layers: 9, but the model has only 2 layers"),
         ("model", "{files}/nowhere", "{files}/nowhere: no such folder. MODEL is a run folder"),
-        ("model", "{files}", "{files}: no complete model folder; missing: config.json (the sizes); weights"),
+        (
+            "model",
+            "{files}",
+            "{files}: not a complete model folder; missing: config.json (the sizes); weights",
+        ),
     ],
 )
 def test_what_cannot_run_is_refused_in_words(
