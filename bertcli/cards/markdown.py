@@ -1,4 +1,4 @@
-"""Parts of a published card: front matter as YAML, a user's words as plain text, paths without local parts."""
+"""Parts of a published card: front matter as YAML, a user's words as plain text, no local paths."""
 
 from __future__ import annotations
 

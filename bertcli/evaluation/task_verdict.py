@@ -67,7 +67,7 @@ def task_verdict(settings: TaskSettings, examples: Sequence[Any], scores: Scores
 
 
 def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
-    """Model and baseline answer the same rows: only rows count where one of the two is right (McNemar 1947)."""
+    """Both answer the same rows: only rows count where exactly one of the two is right (McNemar 1947)."""
     n = len(examples)
     label, count = max(Counter(example.label for example in examples).items(), key=lambda each: each[1])
     accuracy, share = metrics["accuracy"], count / n

@@ -15,7 +15,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize_answer(answer: str) -> str:
-    """The form in which answers are compared: lower case, no ASCII punctuation, no articles, single spaces."""
+    """The form for comparing answers: lower case, no ASCII punctuation, no articles, single spaces."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 

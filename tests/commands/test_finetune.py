@@ -100,7 +100,10 @@ def test_a_resume_wants_the_data_that_the_run_began_with(
     )
     data.write_text(text + "eggs\tone more\n")
     error = refused(run_bertcli, tmp_path, config, "--resume")
-    assert "cannot resume: the labels are eggs, ham, spam now, and were ham, spam when the run began" in error
+    assert (
+        "cannot resume: the labels are eggs, ham, spam now, and were ham, spam at the start of the run"
+        in error
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,11 @@ def test_a_resume_wants_the_data_that_the_run_began_with(
             {"max_length": 65},
             "task.max_length: 65 tokens, but {files}/bert has 64 positions; give at",
         ),
-        ("task", {"metric": "bleu"}, "task.metric: 'bleu' is none of this task's: loss, accuracy, f1, "),
+        (
+            "task",
+            {"metric": "bleu"},
+            "task.metric: 'bleu' is not a metric of this task; give one of loss, accuracy, f1, ",
+        ),
         ("task", {"train": "{files}/dev.tsv.gone"}, "{files}/dev.tsv.gone: no such file; did you mean"),
         (
             "task",

@@ -1,4 +1,4 @@
-"""Words to tags: windows, first pieces, each word judged once, and the entities that come out."""
+"""Words to tags: windows, first pieces, each word predicted once, and the entities."""
 
 from __future__ import annotations
 
