@@ -81,7 +81,7 @@ def test_a_run_is_never_overwritten_unasked(
 ) -> None:
     run_bertcli("finetune", write_config(tmp_path / "config.yaml", config))
     error = refused(run_bertcli, tmp_path, config)
-    assert error.startswith(f"output_dir {tmp_path / 'run'} holds a run already: --resume goes on with it")
+    assert error.startswith(f"output_dir {tmp_path / 'run'} already has a run: --resume continues it")
     error = refused(run_bertcli, tmp_path, config, "--resume", "--overwrite")
     assert error == "give --resume or --overwrite, not both\n"
 
