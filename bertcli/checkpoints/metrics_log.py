@@ -68,8 +68,8 @@ def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -
     if lost:
         why = "" if path.exists() else ": the file is gone"
         report(
-            f"warning: {path}: the rows of {lost} are lost{why}. The training is not affected, but curves and "
-            "tables lack them"
+            f"warning: {path}: the rows of {lost} are lost{why}. The training is not affected, but curves "
+            "and tables lack them"
         )
     return rows
 

@@ -80,11 +80,8 @@ class RunFolder(RunLayout, Generic[Config]):
             with disk_errors(f"output_dir {self.root} cannot be used"):
                 self.check_free(overwrite)
                 self.root.mkdir(parents=True, exist_ok=True)
-                used, advice = (
-                    f"output_dir {self.root} is in use by",
-                    "wait for its end, or choose another one",
-                )
-                held.enter_context(lock_file(self.lock, used, advice))
+                advice = "wait for its end, or choose another output_dir"
+                held.enter_context(lock_file(self.lock, f"output_dir {self.root} is in use by", advice))
                 if self.is_taken and not (resume or overwrite):
                     raise UserError(
                         f"output_dir {self.root} already has a run: --resume continues it, --overwrite "

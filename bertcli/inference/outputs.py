@@ -83,6 +83,7 @@ class HasDropped(Protocol):
     @property
     def dropped(self) -> int:
         """Tokens that the model could not read."""
+        ...
 
 
 Result = TypeVar("Result", bound=HasDropped)

@@ -16,6 +16,7 @@ class HasLength(Protocol):
     @property
     def length(self) -> int:
         """In tokens."""
+        ...
 
 
 Input = TypeVar("Input")

@@ -16,9 +16,11 @@ class TaskBatch(Protocol):
     @property
     def num_tokens(self) -> int:
         """Number of real tokens, for the reported speed."""
+        ...
 
     def to(self, device: torch.device) -> Self:
         """The batch on a device."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Task(Protocol):
 
         The name of a task's only term may be "".
         """
+        ...
 
     def terms(self, model: nn.Module, batch: Any) -> Mapping[str, Term]:
         """Forward pass of one micro-batch."""
+        ...

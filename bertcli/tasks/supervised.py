@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -92,6 +92,7 @@ class Prediction(Protocol):
 
     def as_json(self) -> dict[str, Any]:
         """What `bertcli predict` prints for it, beside the text."""
+        ...
 
 
 class LabeledTask(ABC):
@@ -104,7 +105,7 @@ class LabeledTask(ABC):
         labels: in the order of the head's outputs; empty if outputs have no names.
     """
 
-    metric: ClassVar[str]
+    metric: str
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         self.settings, self.labels = settings, labels
