@@ -1,4 +1,4 @@
-"""What goes into a published card: front matter as YAML, a user's words as plain text, and no local paths."""
+"""Parts of a published card: front matter as YAML, a user's words as plain text, no local paths."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 import yaml
 
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~&$!#]|(?<![^\W_])_|_(?![^\W_])")
-"""An underscore within a word is no markup."""
+"""An underscore within a word is not markup."""
 _HUB_CACHE = "models--"
 
 
 def front_matter(values: Mapping[str, Any]) -> str:
-    """The block between `---` lines that model hubs read; it means `values` to every reader of YAML."""
+    """The YAML block of `values` between `---` lines, which model hubs read."""
     text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None)
     return f"---\n{text}---"
 
 
 def plain(text: str) -> str:
-    """A user's words, so that Markdown shows them as they are, on one line."""
+    """A user's words on one line, escaped so that Markdown shows them unchanged."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return _MARKUP.sub(r"\\\g<0>", " ".join(printable.split()))
 
 
 def public_name(path: str) -> str:
-    """How a card may name a file or folder: a relative path as it was given, of any other the name alone.
+    """The name of a file or folder in a card: a relative path as given, else the last part alone.
 
-    A model in the cache of the hub is called by its id, and the `model` of a run by the run as well.
+    A model in the cache of the hub has its id, and the `model` of a run also the name of the run.
     """
     given = Path(path)
     cached = [part for part in given.parts if part.startswith(_HUB_CACHE)]

@@ -1,4 +1,4 @@
-"""The model folder's README.md: what it was made from, how, how good it is and how to use it."""
+"""The README.md of a pretrained model: its corpus, recipe, scores and use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a v
 
 {_recipe(config, store)}
 
-The complete config stands in the run folder's `config.yaml`.
+The complete config is in the run folder's `config.yaml`.
 
 ## Scores on held-out documents
 
@@ -65,7 +65,7 @@ from transformers import AutoTokenizer, {usage}
 tokenizer, model = AutoTokenizer.from_pretrained("."), {usage}.from_pretrained(".")
 ```
 
-The model has read nothing but this corpus, and repeats what stands in it, its prejudices included.
+The model was trained on this corpus alone, and reproduces its content and its prejudices.
 """
 
 
@@ -109,7 +109,7 @@ def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:
         return "None were measured: no documents were held out."
     lines = ["| objective | loss | accuracy | perplexity | accuracy by chance |", "|---|---|---|---|---|"]
     for each in references:
-        if each.term in scores.losses:  # held-out text may give no pairs
+        if each.term in scores.losses:  # held-out text may have no pairs
             loss, accuracy = scores.losses[each.term], scores.accuracies[each.term]
             words = f"{perplexity(loss):.1f}" if each.predicts_words else ""
             chance = "" if each.chance_accuracy is None else f"{each.chance_accuracy:.0%}"

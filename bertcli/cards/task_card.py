@@ -1,4 +1,4 @@
-"""A fine-tuned model folder's README.md: what it was made from, how, how good it is and how to use it."""
+"""The README.md of a fine-tuned model: its data, recipe, scores and use."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ _PIPELINES = {
     "question-answering": "question-answering",
     "multiple-choice": "multiple-choice",
 }
-"""Task -> what model hubs call it."""
-
-
+"""Task -> its name on model hubs."""
 _LISTED = 50
-"""So many labels are named."""
+"""Maximum number of labels in the card."""
 
 
 def task_card(
@@ -34,9 +32,9 @@ def task_card(
 ) -> str:
     """The card, as Markdown with the front matter that model hubs read."""
     task, training = config.task, config.training
-    train, dev = _file_name(task.train), "none"
+    train, dev = plain(Path(task.train).name), "none"
     if data.dev is not None:
-        source = f"of {train}, split off" if task.dev is None else f"of {_file_name(task.dev)}"
+        source = f"of {train}, split off" if task.dev is None else f"of {plain(Path(task.dev).name)}"
         dev = f"{len(data.dev.examples):,} rows {source}"
     more = [f"and {len(data.task.labels) - _LISTED:,} more"] if len(data.task.labels) > _LISTED else []
     names = ", ".join([*map(plain, data.task.labels[:_LISTED]), *more])
@@ -57,7 +55,7 @@ Fine-tuned with bertcli from {plain(public_name(config.model))}.
 | | |
 |---|---|
 | trained on | {len(data.train.examples):,} rows of {train} |
-| judged on | {dev} |
+| evaluated on | {dev} |
 {labels}
 ## Recipe
 
@@ -69,7 +67,7 @@ Fine-tuned with bertcli from {plain(public_name(config.model))}.
 | precision | {training.precision} |
 | seed | {config.training_seed} |
 
-The complete config stands in the run folder's `config.yaml`.
+The complete config is in the run folder's `config.yaml`.
 
 ## Scores on the dev data
 
@@ -82,10 +80,6 @@ bertcli predict . TEXT
 bertcli predict . --input FILE
 ```
 """
-
-
-def _file_name(path: str) -> str:
-    return plain(Path(path).name)
 
 
 def _scores(scores: Scores | None, verdict: Verdict | None) -> str:

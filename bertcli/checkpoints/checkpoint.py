@@ -1,12 +1,12 @@
-"""Checkpoints: all that a run needs to go on bit for bit, written atomically and verified when read.
+"""Checkpoints: everything for an exact resume of a run, written atomically and verified when read.
 
 checkpoints/step-00000500/
     model/                  a model folder like the final one
     optimizer.safetensors   the moments of AdamW by parameter name
     state.json              the counters of the run
-    manifest.json           what the files above were, written last (`bertcli.owned.sealed`)
+    manifest.json           the hashes of these files, written last (`bertcli.owned.sealed`)
 
-Where a damaged checkpoint, or somebody's folder, has that name, it stays, and the new one is step-00000500.1.
+A damaged checkpoint or a foreign folder of this name is kept, and the new one is step-00000500.1.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
 
 @dataclass(frozen=True)
 class RunState:
-    """The counters of a run: steps taken, real tokens seen, seconds of training, non-finite steps.
+    """The counters of a run: steps, real tokens, seconds of training, non-finite steps.
 
-    `loss_scale` is that of the next step, in fp16.
+    `loss_scale` is for the next step; None except in fp16.
     """
 
     step: int = 0
@@ -49,7 +49,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a checkpoint holds, in the memory of the CPU: weights and moments by their names in the model."""
+    """The content of a checkpoint, in CPU memory: weights and moments by their names in the model."""
 
     state: RunState
     weights: dict[str, Tensor]
@@ -63,12 +63,12 @@ def save_checkpoint(
     keep_last: int,
     report: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Write `step-N`, then remove all but this one and the newest others, `keep_last` in all.
+    """Write `step-N`, then remove the oldest checkpoints, so that `keep_last` are left.
 
-    Only checkpoints that are whole are counted and removed.
+    Only complete checkpoints are counted and removed.
 
     Raises:
-        UserError: the disk is full or may not be written; earlier checkpoints stay whole.
+        UserError: the disk is full or not writable; earlier checkpoints stay intact.
     """
 
     def fill(partial: Path) -> None:
@@ -82,20 +82,20 @@ def save_checkpoint(
         others = [old for old in layout.steps() if old != path and is_intact(old)]
         for old in others[keep_last - 1 :]:
             if left := remove_own(old):
-                report(f"{old}: removed but for {', '.join(map(str, left))}, not written by bertcli")
+                report(f"{old}: removed, except {', '.join(map(str, left))}, not written by bertcli")
     return path
 
 
 def newest_checkpoint(
     layout: RunLayout, report: Callable[[str], None], before_step: int | None = None
 ) -> Path | None:
-    """The newest undamaged checkpoint; damaged ones are named to `report` and passed over."""
+    """The newest undamaged checkpoint; damaged ones are reported and skipped."""
     for checkpoint in layout.steps():
         damage = find_damage(checkpoint)
         if damage is not None:
-            report(f"warning: {checkpoint} is damaged ({damage}); going back to the one before")
+            report(f"warning: {checkpoint} is damaged ({damage}); trying the one before")
         elif is_renamed(checkpoint):
-            report(f"warning: {checkpoint} is another one's copy; going back to the one before")
+            report(f"warning: {checkpoint} is a copy of another checkpoint; trying the one before")
         elif before_step is None or load_state(checkpoint).step < before_step:
             return checkpoint
     return None

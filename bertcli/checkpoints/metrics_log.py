@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object per logged step or evaluation, appended as the run goes."""
+"""metrics.jsonl: one JSON object per logged step or evaluation, appended during the run."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from bertcli.owned.mark import Note, read_note, write_note
 from bertcli.owned.run_layout import RunLayout
 
 _ROW = b'{"step": '
-"""How each row begins."""
+"""The start of each row."""
 
 
 class MetricsLog:
-    """Appends rows to a file, and to TensorBoard where asked; the first rank's rows alone."""
+    """Appends rows to a file, and to TensorBoard if asked; only those of the first rank."""
 
     def __init__(self, layout: RunLayout, tensorboard: bool):
         self._path = layout.metrics if ranks.is_first() else Path(os.devnull)
-        # Unbuffered: a row that a full disk refused is not tried again when the file is closed.
+        # Unbuffered: after an error of a full disk, the row is not written again when the file is closed.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
         self._file = open(descriptor, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
         with_board = tensorboard and ranks.is_first()
         self._board = _open_board(layout.tensorboard) if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
-        """Append a row, at once. Raises `UserError` where the disk is full."""
+        """Append a row immediately. Raises `UserError` if the disk is full."""
         with disk_errors(f"{self._path}: the metrics could not be written"):
             left = memoryview(f"{json.dumps(_as_json(row))}\n".encode())
             while left:
@@ -42,18 +42,18 @@ class MetricsLog:
                     self._board.add_scalar(f"{row['split']}/{name}", value, row["step"])
 
     def close(self) -> None:
-        """No row follows."""
+        """Close the files."""
         self._file.close()
         if self._board:
             self._board.close()
 
 
 def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Drop the rows after `step`, and a last one that was cut short: each step stands there once.
+    """Drop the rows after `step`, and an incomplete last one, so that each step has one row.
 
     Args:
-        every: steps between two rows of training; the larger number where a resume changes it.
-        report: is told of a row that was cut short, and of rows up to `step` that are not there.
+        every: steps between two rows of training; if a resume changes it, the larger number.
+        report: called for an incomplete row, and for missing rows up to `step`.
 
     Returns the rows that stay. Raises `UserError`: as `read_metrics`; a full disk.
     """
@@ -61,33 +61,33 @@ def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -
     if path.exists():
         text = path.read_text(encoding="utf-8", errors="replace")
         if text and not text.endswith("\n"):
-            report(f"{path}: its last row was cut short; it is taken away")
+            report(f"{path}: the last row is incomplete; it is removed")
         with disk_errors(f"{path}: the metrics could not be written"):
             write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
     lost = _lost_steps([row["step"] for row in rows if row["split"] == "train"], step, every)
     if lost:
         why = "" if path.exists() else ": the file is gone"
         report(
-            f"warning: {path}: the rows of {lost} are lost{why}. The run goes on exactly as it would have; "
-            "its curves and tables lack them"
+            f"warning: {path}: the rows of {lost} are lost{why}. The training is not affected, but curves "
+            "and tables lack them"
         )
     return rows
 
 
 def _lost_steps(logged: Sequence[int], step: int, every: int) -> str:
-    """Which steps up to `step` lack their rows, at the begin or the end. A run logs its first step, too."""
+    """The steps up to `step` without rows, at the start or the end. A run always logs its first step."""
     if not logged:
         return f"steps 1 to {step}" if step else ""
     if logged[0] > 1:
         return f"steps 1 to {logged[0] - 1}"
-    usual = max(every, logged[-1] - logged[-2]) if len(logged) > 1 else every  # it may have been another
+    usual = max(every, logged[-1] - logged[-2]) if len(logged) > 1 else every  # it may have changed
     return f"steps {logged[-1] + 1} to {step}" if step - logged[-1] >= usual else ""
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a finished, running or killed run, but for a last one that was cut short; none: no file.
+    """The rows of a finished, running or killed run, without an incomplete last one; empty without a file.
 
-    Raises `UserError` where another line is no row: best models hang on them.
+    Raises `UserError` if another line is not a row: the best model is selected by them.
     """
     rows = []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
@@ -100,20 +100,20 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         except (ValueError, RecursionError, KeyError, TypeError):
             if number < len(lines):  # the last one: the run was killed while it wrote it
                 raise UserError(
-                    f"{path}, line {number}: damaged: no row of step and split. If you know the row, mend "
-                    "it; else start a new run in another output_dir"
+                    f"{path}, line {number}: damaged: not a row with step and split. If you know the row, "
+                    "restore it; else start a new run in another output_dir"
                 ) from None
     return rows
 
 
 def is_metrics(path: Path) -> bool:
-    """Whether a file holds rows and nothing else; a killed run may have cut the last one short."""
+    """Whether a file has only rows; the last one may be incomplete, after a kill."""
     *lines, last = path.read_bytes().split(b"\n")
     return all(line.startswith(_ROW) for line in lines) and last[: len(_ROW)] == _ROW[: len(last)]
 
 
 def begins_as_metrics(path: Path) -> bool:
-    """Whether a regular file begins with a row, or a part of one; any other is not a run's."""
+    """Whether a path is a regular file that starts with a row, or a part of one."""
     if path.is_symlink() or not path.is_file():
         return False
     with open(path, "rb") as file:
@@ -122,21 +122,21 @@ def begins_as_metrics(path: Path) -> bool:
 
 
 def has_evaluation(rows: Sequence[Mapping[str, Any]], step: int) -> bool:
-    """Whether `rows` hold the one after `step`."""
+    """Whether `rows` have the evaluation after `step`."""
     return any(row["split"] == "heldout" and row["step"] == step for row in rows)
 
 
 def _as_json(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: the loss of a step that was skipped is null."""
+    """JSON has no NaN: the loss of a skipped step is null."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
     }
 
 
-def check_tensorboard(is_wanted: bool) -> None:
-    """Raise `UserError` where TensorBoard is wanted and is not installed."""
-    if is_wanted:
+def check_tensorboard(enabled: bool) -> None:
+    """Raise `UserError` if `enabled`, but TensorBoard is not installed."""
+    if enabled:
         _import_writer()
 
 
@@ -152,7 +152,7 @@ def _import_writer() -> Any:
 
 
 def _open_board(folder: Path) -> Any:
-    """What TensorBoard reads is noted there as bertcli's."""
+    """The files of TensorBoard are noted there as written by bertcli."""
     before = set(folder.iterdir()) if folder.is_dir() else set()
     writer = _import_writer()(str(folder))
     note = read_note(folder, "tensorboard") or Note("tensorboard")

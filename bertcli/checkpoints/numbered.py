@@ -1,4 +1,4 @@
-"""Names for folders that may be taken: step-00000500, step-00000500.1, ...; best, best.1, ..."""
+"""Names for folders if a name is in use: step-00000500, step-00000500.1, ...; best, best.1, ..."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bertcli.owned.sealed import is_intact
 
 
 def free_path(folder: Path) -> Path:
-    """The newest of `folder`, or a name after it where what stands there is not bertcli's, or damaged.
+    """`newest_path`, or the next free number if the folder there is damaged or not written by bertcli.
 
-    Never a lower number than that of a whole one, which `newest_path` would take for newer.
+    Never a lower number than that of a complete folder, which `newest_path` would then return.
     """
     path = newest_path(folder)
     numbers = itertools.count(by_number(path)[1] + 1)
@@ -23,6 +23,6 @@ def free_path(folder: Path) -> Path:
 
 
 def newest_path(folder: Path) -> Path:
-    """Where `free_path` put the newest; `folder` itself where there is none."""
+    """The complete folder with the highest number; `folder` itself if there is none."""
     found = [path for path in folder.parent.glob(f"{folder.name}.*") if path.suffix[1:].isdecimal()]
     return max([path for path in found if is_intact(path)], key=by_number, default=folder)

@@ -1,4 +1,4 @@
-"""What stands in a run folder: what bertcli wrote there, what it did not, and what goes with the run."""
+"""The content of a run folder: which files bertcli wrote, which it did not, and which belong to the run."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ MODEL_FILES = (
 
 
 def check_links(root: Path) -> None:
-    """Raises `UserError` where a folder of a run is a link that leads to no folder."""
+    """Raises `UserError` if a folder of a run is a broken link."""
     for name in (*FOLDERS, "store"):
         path = root / name
         if path.is_symlink() and not path.is_dir():
             raise UserError(
-                f"{path}: a link that leads to no folder ({path.readlink()}); make that folder, or "
-                "remove the link"
+                f"{path}: a link to a missing folder ({path.readlink()}); create that folder, or remove the "
+                "link"
             )
 
 
 def find_foreign(root: Path, is_taken: bool, overwrite: bool) -> list[str]:
-    """Names in `root` under which a run would write, and where something stands that is not bertcli's.
+    """The names in `root` that a run would write to, but that hold something not written by bertcli.
 
-    `is_taken`: a run is here, which is to be overwritten or resumed.
+    `is_taken`: there is a run, which will be overwritten or resumed.
     """
     if not is_taken:
         files = [name for name in (NOTE, *FILES) if os.path.lexists(root / name)]
@@ -42,17 +42,17 @@ def find_foreign(root: Path, is_taken: bool, overwrite: bool) -> list[str]:
     there = [name for name in FILES + FOLDERS if os.path.lexists(root / name)]
     if overwrite:
         files = [name for name in there if name in FILES and not _is_own(root / name)]
-    else:  # what else a resume reads or writes, it checks there
+    else:  # a resume checks the other files itself when it reads or writes them
         files = [name for name in there if name == "metrics.jsonl" and not begins_as_metrics(root / name)]
     folders = [f"{name}/" for name in there if name in FOLDERS and not (root / name).is_dir()]
     return [*files, *folders, *_in_the_way(RunLayout(root).model)]
 
 
 def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
-    """Remove what bertcli wrote in a run folder, but for its store, its lock and its note.
+    """Remove what bertcli wrote in a run folder, except its store, its lock and its note.
 
-    `own_part` is the folder of a seed that stays. Returns what is left that is not bertcli's in the folders
-    of the run. Raises `OSError` where the disk refuses.
+    `own_part`: the folder of a seed that stays. Returns the files in the run's folders that bertcli did not
+    write. Raises `OSError` if they cannot be removed.
     """
     if read_note(root, "run") is None:
         return []
@@ -91,7 +91,7 @@ def _remove_seed(root: Path) -> list[Path]:
 
 
 def _remove_events(folder: Path) -> list[Path]:
-    """The files that TensorBoard reads."""
+    """Remove TensorBoard's files; returns what is left in their folder."""
     note = read_note(folder, "tensorboard")
     for name in note.files if note else []:
         if is_own_file(folder / name, "tensorboard"):
@@ -110,7 +110,7 @@ def _holds_something(folder: Path) -> bool:
 
 
 def _in_the_way(model: Path) -> list[str]:
-    """What is not bertcli's in `model/`, under the name of a file that a model folder has."""
+    """The files in `model/` that bertcli did not write, but that have the name of a model's file."""
     if not model.is_dir():
         return []
     names = {*MODEL_FILES, *listed_files(model)}

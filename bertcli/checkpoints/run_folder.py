@@ -1,6 +1,6 @@
-"""The run folder (`output_dir`): whose it is, what may be resumed, and what is never overwritten.
+"""The run folder (`output_dir`): its lock, the conditions of a resume, and what is never overwritten.
 
-`bertcli.owned.run_layout` says what stands in it.
+Its content: `bertcli.owned.run_layout`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bertcli.owned.run_layout import RunLayout
 from bertcli.terminal import say
 
 _MAY_CHANGE = ("output_dir", "logging.", "evaluation.", "checkpoint.", "data.workers", "training.parallel")
-"""Keys that a resume may change: none of them touches the weights of a step. A run's folder may be moved."""
+"""Keys that a resume may change: they do not affect the weights. A run's folder may be moved."""
 _MAY_GROW = ("training.steps", "training.epochs")
 
 Config = TypeVar("Config", bound=BaseModel)
 
 
 class RunFolder(RunLayout, Generic[Config]):
-    """Paths of a run, and the rules for using them again; `schema` is that of its config."""
+    """Paths of a run, and the rules for a resume and for overwriting; `schema`: of its config."""
 
     def __init__(self, root: Path, schema: type[Config]):
         super().__init__(root)
@@ -36,44 +36,43 @@ class RunFolder(RunLayout, Generic[Config]):
 
     @property
     def is_taken(self) -> bool:
-        """Whether bertcli began a run here, and nobody removed it."""
+        """Whether there is a run of bertcli."""
         return read_note(self.root, "run") is not None
 
     def check_free(self, overwrite: bool) -> None:
-        """Before anything is written: nothing that is not bertcli's stands where the run would write.
+        """Check, before anything is written, that the run would overwrite only what bertcli wrote.
 
-        Raises `UserError` naming what does.
+        Raises `UserError` that lists anything else.
         """
         check_links(self.root)
         foreign = find_foreign(self.root, self.is_taken, overwrite)
         if foreign:
             raise UserError(
-                f"output_dir {self.root}: {', '.join(foreign)} {'stands' if len(foreign) == 1 else 'stand'} "
-                "there, not written by bertcli or changed since, and the run would write there too: choose "
-                "another output_dir, or move that elsewhere (a run that is copied or moved needs its "
-                ".bertcli.json)"
+                f"output_dir {self.root}: the run would overwrite {', '.join(foreign)}, not written by "
+                "bertcli or changed since: choose another output_dir, or move that elsewhere (a run that is "
+                "copied or moved needs its .bertcli.json)"
             )
 
     @contextmanager
     def claim(self, resume: bool, overwrite: bool, source: Path | None = None) -> Iterator[None]:
-        """Hold the folder against other processes; a run that is here stays until `accept`.
+        """Lock the folder against other processes; an old run in it stays until `accept`.
 
-        In a job of several processes one claims it for all.
+        In a job of several processes, one claims it for all.
 
         Args:
-            source: the model folder that the run begins from.
+            source: the model folder that the run starts from.
 
         Raises:
-            UserError: another process runs here; a run is here, and neither flag says what to do with it; it
-                is to be deleted, and `source` with it; something that is not bertcli's is in the way; or the
+            UserError: another process runs here; there is a run, but no flag says what to do with it;
+                `overwrite` would delete `source`; the run would overwrite what bertcli did not write; or the
                 folder cannot be written.
         """
         if resume and overwrite:
             raise UserError("give --resume or --overwrite, not both")
-        begun_from = source.resolve() if source and overwrite else None
-        if begun_from and any(begun_from.is_relative_to(path.resolve()) for path in self._run_folders()):
+        removed = [self.checkpoints, self.model, *seed_folders(self.root)] if overwrite else []
+        if source and any(source.resolve().is_relative_to(path.resolve()) for path in removed):
             raise UserError(
-                f"--overwrite would delete {source}, the model to begin from, with the run in {self.root}: "
+                f"--overwrite would delete {source}, the model to start from, with the run in {self.root}: "
                 "choose another output_dir, or copy the model elsewhere first"
             )
         self._overwrite = overwrite
@@ -81,34 +80,29 @@ class RunFolder(RunLayout, Generic[Config]):
             with disk_errors(f"output_dir {self.root} cannot be used"):
                 self.check_free(overwrite)
                 self.root.mkdir(parents=True, exist_ok=True)
-                held.enter_context(
-                    lock_file(
-                        self.lock,
-                        f"output_dir {self.root} is in use by",
-                        "wait for its end, or choose another output_dir",
-                    )
-                )
+                advice = "wait for its end, or choose another output_dir"
+                held.enter_context(lock_file(self.lock, f"output_dir {self.root} is in use by", advice))
                 if self.is_taken and not (resume or overwrite):
                     raise UserError(
-                        f"output_dir {self.root} holds a run already: --resume goes on with it, --overwrite "
+                        f"output_dir {self.root} already has a run: --resume continues it, --overwrite "
                         "deletes it (its token store stays), or choose another output_dir"
                     )
             yield
 
     def saved_config(self) -> Config | None:
-        """The resolved config of the run that is here; None before the first step of the first run."""
+        """The resolved config of the run; None before the first step of the first run."""
         return load_config(self._schema, self.config) if self.config.exists() else None
 
     def accept(self, config: Config, own_part: Path | None = None) -> None:
-        """Write down the config of a run that can begin; only now does the run that it overwrites go.
+        """Write the config of a run that can start; a run that it overwrites is removed only now.
 
-        So does what killed processes left. `own_part` is the folder of a seed of the new run, which stays.
+        Also removes what killed processes left. `own_part`: the folder of a seed of the new run, which stays.
         """
         with disk_errors(f"output_dir {self.root} could not be emptied"):
             sweep([self.root, self.checkpoints, self.model])
             left = remove_run(self.root, own_part) if self._overwrite else []
         if left:
-            say(f"left where they are, not written by bertcli or changed since: {', '.join(map(str, left))}")
+            say(f"not removed, not written by bertcli or changed since: {', '.join(map(str, left))}")
         with disk_errors(f"{self.config}: the config could not be written"):
             if self._overwrite or not self.is_taken:
                 write_note(self.root, Note("run", {self.metrics.name: []}))
@@ -116,30 +110,22 @@ class RunFolder(RunLayout, Generic[Config]):
             if self.saved_config() != config:
                 write_own(self.config, config_text(config))
 
-    def _run_folders(self) -> list[Path]:
-        return [self.checkpoints, self.model, *seed_folders(self.root)]
 
-
-def check_resumable(saved: BaseModel, wanted: BaseModel, report: Callable[[str], None]) -> None:
-    """Compare two resolved configs; what may change is reported, the rest is an error that lists it all."""
+def check_resumable(saved: BaseModel, current: BaseModel, report: Callable[[str], None]) -> None:
+    """Compare two resolved configs; allowed changes are reported, and an error lists all others."""
     refused = []
-    for key, (old, new) in differences(saved, wanted).items():
+    for key, (old, new) in differences(saved, current).items():
         if key.startswith(_MAY_CHANGE) or (key in _MAY_GROW and new > old):
             report(f"resume: {key} changes from {old} to {new}")
         else:
             refused.append(f"{key}: {_show(old)} in the run, {_show(new)} now")
     if refused:
-        raise UserError(
-            "\n  ".join(
-                [
-                    "cannot resume: the config differs from the run's in what shapes its result:",
-                    *refused,
-                    "put these back, or start a new run in another output_dir (logging, evaluation, "
-                    "checkpoint, data.workers and training.parallel may change, training.steps and epochs "
-                    "may grow)",
-                ]
-            )
+        head = "cannot resume: the config differs from the run's in keys that change its result:"
+        advice = (
+            "restore these, or start a new run in another output_dir (logging, evaluation, checkpoint, "
+            "data.workers and training.parallel may change, training.steps and epochs may grow)"
         )
+        raise UserError("\n  ".join([head, *refused, advice]))
 
 
 def _show(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A run's checkpoints, written in the background: a step waits for the copy of its weights and no longer."""
+"""A run's checkpoints, written in the background: a step waits only for the copy of the weights."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bertcli.terminal import say
 
 
 class CheckpointWriter:
-    """Writes one checkpoint at a time, on the first rank, from a copy that it keeps for all of them.
+    """Writes one checkpoint at a time, on the first rank, from a copy whose memory is used for all of them.
 
-    Every rank calls `save`. The copy takes the memory of the weights and of AdamW's two moments.
+    Every rank calls `save`. The copy needs the memory of the weights and of AdamW's two moments.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class CheckpointWriter:
         self._failure: BaseException | None = None
 
     def save(self, state: RunState) -> None:
-        """Copy the run as it is now and begin to write it; an earlier checkpoint is finished first.
+        """Copy the current state of the run and start to write it; an earlier checkpoint is finished first.
 
         Raises:
-            UserError: that could not be written.
+            UserError: the earlier one could not be written.
         """
         self.finish()
         weights = self._copy("weight", self._model.state_dict())
@@ -56,20 +56,20 @@ class CheckpointWriter:
             self._thread.start()
 
     def check(self) -> None:
-        """Raises what went wrong in the background, as soon as it did."""
+        """Raises an error of the background thread, if there was one."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
     def finish(self) -> None:
-        """Wait for the checkpoint under way; raises as `check`."""
+        """Wait for the checkpoint that is being written; raises as `check`."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         self.check()
 
     def _copy(self, kind: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Copies of the whole tensors, on the first rank; in the memory of the last ones."""
+        """Copies of the full tensors, on the first rank, in the memory of the last copies."""
         copies = {}
         for name, tensor in tensors.items():
             tensor = wrapping.full_tensor(tensor)
@@ -82,7 +82,7 @@ class CheckpointWriter:
         return copies
 
     def _write(self, snapshot: Snapshot) -> None:
-        if sys.platform == "linux":  # where a thread has a priority of its own: steps come first
+        if sys.platform == "linux":  # where each thread has its own priority: steps come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
             save_checkpoint(self._layout, snapshot, self._save_model, keep_last=self._keep_last, report=say)

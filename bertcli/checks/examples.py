@@ -26,7 +26,7 @@ from bertcli.hf.lengths import check_length
 from bertcli.hf.locate import resolve_model
 from bertcli.tasks.classification import label_weights
 from bertcli.tasks.registry import build_task
-from bertcli.tasks.supervised import whole_lengths
+from bertcli.tasks.supervised import full_lengths
 from bertcli.text.tokenizer import Tokenizer
 
 CUT = 0.1
@@ -109,7 +109,7 @@ class LabeledCheck:
             with self._failing():
                 check_labels(dev, labels, settings)
                 items["dev"] = built.encode(dev, tokenizer)
-            return {split: Sizes(whole_lengths(each), len(each)) for split, each in items.items() if each}
+            return {split: Sizes(full_lengths(each), len(each)) for split, each in items.items() if each}
         return None
 
     def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:

@@ -1,4 +1,4 @@
-"""What torchrun says in the environment of each process that it starts."""
+"""The environment variables that torchrun sets for each process."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from bertcli.errors import UserError
 
 
 def read(name: str, default: int, least: int = 0) -> int:
-    """A variable's whole number; `default` where it is not set, or empty.
+    """The integer value of a variable; `default` if it is not set or empty.
 
     Raises:
-        UserError: it is no number, or less than `least`.
+        UserError: it is not an integer, or less than `least`.
     """
     text = os.environ.get(name, "").strip()
     if not text:
         return default
     if not (text.isdecimal() and int(text) >= least):
         raise UserError(
-            f"{name}={text!a} in the environment: a whole number of {least} or more was expected, as "
-            f"torchrun sets it. Start the ranks with torchrun; or, to run one process: unset {name}"
+            f"{name}={text!a} in the environment: expected an integer of {least} or more, as set by "
+            f"torchrun. Start the ranks with torchrun; or, to run one process: unset {name}"
         )
     return int(text)
 
 
 def check(size: int) -> None:
-    """That this process, one of `size`, is told which one it is and where the others are.
+    """Check the variables with the rank of this process, one of `size`, and the address of the others.
 
     Raises:
-        UserError: it is not.
+        UserError: one of them is missing or invalid.
     """
     missing = [
         name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name, "").strip()

@@ -1,7 +1,7 @@
-"""The processes of one run: those that torchrun started (`meeting`), or this one alone. The rest asks here.
+"""The processes ("ranks") of one run: those that torchrun started, or this one alone.
 
-Every rank runs the same program on its share of each step; the first rank alone decides what must be decided
-once, writes files and speaks. What exchanges anything is called by every rank, in the same order.
+Every rank runs the same program on its share of each step; only the first rank makes decisions, writes files
+and prints. Every rank must call the functions that communicate, in the same order.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from bertcli.distributed.rendezvous import meet
 from bertcli.errors import UserError
 
 TIMEOUT = timedelta(minutes=5)
-"""A rank that says nothing for so long is taken for dead. A process that dies is noticed at once."""
+"""A rank without a sign of life for this time is considered dead. A process that ends is noticed at once."""
 
 T = TypeVar("T")
 
 _store: Any = None
-"""torch.distributed's key-value store, of this attempt of torchrun's alone."""
+"""torch.distributed's key-value store, for the current attempt of torchrun alone."""
 _turns = itertools.count()
 
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Meet the other ranks that torchrun started; without it, do nothing.
+    """Join the other ranks that torchrun started; without torchrun, do nothing.
 
     Raises:
-        UserError: an environment that no torchrun made; a rank without a GPU of its own, where GPUs are
-            used; another rank died meanwhile.
+        UserError: torchrun's variables are invalid; a rank without its own GPU, if GPUs are used; another
+            rank died.
     """
     global _store
     size = environment.read("WORLD_SIZE", 1, least=1)
@@ -66,8 +66,8 @@ def joined() -> Iterator[None]:
         if not isinstance(error, dist.DistError) and "gloo" not in str(error).lower():
             raise
         raise UserError(
-            f"rank {rank} lost another rank, whose own message says why. What was saved is whole: go on with "
-            "--resume (torchrun --max-restarts does so by itself)"
+            f"rank {rank} lost another rank, whose own message says why. Saved files are intact: continue "
+            "with --resume (torchrun --max-restarts does it automatically)"
         ) from None
     finally:
         dist.destroy_process_group()
@@ -76,23 +76,23 @@ def joined() -> Iterator[None]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Errors are still heard: they are printed outside."""
+    """No output of this rank; errors are printed outside of the block."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
 
 def rank() -> int:
-    """This process's number, 0 without torchrun."""
+    """The number of this process, 0 without torchrun."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def num_ranks() -> int:
-    """How many processes take a step together, 1 without torchrun."""
+    """The number of processes of the run, 1 without torchrun."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def num_local_ranks() -> int:
-    """On this machine."""
+    """The number of processes on this machine."""
     return environment.read("LOCAL_WORLD_SIZE", 1, least=1) if num_ranks() > 1 else 1
 
 
@@ -102,19 +102,19 @@ def is_first() -> bool:
 
 
 def after_restart(resume: bool, overwrite: bool) -> tuple[bool, bool]:
-    """The two flags as given; where torchrun started the ranks again after one died, the run is resumed."""
+    """The two flags as given; if torchrun started the ranks again after one died, a resume."""
     restarts = largest(environment.read("TORCHELASTIC_RESTART_COUNT", 0))
     return (True, False) if restarts else (resume, overwrite)
 
 
 def own_device(device: torch.device) -> torch.device:
-    """The device of this rank, where each has one of its own: `cuda` means another GPU on each."""
+    """The device of this rank: `cuda` is another GPU on each rank."""
     local_rank = environment.read("LOCAL_RANK", -1) if device.type == "cuda" else -1
     if local_rank < 0:
         return device
     found = torch.cuda.device_count()
     if device.index is not None and num_ranks() > 1:
-        raise UserError(f"training.device: {device} is one GPU, and each rank needs its own; set it to cuda")
+        raise UserError(f"training.device: {device} is one GPU, but each rank needs its own; set it to cuda")
     if local_rank >= found:
         raise UserError(
             f"rank {local_rank} of this machine has no GPU: there are {found}; start torchrun with "
@@ -124,17 +124,17 @@ def own_device(device: torch.device) -> torch.device:
 
 
 def on_each(work: Callable[[], T]) -> T:
-    """What `work` gives on this rank; all ranks go on together, however long one of them works.
+    """The result of `work` on this rank; all ranks wait for the last one, without a time limit.
 
     Raises:
-        UserError: this rank's.
-        SystemExit: with code 2, where another rank's work raised one: it says why.
+        UserError: of this rank's work.
+        SystemExit: with code 2, if another rank's work raised a `UserError`, which that rank prints.
     """
     if num_ranks() == 1:
         return work()
     name = f"on_each/{next(_turns)}"
     result, failure = cast(T, None), None
-    with _heard(name):
+    with _heartbeat(name):
         try:
             result = work()
         except UserError as error:
@@ -146,20 +146,20 @@ def on_each(work: Callable[[], T]) -> T:
 
 
 def on_first(work: Callable[[], T]) -> T:
-    """What `work` gives on the first rank, which alone does it; raises as `on_each`."""
+    """The result of `work`, which only the first rank does; raises as `on_each`."""
     return from_first(on_each(cast(Callable[[], T], work if is_first() else lambda: None)))
 
 
 @contextmanager
 def first_holds(resource: AbstractContextManager[None]) -> Iterator[None]:
-    """A context that the first rank alone enters, such as a lock; raises as `on_first`."""
+    """A context that only the first rank enters, such as a lock; raises as `on_first`."""
     with ExitStack() as held:
         on_first(lambda: held.enter_context(resource))
         yield
 
 
 def first_then_all(work: Callable[[], T]) -> T:
-    """`work` done by the first rank alone, then by the others, who find done what need be done only once."""
+    """`work` on the first rank, then on the others, which find its files (a download, a cache)."""
     results: list[T] = []
     on_first(lambda: results.append(work()))
     return results[0] if results else work()
@@ -175,7 +175,7 @@ def from_first(value: T) -> T:
 
 
 def gather(values: list[T]) -> list[T]:
-    """The values of all ranks, those of the first one first."""
+    """The values of all ranks, in the order of the ranks."""
     if num_ranks() == 1:
         return values
     parts: list[Any] = [None] * num_ranks()
@@ -202,8 +202,8 @@ def largest(value: int) -> int:
 
 
 @contextmanager
-def _heard(name: str) -> Iterator[None]:
-    """Let the others hear, while this rank works alone, that it is alive; and then that it is done."""
+def _heartbeat(name: str) -> Iterator[None]:
+    """While this rank works alone, show the others that it is alive; at the end, that it is done."""
     store, done = _store, threading.Event()
 
     def beat() -> None:
@@ -221,13 +221,11 @@ def _heard(name: str) -> Iterator[None]:
 
 
 def _wait_for_all(name: str) -> None:
-    beats, heard, pause = -1, time.monotonic(), 0.01
+    beats, last_beat, pause = -1, time.monotonic(), 0.01
     while _store.add(f"{name}/done", 0) < num_ranks():
         if (now := _store.add(f"{name}/beats", 0)) != beats:
-            beats, heard = now, time.monotonic()
-        elif time.monotonic() - heard > TIMEOUT.total_seconds():
-            raise UserError(
-                f"a rank has said nothing for {TIMEOUT}: it is taken for dead; see its own messages"
-            )
+            beats, last_beat = now, time.monotonic()
+        elif time.monotonic() - last_beat > TIMEOUT.total_seconds():
+            raise UserError(f"a rank has not responded for {TIMEOUT}; see its own messages")
         time.sleep(pause)
         pause = min(1.0, 1.5 * pause)

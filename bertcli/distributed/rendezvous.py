@@ -1,4 +1,4 @@
-"""The ranks that torchrun started together find each other, and none that it started before."""
+"""The rendezvous of ranks that torchrun started together, without those of an earlier attempt."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bertcli.errors import UserError
 
 
 def meet(timeout: timedelta) -> tuple[Any, int, int]:
-    """torch.distributed's key-value store, this rank's number, and how many ranks there are.
+    """torch.distributed's key-value store, this rank's number, and the number of ranks.
 
-    torchrun keeps its store when it starts dead ranks again, with all that they had written. A rank that is
-    quick would read the address that one of them left. So the first rank names the attempt anew, tells each
-    rank that asks, by a name that none had before, and all that they write from then on stands under it.
+    torchrun keeps its store with all entries when it starts dead ranks again, so a fast rank could read the
+    address of a dead one. Therefore the first rank chooses a new name for the attempt. Each other rank asks
+    for it under a unique name of its own, and all later entries have the attempt's name as prefix.
 
     Raises:
-        UserError: they do not all come.
+        UserError: some ranks do not come in time.
     """
     store, rank, size = next(rendezvous("env://", timeout=timeout))
     name = uuid.uuid4().hex
@@ -33,7 +33,7 @@ def meet(timeout: timedelta) -> tuple[Any, int, int]:
 
 def _ask_attempt(store: Any, rank: int, name: str) -> str:
     store.set(f"asks/{rank}", name)
-    attempt = store.get(f"answer/{name}").decode()  # waits for it
+    attempt = store.get(f"answer/{name}").decode()  # waits until it is there
     store.add(f"{attempt}/here", 1)
     return attempt
 

@@ -14,11 +14,11 @@ Parallel = Literal["ddp", "fsdp"]
 
 
 def distribute(model: nn.Module, parallel: Parallel) -> nn.Module:
-    """The model to train with: its gradients become the mean over all ranks.
+    """The wrapped model for training: its gradients become the mean over all ranks.
 
     DDP keeps a copy on each rank (Li et al. 2020). FSDP gives each rank a part of every layer's parameters,
-    gradients and moments (Zhao et al. 2023, in torch's second version); it changes `model` itself, so
-    weights are loaded before, and the optimizer is built after.
+    gradients and moments (Zhao et al. 2023, in torch's second version). It changes `model` itself: load
+    weights before, and build the optimizer after.
     """
     if ranks.num_ranks() == 1:
         return model
@@ -35,7 +35,7 @@ def distribute(model: nn.Module, parallel: Parallel) -> nn.Module:
 
 
 def sync_gradients(model: nn.Module, now: bool) -> AbstractContextManager[object]:
-    """The context of a backward pass; gradients are reduced over the ranks only where `now`."""
+    """The context of a backward pass; gradients are reduced over the ranks only if `now`."""
     if isinstance(model, nn.parallel.DistributedDataParallel):
         return nullcontext() if now else model.no_sync()
     if ranks.num_ranks() > 1:
@@ -44,17 +44,17 @@ def sync_gradients(model: nn.Module, now: bool) -> AbstractContextManager[object
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether each rank keeps a part of the model only, so that all must make the same forward passes."""
+    """Whether each rank has only a part of the model, so that all must do the same forward passes."""
     return any(map(_is_sharded, model.parameters()))
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """A parameter, moment or norm in full, also where FSDP keeps a part of it on each rank."""
+    """The full parameter, moment or norm, also if FSDP keeps a part of it on each rank."""
     return cast(Any, tensor).full_tensor() if _is_sharded(tensor) else tensor
 
 
 def full_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight in full by its name; one that is sharded comes to the CPU."""
+    """Every full weight by its name; a sharded one is moved to the CPU."""
     return {
         name: full_tensor(tensor).cpu() if _is_sharded(tensor) else tensor
         for name, tensor in model.state_dict().items()
@@ -62,13 +62,13 @@ def full_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_full_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put full weights into a model, sharded or not."""
+    """Load full weights into a model, which may be sharded."""
     own = model.state_dict()
     model.load_state_dict({name: shard_like(own[name], tensor) for name, tensor in weights.items()})
 
 
 def shard_like(parameter: Tensor, tensor: Tensor) -> Tensor:
-    """The part of a full `tensor` that this rank keeps, where `parameter` is sharded."""
+    """This rank's part of a full `tensor` if `parameter` is sharded; else `tensor`."""
     if not _is_sharded(parameter) or tensor.shape != parameter.shape:
         return tensor
     from torch.distributed.tensor import distribute_tensor

@@ -1,4 +1,4 @@
-"""`training.compile`: what of a model torch compiles, and for which runs that is worth its price."""
+"""`training.compile`: which parts of a model torch compiles, and for which runs that saves time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.flops import training_flops
 
 LARGEST_RATE = 4e14
-"""Operations a second, as `model.flops` counts them, that no GPU of today exceeds with a BERT that is not
-compiled: taken as given, so that a run is never thought longer than it is."""
+"""Operations a second, as `model.flops` counts them, that no current GPU exceeds with an uncompiled BERT; an
+assumption, so that the time of a run is never overestimated."""
 _WORTH_FROM = 180.0
-"""Seconds that a run takes uncompiled from which on it is sooner done compiled: compiling takes up to 40, and
-saves a fourth or more of what follows. Taken as given."""
+"""Seconds of an uncompiled run from which compiling saves time: it takes up to 40 seconds, and saves at least
+a fourth of the rest. An assumption."""
 _LAUNCH_SECONDS = 10e-6
-"""To start a kernel from Python; taken as given. A layer takes about 100 of them, forward and backward, and
-what is not in a layer 150."""
+"""To start a kernel from Python; an assumption. A layer needs about 100 kernels, forward and backward, and
+the rest of the model 150."""
 
 
 def is_worth_compiling(
@@ -29,9 +29,9 @@ def is_worth_compiling(
     predicted: float,
     device: torch.device,
 ) -> bool:
-    """What `compile: auto` is for a run of so many `tokens`, `at_once` of them in a micro-batch.
+    """The value of `compile: auto` for a run of `tokens` tokens, `at_once` of them in a micro-batch.
 
-    Never on a CPU: there the model's own kernels, which a compiler leaves aside, are the faster ones.
+    Never on a CPU: there the model's own kernels, which a compiler does not use, are faster.
 
     Args:
         length, predicted: as in `model.flops.forward_flops`.
@@ -42,15 +42,15 @@ def is_worth_compiling(
 
 
 def launch_seconds(layers: int) -> float:
-    """What a micro-batch takes at least on any GPU, however small the model."""
+    """The minimum time of a micro-batch on any GPU, also for a small model."""
     return _LAUNCH_SECONDS * (100 * layers + 150)
 
 
 def compile_layers(model: nn.Module) -> None:
-    """Have every layer compiled at its first pass: once for all of them, as they differ in weights alone.
+    """Compile every layer at its first pass: once for all, because they differ only in weights.
 
-    What is around them is too little of a step to be worth the time. Call it before `wrapping.distribute`,
-    which puts its communication between the layers.
+    The rest of the model is too small a part of a step. Call this before `wrapping.distribute`, which puts
+    its communication between the layers.
     """
     for layer in cast(Any, model).body.encoder.layers:
         layer.compile()

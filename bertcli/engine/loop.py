@@ -1,7 +1,7 @@
 """The one training loop: a generator that takes a step and yields its report.
 
-Pretraining, fine-tuning and distillation differ only in their task and batches. What to do with a report
-(log, evaluate, save, stop) is the caller's business: `engine.fit`.
+Pretraining, fine-tuning and distillation differ only in their task and batches. The caller (`runs.fit`) uses
+the reports to log, evaluate, save and stop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bertcli.tasks.base import Task, Term
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How steps are taken; `rate` gives the learning rate of a step counted from 0."""
+    """Settings of every step; `rate`: the learning rate of a step counted from 0."""
 
     seed: int
     device: torch.device
@@ -44,15 +44,15 @@ def train(
     first_step: int,
     loss_scale: LossScale | None = None,
 ) -> Iterator[StepReport]:
-    """Take a step for each sequence of micro-batches, from step number `first_step` on.
+    """Take a step for each sequence of micro-batches, starting with step number `first_step`.
 
-    The loss is divided by what the whole step counts, over all ranks, before the backward pass, so cutting
-    a step into micro-batches and sharing it out over ranks changes nothing but rounding.
+    Before the backward pass, the loss is divided by the count of the full step over all ranks, so the
+    division of a step into micro-batches and over ranks changes only rounding.
 
     Args:
-        model: what `wrapping.distribute` made of the model.
+        model: the result of `wrapping.distribute`.
         steps: this rank's share of each step (`data.share`).
-        loss_scale: in fp16, of the first step; None: of a new run.
+        loss_scale: in fp16, of the first step; None: that of a new run.
     """
     scale = (loss_scale or LossScale()) if settings.precision == "fp16" else None
     sum_in_order(settings.device)
@@ -85,7 +85,7 @@ def train(
         grad_norm = float(wrapping.full_tensor(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
-            if grad_norm > settings.max_grad_norm:  # below it the factor is 1: a pass over them for nothing
+            if grad_norm > settings.max_grad_norm:  # else the factor is 1, and the pass would be useless
                 nn.utils.clip_grads_with_norm_(parameters, settings.max_grad_norm, norm)
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -1,7 +1,7 @@
-"""Training in fp16, whose range is narrow: the loss is multiplied, so that small gradients do not vanish.
+"""Loss scaling for fp16, whose range is narrow: the loss is multiplied so that small gradients do not vanish.
 
-Micikevicius et al. 2018, section 3.2, with a factor that finds itself: halved when a gradient overflows (that
-step is skipped), doubled after so many steps without.
+Micikevicius et al. 2018, section 3.2, with a dynamic factor: halved when a gradient overflows (that step is
+skipped), doubled after `DOUBLE_AFTER` steps without overflow.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ DOUBLE_AFTER = 2000
 
 @dataclass(frozen=True)
 class LossScale:
-    """By what to multiply the loss of the next step, and the steps in a row for which it was this."""
+    """The factor for the loss of the next step, and the number of steps in a row with this factor."""
 
     factor: float = FIRST_FACTOR
     steps: int = 0
 
     def after(self, skipped: bool) -> LossScale:
-        """What follows a step that was skipped, or was not."""
+        """The scale after a step, which was skipped or not."""
         if skipped:
             return LossScale(max(1.0, self.factor / 2))
         if self.steps + 1 == DOUBLE_AFTER:

@@ -21,9 +21,9 @@ def build_optimizer(
 ) -> torch.optim.AdamW:
     """AdamW over the model's trainable parameters, in torch's fused form.
 
-    Vectors (biases, LayerNorm gains and offsets) are not decayed: Devlin et al. 2019's released optimizer,
-    whose epsilon of 1e-6 is kept as well. The loop sets the learning rate at each step: the schedule's,
-    times `rate_scale` of the parameter's name.
+    Vectors (biases, LayerNorm gains and offsets) are not decayed, and epsilon is 1e-6, as in the released
+    optimizer of Devlin et al. 2019. The loop sets the learning rate at each step: the schedule's, times
+    `rate_scale` of the parameter's name.
     """
     groups: dict[tuple[float, float], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
@@ -37,7 +37,7 @@ def build_optimizer(
 
 
 def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
-    """Parameter name -> its share of the learning rate, which each layer has `decay` times of the one above.
+    """Parameter name -> factor of its learning rate: each layer has `decay` times that of the layer above.
 
     Pooler and head: 1; the top layer: `decay`; the embeddings: decay ** (layers + 1) (Howard and Ruder 2018,
     section 3.2).
@@ -54,7 +54,7 @@ def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
 
 
 def freeze(model: nn.Module, layers: int) -> None:
-    """Keep the embeddings and the lowest `layers` layers as they are; 0 freezes nothing."""
+    """Do not train the embeddings and the lowest `layers` layers; 0 freezes nothing."""
     prefixes = ("body.embeddings.", *(f"body.encoder.layers.{i}." for i in range(layers)))
     for name, parameter in model.named_parameters():
         if layers and name.startswith(prefixes):
@@ -73,9 +73,9 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 def load_optimizer_tensors(
     model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` gave, bit for bit.
+    """Restore the state that `optimizer_tensors` returned, bit for bit.
 
-    Raises `UserError` where it was of weights of other shapes, which the optimizer itself would take.
+    Raises `UserError` if shapes differ from the model's, which the optimizer itself would not notice.
     """
     for name, parameter in model.named_parameters():
         prefix = f"{name}/"
@@ -84,10 +84,10 @@ def load_optimizer_tensors(
             if value.ndim and value.shape != parameter.shape:
                 raise UserError(
                     f"cannot resume: the checkpoint's {key} of {name} has the shape {list(value.shape)}, the "
-                    f"model's is {list(parameter.shape)}; it is of another model, or of another version of "
+                    f"model's is {list(parameter.shape)}; it belongs to another model or another version of "
                     "bertcli: start a new run in another output_dir"
                 )
-        if state:  # none for a parameter that no step has touched yet
+        if state:  # empty for a parameter that was not trained yet
             optimizer.state[parameter] = {
                 key: wrapping.shard_like(parameter, value.to(parameter.device, copy=True))
                 for key, value in state.items()

@@ -1,4 +1,4 @@
-"""What the loop tells of a step that it has taken."""
+"""The training loop's report of a step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class StepReport:
     """One optimizer step.
 
     Attributes:
-        step: steps taken, this one included.
-        losses: term name -> mean loss, of this step alone.
-        accuracies: term name -> share of right predictions, where a term counts them.
+        step: number of steps with this one.
+        losses: term name -> mean loss of this step.
+        accuracies: term name -> share of right predictions, of terms that count them.
         grad_norm: of the whole gradient, before clipping.
         tokens: real tokens of this step.
-        skipped: the loss or the gradient was not finite, and the weights were left as they were.
-        loss_scale: of the next step; None where the precision needs none.
+        skipped: the loss or the gradient was not finite, and the weights did not change.
+        loss_scale: of the next step; None except in fp16.
     """
 
     step: int

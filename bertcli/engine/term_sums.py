@@ -1,4 +1,4 @@
-"""What the terms of a loss count and add up to, over micro-batches and ranks; divided only at the end."""
+"""The counts and sums of a loss's terms over micro-batches and ranks; divided only at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertcli.tasks.base import Task, Term
 
 
 def count_step(task: Task, micro_batches: Sequence[MicroBatch]) -> tuple[dict[str, float], int]:
-    """What each term of a step counts, and the step's real tokens; on all ranks together."""
+    """The count of each term of a step, and the step's real tokens; of all ranks together."""
     counts: dict[str, float] = {}
     tokens = 0
     for _, batch, is_dummy in micro_batches:
@@ -24,12 +24,12 @@ def count_step(task: Task, micro_batches: Sequence[MicroBatch]) -> tuple[dict[st
 
 
 def mean(total: float, count: float) -> float:
-    """A term that counts nothing, such as the MLM loss of rows of nothing but [UNK], is 0."""
+    """A term without any count, such as the MLM loss of rows of [UNK] alone, is 0."""
     return total / (count or 1.0)
 
 
 class TermSums:
-    """The terms of this rank so far; they stay on their device until they are asked for."""
+    """The sums of this rank's terms, on their device until `means` reads them."""
 
     def __init__(self) -> None:
         self._losses: dict[str, Tensor] = {}
@@ -44,7 +44,7 @@ class TermSums:
                 _add(self._correct, name, term.correct * weight)
 
     def means(self, counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """Mean losses, and shares of right predictions where a term counts them; of all ranks together."""
+        """Mean losses, and accuracies of terms that count right predictions; of all ranks together."""
         parts = [float(total) for total in [*self._losses.values(), *self._correct.values()]]
         totals = iter(ranks.add_up(parts))
         losses = {name: mean(next(totals), counts[name]) for name in self._losses}

@@ -35,13 +35,13 @@ def measure_corpus(
     batches: int | None,
     device: torch.device,
 ) -> dict[str, Any]:
-    """Loss and accuracy of each term that the model has a head for; the perplexity of its words.
+    """Loss and accuracy of each term that the model has a head for, and the perplexity of words.
 
     Args:
         folder: a model folder (`hf.locate.resolve_model`).
-        corpus: keys of `config.schema.CorpusConfig`; others are those of the run that made the model.
+        corpus: keys of `config.schema.CorpusConfig`; others come from the run that trained the model.
         max_length: tokens in a row; None: as the model was trained.
-        batches: at most so many; None: all of the text once.
+        batches: maximum number; None: the complete text once.
 
     Raises:
         UserError: the model has no head for it; the corpus cannot be read.
@@ -67,7 +67,7 @@ def measure_corpus(
             },
             "the options",
         )
-        # Ranks may share no disk: each builds its own store, in its own process.
+        # Ranks may have no common disk: each builds its own store, in its own process.
         processes = None if ranks.num_ranks() == 1 else 0
         store = prepare_store(config, say, processes=processes)
         objective = "mlm" if loaded.model.pair_head is None else "mlm+nsp"

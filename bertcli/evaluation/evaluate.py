@@ -1,4 +1,4 @@
-"""A model and some batches -> mean losses and accuracies, summed over all of them and divided once."""
+"""A model and batches -> mean losses and accuracies: sums over all batches, divided once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertcli.tasks.base import Task
 
 @dataclass(frozen=True)
 class Scores:
-    """Term name -> mean loss, share of right predictions; a task's metrics; and the real tokens read."""
+    """Term name -> mean loss and accuracy; a task's metrics; and the number of real tokens."""
 
     losses: dict[str, float]
     accuracies: dict[str, float]
@@ -31,7 +31,7 @@ class Scores:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The metrics that are one number: no tables."""
+        """The metrics that are numbers, not tables."""
         return {name: value for name, value in self.metrics.items() if isinstance(value, float)}
 
 
@@ -43,9 +43,9 @@ def evaluate(
     device: torch.device,
     precision: Precision,
 ) -> Scores:
-    """Read this rank's share of all steps without dropout; the scores are those of all ranks together.
+    """Evaluate this rank's share of all steps without dropout; the scores are those of all ranks together.
 
-    The model's training mode is put back afterward.
+    The model's training mode is restored.
     """
     was_training = model.training
     model.eval()

@@ -1,4 +1,4 @@
-"""Held-out text -> the same batches with the same masks, at every evaluation of every run."""
+"""Held-out text -> batches, with the same masks at every evaluation of every run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bertcli.store.token_store import TokenStore
 from bertcli.text.tokenizer import Tokenizer
 
 HELDOUT_SEED = 0
-"""Not the run's: curves of runs with different seeds compare."""
+"""Not the run's, so that runs with different seeds can be compared."""
 MASK_RATE = 0.15
 """BERT's (Devlin et al. 2019, section 3.1)."""
 
 
 class HeldoutBatches:
-    """As many batches as hold the text once, masked by BERT's own rule whatever the training's.
+    """The batches that hold the text once, masked by BERT's own rule, not by the training's.
 
-    So the curves of runs with another `data.mask_rate` or `data.mask_split` compare as well.
+    So runs with different `data.mask_rate` or `data.mask_split` can be compared as well.
     """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
-        """Rows of one text where the config asks for them, or where the text gives no sentence pairs."""
+        """Rows are single texts if the config says so, or if the text has no sentence pairs."""
         objective = "mlm" if PAIR_RULES[config.objective].problem(store) else config.objective
         rule = DataConfig(
             objective=objective, max_length=config.max_length, mask_rate=MASK_RATE, short_steps=0

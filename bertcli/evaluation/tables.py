@@ -1,4 +1,4 @@
-"""Scores of a labeled task -> a table to read, or one JSON object."""
+"""Scores of a labeled task -> a readable table, or one JSON object."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from bertcli.evaluation.evaluate import Scores
 
 ROWS = 50
-"""Of a table, to read."""
+"""Maximum rows of a readable table."""
 
 
 def scores_json(scores: Scores) -> dict[str, Any]:
-    """`loss` and every metric by name, tables included."""
+    """`loss` and every metric by name, with tables."""
     return {"loss": scores.loss, **scores.metrics}
 
 
 def scores_table(scores: Scores) -> str:
-    """The numbers one a line, then each table: per class, per type, the confusions. Of long ones the first
-    `ROWS`, and how many more there are: of classes those that stand most often in the truth."""
+    """One number a line, then each table: per class, per type, the confusions. A long table is cut to `ROWS`
+    rows: the most frequent classes."""
     lines = []
     for name, value in scores_json(scores).items():
         if isinstance(value, Mapping):
@@ -36,7 +36,7 @@ def scores_table(scores: Scores) -> str:
 
 
 def _rows(name: str, table: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """A mapping of row name -> (column name -> value) as aligned columns."""
+    """Row name -> (column name -> value) as aligned columns."""
     columns = list(next(iter(table.values()), {}))
     width = max([len(name), *map(len, table)]) + 2
     lines = [f"{name:<{width}}" + "".join(f"{column:>11}" for column in columns)]
@@ -50,7 +50,7 @@ def _rows(name: str, table: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def _confusions(confusions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The most frequent ones, where there are too many labels for a matrix."""
+    """The most frequent ones, if there are too many labels for a matrix."""
     head = "confusions, the most frequent (right -> given; there are too many labels for a matrix)"
     lines = [f"{each['count']:>8}  {each['right']} -> {each['given']}" for each in confusions[:ROWS]]
     return [head, *lines, *_more(len(confusions), f"--json has {len(confusions)}")]

@@ -15,9 +15,9 @@ from bertcli.tasks.supervised import LabeledBatch, Prediction
 
 
 def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction]]:
-    """Answer all examples without dropout, each rank a part; the model's training mode is put back.
+    """Answer all examples without dropout, each rank a part; the model's training mode is restored.
 
-    The items of `split` have targets.
+    The items of `split` must have targets.
     """
     model, task, examples = runner.model, runner.task, split.examples
     number, parts = (0, 1) if wrapping.is_sharded(model) else (ranks.rank(), ranks.num_ranks())

@@ -1,4 +1,4 @@
-"""A fine-tuned model and a labeled file -> its loss and metrics, and the rows that it answers wrongly."""
+"""A fine-tuned model and a labeled file -> its loss and metrics, and the rows with wrong answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bertcli.tasks.supervised import LabeledTask, Prediction
 
 @dataclass(frozen=True)
 class EvaluatedFile:
-    """The answers to a labeled file's examples, in its order, and their scores."""
+    """The answers to the examples of a labeled file, in order, and their scores."""
 
     task: LabeledTask
     settings: TaskSettings
@@ -34,7 +34,7 @@ class EvaluatedFile:
     scores: Scores
 
     def wrong_cases(self) -> Iterator[dict[str, Any]]:
-        """Where each wrongly answered row stands, its columns, the prediction and the right answer."""
+        """For each row with a wrong answer: its place and columns, the prediction and the right answer."""
         for example, prediction in zip(self.examples, self.predictions, strict=True):
             if not self.task.is_right(example, prediction):
                 yield {
@@ -54,14 +54,14 @@ def evaluate_file(
     batch_size: int,
     report: Callable[[str], None],
 ) -> EvaluatedFile:
-    """Answer every row of `data`, in fp32, and score the answers.
+    """Answer every row of `data` in fp32, and score the answers.
 
     Args:
         settings: the model's own, or adapted to the file (`inference.inputs.adapt_settings`).
-        skip_bad: leave out rows that cannot be used, and say so to `report`.
+        skip_bad: leave out rows that cannot be used, and report them.
 
     Raises:
-        UserError: a file that cannot be read so, or with labels that the model does not know.
+        UserError: the file cannot be read with these settings, or has labels that the model does not have.
     """
     examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report))
     check_labels(examples, loaded.labels, settings)
@@ -83,7 +83,7 @@ def evaluate_file(
 
 
 def right_answer(example: Example) -> Any:
-    """What a labeled example asks for, as JSON: label(s), number, tags, answers, number of the choice."""
+    """The right answer as JSON: label(s), number, tags, answers, or number of the choice."""
     if isinstance(example, TaggedExample):
         return list(example.tags or ())
     if isinstance(example, QuestionExample):

@@ -1,4 +1,4 @@
-"""Scores of a labeled task -> whether they beat an answer that reads no text, and what to change if not."""
+"""Scores of a labeled task -> whether they beat a baseline that reads no text, and what to change if not."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ import numpy as np
 from bertcli.config.finetune import TaskSettings
 from bertcli.evaluation.evaluate import Scores
 
+_NO_SCORE = "no score can show what was learned"
 SURE = 2.0
-"""Standard errors by which a score has to differ from the baseline's, so that it is not noise."""
+"""Standard errors by which a score must differ from the baseline's to be more than noise."""
 
 _ADVICE = (
-    "raise training.epochs or change training.learning_rate; begin from a model that was pretrained on more "
+    "raise training.epochs or change training.learning_rate; start from a model that was pretrained on more "
     "text; add rows; and check that task.text and task.label name the right columns"
 )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a model is better than what can be answered without reading.
+    """Whether a model is better than a baseline that does not read the text.
 
     Attributes:
-        better: by more than the noise of so many rows.
-        baseline: metric -> what the blind answer scores.
+        better: by more than noise.
+        baseline: metric -> the score of the baseline.
         text: a sentence without its period.
-        advice: what to change where it is not better.
+        advice: what to change if it is not better.
     """
 
     better: bool
@@ -45,36 +46,34 @@ class Verdict:
         return f"{'verdict' if self.better else 'warning'}: {self.text}{advice}"
 
     def as_json(self) -> dict[str, Any]:
-        """All fields, as they are."""
+        """All fields."""
         return asdict(self)
 
 
 def task_verdict(settings: TaskSettings, examples: Sequence[Any], scores: Scores) -> Verdict:
     """The verdict on the scores of `examples`, at least one, with labels.
 
-    The blind answers: the commonest label; the set of labels that fits best; the mean value; no entity; no
-    answer, where some questions have none; the commonest place of the right choice, or chance.
+    The baselines: the most frequent label; the best constant set of labels; the mean value; no entity; "no
+    answer", if some questions have none; the most frequent place of the right choice, or chance.
     """
-    judge: dict[str, Callable[[Sequence[Any], Any], Verdict]] = {
+    verdicts: dict[str, Callable[[Sequence[Any], Any], Verdict]] = {
         "classification": _of_label_sets if settings.multi_label else _of_labels,
         "regression": _of_numbers,
         "token-classification": _of_tags,
         "question-answering": _of_answers,
         "multiple-choice": _of_choices,
     }
-    return judge[settings.type](examples, scores.metrics)
+    return verdicts[settings.type](examples, scores.metrics)
 
 
 def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
-    """Both answer the same rows, so only those count on which one of the two is right (McNemar 1947)."""
+    """Both answer the same rows: only rows count where exactly one of the two is right (McNemar 1947)."""
     n = len(examples)
     label, count = max(Counter(example.label for example in examples).items(), key=lambda each: each[1])
     accuracy, share = metrics["accuracy"], count / n
     baseline = {"accuracy": share}
     if count == n:
-        return Verdict(
-            False, baseline, f"every row has the label {label!r}: no score can tell what was learned"
-        )
+        return Verdict(False, baseline, f"every row has the label {label!r}: {_NO_SCORE}")
     right_there = metrics["per_class"][label]["recall"] * count
     model_alone, blind_alone = accuracy * n - right_there, count - right_there
     gain = model_alone - blind_alone
@@ -86,8 +85,8 @@ def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
         return Verdict(
             True,
             baseline,
-            f"accuracy {accuracy:.4g} is no better than {blind}, but the answers follow the labels: Matthews "
-            f"correlation {correlation:.4g}, where that gives 0",
+            f"accuracy {accuracy:.4g} is no better than {blind}, but the answers correlate with the labels: "
+            f"Matthews correlation {correlation:.4g}, where that gives 0",
         )
     rare = "; give rare labels more weight (task.class_weights: balanced)" if share > 0.7 else ""
     return _no_better(
@@ -99,12 +98,10 @@ def _of_label_sets(examples: Sequence[Any], metrics: Any) -> Verdict:
     counts = sorted(Counter(label for example in examples for label in example.label).values(), reverse=True)
     n, total, micro_f1 = len(examples), sum(counts), metrics["micro_f1"]
     if not total:
-        return Verdict(False, {"micro_f1": 0.0}, "no row has a label: no score can tell what was learned")
-    found = np.cumsum(counts)
-    sizes = np.arange(1, len(counts) + 1)
-    shares = 2 * found / (n * sizes + total)
+        return Verdict(False, {"micro_f1": 0.0}, f"no row has a label: {_NO_SCORE}")
+    shares = 2 * np.cumsum(counts) / (n * np.arange(1, len(counts) + 1) + total)
     best = int(np.argmax(shares))
-    blind = f"always answering the {best + 1} commonest of the labels ({shares[best]:.4g})"
+    blind = f"always answering the {best + 1} most frequent labels ({shares[best]:.4g})"
     return _of_shares("micro_f1", "micro F1", micro_f1, share=float(shares[best]), blind=blind, rows=n)
 
 
@@ -113,9 +110,7 @@ def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
     n, error, variance = len(examples), metrics["mean_squared_error"], float(values.var())
     baseline = {"mean_squared_error": variance, "pearson": 0.0}
     if variance == 0:
-        return Verdict(
-            False, baseline, f"every row has the value {values[0]:g}: no score can tell what was learned"
-        )
+        return Verdict(False, baseline, f"every row has the value {values[0]:g}: {_NO_SCORE}")
     said = f"mean squared error {error:.4g}, pearson {metrics['pearson']:.4g}"
     blind = f"always answering the mean value ({variance:.4g}, 0)"
     follows = metrics["pearson"] > SURE / math.sqrt(n)
@@ -125,7 +120,7 @@ def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
         return Verdict(
             True,
             baseline,
-            f"{said}: the order is learned, but not the size: the error is not below that of {blind}",
+            f"{said}: the order is learned, but not the scale: the error is not below that of {blind}",
             advice="raise training.epochs, or scale the values to lie between 0 and 1",
         )
     return _no_better(baseline, said, blind, noise_of=n if metrics["pearson"] > 0 else None)
@@ -134,11 +129,11 @@ def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
 def _of_tags(examples: Sequence[Any], metrics: Any) -> Verdict:
     f1, baseline = metrics["f1"], {"f1": 0.0}
     if not any(kind["count"] for kind in metrics["per_type"].values()):
-        return Verdict(False, baseline, "no word has an entity's tag: no score can tell what was learned")
+        return Verdict(False, baseline, f"no word has an entity's tag: {_NO_SCORE}")
     if f1 > 0:
         return Verdict(True, baseline, f"entity F1 {f1:.4g}, where tagging every word O gives 0")
     return _no_better(
-        baseline, "no entity was found rightly: F1 0", "tagging every word O (0)", noise_of=None
+        baseline, "no entity was found correctly: F1 0", "tagging every word O (0)", noise_of=None
     )
 
 
@@ -184,7 +179,7 @@ def _of_shares(
 def _no_better(
     baseline: dict[str, float], said: str, blind: str, noise_of: int | None, advice: str = ""
 ) -> Verdict:
-    """`noise_of`: how many rows the score was above the baseline by no more than the noise of."""
+    """`noise_of`: the number of rows, if the score is above the baseline by no more than noise."""
     noise = f", within the noise of {noise_of:,} rows" if noise_of else ""
     text = f"{said}, which is no better than {blind}{noise}: nothing useful was learned"
     return Verdict(False, baseline, text, advice=_ADVICE + advice)

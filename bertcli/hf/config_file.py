@@ -1,4 +1,4 @@
-"""`config.json` <-> our sizes; whatever would change the mathematics is obeyed or refused by name."""
+"""`config.json` <-> our sizes; a key that changes the mathematics is supported, or refused by name."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from bertcli.model.architecture import Architecture
 from bertcli.text.json_file import read_json
 
 _MOST_LAYERS, _LARGEST = 1000, 1 << 24
-"""Of layers, and of every other size: beyond, not even an outline of the model could be made."""
+"""Upper limits of `layers`, and of every other size: a larger model could not be built, not even without
+values."""
 
 
 def read_architecture(path: Path) -> Architecture:
     """The sizes in a Hugging Face `config.json`.
 
-    Raises `UserError` listing every key that is missing, impossible, or asks for another mathematics.
+    Raises `UserError` that lists every key that is missing, impossible, or asks for other mathematics.
     """
     config = read_json(path)
     family = find_family(config, path)
     problems = [
-        f"{key}: {config[key]!r} is another model than {family.name}; expected {allowed[0]!r}"
+        f"{key}: {config[key]!r} is not a {family.name}; expected {allowed[0]!r}"
         for key, allowed in family.fixed.items()
         if key in config and not any(config[key] is value or config[key] == value for value in allowed)
     ]
@@ -37,7 +38,9 @@ def read_architecture(path: Path) -> Architecture:
         value = config.get(key, default)
         values[ours] = None if value is default is None else _rate(key, value, problems)
     if values["init_std"] == 0:
-        problems.append(f"{family.rates['init_std'][0]}: 0 would start every weight of a new head alike")
+        problems.append(
+            f"{family.rates['init_std'][0]}: 0 would give all weights of a new head the same start value"
+        )
     if values["hidden"] % values["heads"]:
         hidden, heads = family.sizes["hidden"][0], family.sizes["heads"][0]
         problems.append(f"{heads}: {values['heads']} does not divide {hidden} {values['hidden']}")
@@ -47,7 +50,7 @@ def read_architecture(path: Path) -> Architecture:
 
 
 def find_family(config: Mapping[str, Any], where: Path) -> Family:
-    """The family of a `config.json`'s content. Raises `UserError` for one that is not read."""
+    """The family that a `config.json` names. Raises `UserError` for one that is not supported."""
     model_type = config.get("model_type", UNNAMED)
     for family in FAMILIES.values():
         if family.model_type == model_type:
@@ -59,9 +62,11 @@ def find_family(config: Mapping[str, Any], where: Path) -> Family:
 def config_json(
     architecture: Architecture, kind: str, pad_id: int, more: Mapping[str, Any] | None = None
 ) -> str:
-    """The text of a `config.json` that transformers 4 and 5 read, which `more` keys may be added to.
+    """The text of a `config.json` that transformers 4 and 5 read.
 
-    `kind`: what the folder holds, a key of `Family.classes`.
+    Args:
+        kind: what the folder holds, a key of `Family.classes`.
+        more: further keys.
     """
     family = FAMILIES[architecture.family]
     keys = {ours: key for ours, (key, _) in {**family.sizes, **family.rates}.items()}
@@ -81,9 +86,9 @@ def _positive_int(key: str, value: Any, most: int, problems: list[str]) -> int:
     if value is None:
         problems.append(f"{key}: missing")
     elif type(value) is not int or value < 1:
-        problems.append(f"{key}: {value!r} is not a whole number above 0")
+        problems.append(f"{key}: {value!r} is not an integer above 0")
     elif value > most:
-        problems.append(f"{key}: {value} is more than any model has; at most {most:,} are read")
+        problems.append(f"{key}: {value} is too large; at most {most:,} is supported")
     else:
         return value
     return 1

@@ -1,4 +1,4 @@
-"""Any BERT, Google's TensorFlow checkpoints included -> a clean folder, compared with what it came from."""
+"""Any BERT, also Google's TensorFlow checkpoints -> a clean folder, whose outputs equal the source's."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from bertcli.owned.folders import write_folder
 from bertcli.text.tokenizer import Tokenizer
 
 TOLERANCE = 1e-6
-"""Of any output; the same weights on the same machine differ by 0."""
+"""Largest allowed difference of an output; the same weights on the same machine differ by 0."""
 _CARRIED = ("README.md", *SENTENCE_FILES)
-"""What is copied as it is."""
+"""Files that are copied without a change."""
 _SENTENCES = (
     "It was a dark and stormy night; the rain fell in torrents.",
     "Zürich, l'été: 3,5 °C? ÀÉÎ naïve 東京 Привет",
@@ -44,10 +44,10 @@ class Converted:
     """What `convert` did.
 
     Attributes:
-        report: of the source's weights; nothing is new.
+        report: what became of the source's weights; none is new.
         optimizer: the variables of a TensorFlow checkpoint that only its training needed.
         lowercase: whether the tokenizer lowercases.
-        difference: the largest absolute one between an output of the source and of the result.
+        difference: the largest absolute difference between an output of the source and of the result.
     """
 
     report: LoadReport
@@ -57,8 +57,8 @@ class Converted:
 
 
 @dataclass(frozen=True)
-class _Whole:
-    """A model with all the heads that its files bring; `kind` and `keys` are for `write_model_files`."""
+class _WithHeads:
+    """A model with all heads that its files hold; `kind` and `keys` are for `write_model_files`."""
 
     model: nn.Module
     report: LoadReport
@@ -67,32 +67,32 @@ class _Whole:
 
 
 def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
-    """Write `destination` with the weights, tokenizer and heads of `source`; check that it computes the same.
+    """Write the weights, tokenizer and heads of `source` to `destination`; check that the outputs are equal.
 
     Args:
-        source: whatever `resolve_model` finds, or a TensorFlow checkpoint: its folder or its prefix.
-        destination: a new folder, or an empty one. It appears only once it is whole and checked.
-        cased: for a TensorFlow checkpoint; None: whether its vocabulary has upper case.
+        source: what `resolve_model` accepts, or the folder or the prefix of a TensorFlow checkpoint.
+        destination: a new folder, or an empty one. It appears only once it is complete and checked.
+        cased: for a TensorFlow checkpoint; None: cased if its vocabulary has upper case.
 
     Raises:
-        UserError: bad input; `destination` is in use, cannot be written, or computes something else.
+        UserError: bad input; `destination` is not empty, cannot be written, or has other outputs.
     """
     if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
         raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
     files, optimizer = _read(source, cased)
-    whole = _build_whole(files)
+    ours = _build(files)
     differences = []
 
     def fill(partial: Path) -> None:
-        write_model_files(partial, whole.model, files.tokenizer, kind=whole.kind, more=whole.keys)
+        write_model_files(partial, ours.model, files.tokenizer, kind=ours.kind, more=ours.keys)
         _carry(files.where.parent, partial)
-        differences.append(_compare(whole, files.tokenizer, read_model_files(partial)))
+        differences.append(_compare(ours, files.tokenizer, read_model_files(partial)))
 
     with disk_errors(
         f"{destination}: could not be written", "and try again", "name a folder that can be written"
     ):
         write_folder(destination.absolute(), fill, sealed=False)
-    return Converted(whole.report, optimizer, lowercase=files.tokenizer.lowercase, difference=differences[0])
+    return Converted(ours.report, optimizer, lowercase=files.tokenizer.lowercase, difference=differences[0])
 
 
 def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]]:
@@ -101,26 +101,27 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
         return read_tf_checkpoint(prefix, cased)
     if cased is not None:
         raise UserError(
-            f"--cased and --uncased are for TensorFlow checkpoints; the tokenizer of {source} says it itself"
+            f"--cased and --uncased are for TensorFlow checkpoints; the tokenizer of {source} is cased or "
+            "uncased by itself; leave the option out"
         )
     folder = resolve_model(source)
-    read_pooling(folder)  # a folder whose vectors could not be made again is refused here
+    read_pooling(folder)  # refuses a folder whose sentence vectors bertcli could not compute
     return read_model_files(folder), ()
 
 
-def _build_whole(files: ModelFiles) -> _Whole:
+def _build(files: ModelFiles) -> _WithHeads:
     if task_type(files.config, files.family) is not None:
         task = task_model(files)
         keys = task_keys(task.settings, task.labels)
-        return _Whole(task.model, task.report, task.settings.type, keys=keys)
+        return _WithHeads(task.model, task.report, task.settings.type, keys=keys)
     sizes, pooler = files.architecture, files.holds("pooler.dense.weight")
     pairs = pooler and files.holds("pair_head.dense.weight")
     if files.holds("mlm_head.bias"):
         model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
         keys = {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}
-        return _Whole(model, report, "pretraining" if pairs else "masked-lm", keys=keys)
+        return _WithHeads(model, report, "pretraining" if pairs else "masked-lm", keys=keys)
     model, report = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
-    return _Whole(model, report, "pairs" if pairs else "encoder", keys={})
+    return _WithHeads(model, report, "pairs" if pairs else "encoder", keys={})
 
 
 def _carry(source: Path, destination: Path) -> None:
@@ -131,8 +132,8 @@ def _carry(source: Path, destination: Path) -> None:
 
 
 @torch.inference_mode()
-def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
-    """The largest difference of any output, on a text with pieces from all over the vocabulary."""
+def _compare(ours: _WithHeads, tokenizer: Tokenizer, written: ModelFiles) -> float:
+    """The largest difference of any output, on texts with pieces from all parts of the vocabulary."""
     pieces = random.Random(0).choices(range(tokenizer.vocab_size), k=_NUM_PIECES)
     texts = [*_SENTENCES, tokenizer.mask_token, " ".join(tokenizer.token(piece) for piece in pieces)]
     encoded = tokenizer.encode_batch(texts)
@@ -140,14 +141,14 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
         raise UserError(
             "the tokenizer that was written encodes differently from the source's; nothing was kept"
         )
-    again = _build_whole(written)
+    again = _build(written)
     difference = 0.0
     for ids in encoded:
         row = tokenizer.frame.row(ids).ids[: written.architecture.usable_positions]
         ids_1T = torch.tensor([row])
-        for ours, theirs in zip(_outputs(whole.model, ids_1T), _outputs(again.model, ids_1T), strict=True):
-            difference = max(difference, float((ours - theirs).abs().max()))
-    if not difference <= TOLERANCE:  # not a number is no agreement either
+        for one, other in zip(_outputs(ours.model, ids_1T), _outputs(again.model, ids_1T), strict=True):
+            difference = max(difference, float((one - other).abs().max()))
+    if not difference <= TOLERANCE:  # NaN fails as well
         raise UserError(
             f"the model that was written has an output that differs from the source's by {difference:g}, "
             f"more than {TOLERANCE:g}; nothing was kept. Try again on another disk"
@@ -156,7 +157,7 @@ def _compare(whole: _Whole, tokenizer: Tokenizer, written: ModelFiles) -> float:
 
 
 def _outputs(model: nn.Module, ids_1T: Tensor) -> list[Tensor]:
-    """All that the model computes of one row."""
+    """Every output of the model for one row."""
     output = model.eval()(ids_1T, torch.zeros_like(ids_1T))
     outputs = [output] if isinstance(output, Tensor) else [each for each in output if each is not None]
     if isinstance(model, PooledModel) and model.pooler is not None:

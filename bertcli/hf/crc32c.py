@@ -1,11 +1,11 @@
-"""Bytes -> their CRC-32C, the checksum inside TensorFlow checkpoints, fast enough for a whole BERT."""
+"""Bytes -> their CRC-32C, the checksum inside TensorFlow checkpoints, fast enough for a full BERT."""
 
 from __future__ import annotations
 
 import numpy as np
 
 _POLYNOMIAL = np.uint32(0x82F63B78)
-"""Castagnoli's, its bits in reverse (RFC 3720, appendix B.4)."""
+"""Castagnoli's polynomial, its bits in reverse (RFC 3720, appendix B.4)."""
 _MOST_LANES = 1024
 _SHORTEST_LANE = 64
 
@@ -13,9 +13,9 @@ _SHORTEST_LANE = 64
 def crc32c(data: bytes | np.ndarray) -> int:
     """CRC-32C of four bytes or more.
 
-    But for its initial value a CRC is linear over GF(2), and zeros in front do not change it. So the bytes
-    are cut into equal lanes, whose CRCs run side by side and are then joined in pairs:
-    crc(AB) = crc(A, then as many zeros as B has bytes) xor crc(B).
+    Except for its initial value a CRC is linear over GF(2), and leading zeros do not change it. So the bytes
+    are cut into equal lanes. Their CRCs are computed in parallel and then joined in pairs:
+    crc(AB) = crc(A followed by one zero per byte of B) xor crc(B).
     """
     message = np.frombuffer(data, dtype=np.uint8)
     lanes = 1
@@ -27,7 +27,7 @@ def crc32c(data: bytes | np.ndarray) -> int:
     words = padded.view("<u2").reshape(lanes, -1)
 
     crcs = _advance(np.zeros(lanes, np.uint32), words)
-    # What a lane of zeros makes of each single bit; by linearity, of everything.
+    # How a lane of zeros changes each single bit; by linearity, any CRC.
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
     shift = _advance(bits, np.zeros((32, words.shape[1]), np.uint16))
     while len(crcs) > 1:
@@ -37,7 +37,7 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def unmask(masked: int) -> int:
-    """The CRC behind a stored one: TensorFlow rotates it and adds a constant, as LevelDB does."""
+    """The CRC from its stored form: TensorFlow rotates it and adds a constant, as LevelDB does."""
     rotated = (masked - 0xA282EAD8) & 0xFFFFFFFF
     return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
 

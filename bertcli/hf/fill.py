@@ -1,4 +1,4 @@
-"""Weights under Hugging Face names -> a model of ours that holds them, and what became of each."""
+"""Weights under Hugging Face names -> a model with these weights, and what became of each of them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class LoadReport:
     family: Family
     loaded: tuple[str, ...]
     new: tuple[str, ...]
-    """Not taken from the folder: freshly initialized."""
+    """Not in the folder, or not taken from it: freshly initialized."""
     left_aside: tuple[str, ...]
-    """In the folder, without a place in the model: other heads, position buffers."""
+    """In the folder but not in the model: other heads, position buffers."""
 
     def new_parts(self) -> list[str]:
         """The parts of the model that are new, in words."""
         return [words for part, words in self.family.heads.items() if self._names(part) & set(self.new)]
 
     def dropped(self) -> list[str]:
-        """What of `left_aside` was learned: weights of heads, but no buffers of the body."""
+        """The learned weights among `left_aside`: those of heads, not the buffers of the body."""
         return [name for name in self.left_aside if not re.fullmatch(self.family.buffers, name)]
 
     def has(self, *parts: str) -> bool:
-        """Whether the folder brought these of our heads: a new one cannot predict."""
+        """Whether the folder holds all these heads: a new one cannot predict."""
         return all(self._names(part) & set(self.loaded) for part in parts)
 
     def _names(self, part: str) -> set[str]:
@@ -54,17 +54,16 @@ def build_from(
     may_be_new: Collection[str] = (),
     fresh: Collection[str] = (),
 ) -> tuple[Model, LoadReport]:
-    """The model that `build` makes, on the CPU in fp32, holding the weights of `files`.
+    """The model that `build` makes, on the CPU in fp32, with the weights of `files`.
 
     Args:
-        files: what the folder brings.
-        build: makes the model; called where memory and random numbers cost nothing.
-        may_be_new: those of `Family.heads` that are initialized, from torch's generator, where the folder has
-            nothing of them.
-        fresh: those that are initialized in any case; what the folder has of them is left aside.
+        files: of the folder.
+        build: makes the model; called on the meta device, without memory and random numbers.
+        may_be_new: which of `Family.heads` are initialized, from torch's generator, if the folder lacks them.
+        fresh: which are initialized in any case; the folder's own are left aside.
 
     Raises:
-        UserError: weights that are unknown, missing or misshapen, all at once.
+        UserError: lists all weights that are unknown or missing, or have another shape.
     """
     with sizes_alone():
         model = build()
@@ -72,12 +71,12 @@ def build_from(
     new = [theirs for part in new_parts.values() for theirs in part]
     names = {name: hf_name(files.family, name) for name in model.state_dict()}
     names = {ours: theirs for ours, theirs in names.items() if theirs not in new}
-    left_aside = _check(model, files, names)  # before anything of the sizes in config.json is made real
+    left_aside = _check(model, files, names)  # before memory is taken for the sizes in config.json
     for part in new_parts:
         fresh_part = getattr(model, part).to_empty(device="cpu")
         initialize(fresh_part, files.architecture.init_std, truncated=False)
     taken = {
-        # A copy: what safetensors returns is the file itself, mapped, which may be overwritten later.
+        # A copy: safetensors returns the mapped file itself, which may be overwritten later.
         ours: files.weights[theirs].to(torch.float32, copy=True)
         for ours, theirs in names.items()
     }
@@ -90,7 +89,7 @@ def build_from(
 def _find_new_parts(
     model: nn.Module, files: ModelFiles, may_be_new: Collection[str], fresh: Collection[str]
 ) -> dict[str, list[str]]:
-    """The parts that the folder does not give -> the Hugging Face names in each."""
+    """The parts that are initialized -> the Hugging Face names in each."""
     new: dict[str, list[str]] = {}
     for part in files.family.heads:
         theirs = [hf_name(files.family, name) for name in model.state_dict() if name.startswith(f"{part}.")]
@@ -101,16 +100,16 @@ def _find_new_parts(
 
 
 def _check(model: nn.Module, files: ModelFiles, names: dict[str, str]) -> list[str]:
-    """The names to leave aside. Raises `UserError` with every weight that does not fit."""
+    """The names to leave aside. Raises `UserError` that lists every weight that does not fit."""
     state, weights = model.state_dict(), files.weights
-    wanted = {theirs: tuple(state[ours].shape) for ours, theirs in names.items()}
-    problems = [f"missing: {name} {shape}" for name, shape in wanted.items() if name not in weights]
+    expected = {theirs: tuple(state[ours].shape) for ours, theirs in names.items()}
+    problems = [f"missing: {name} {shape}" for name, shape in expected.items() if name not in weights]
     problems += [
         f"shape: {name} is {tuple(weights[name].shape)}, config.json asks for {shape}"
-        for name, shape in wanted.items()
+        for name, shape in expected.items()
         if name in weights and tuple(weights[name].shape) != shape
     ]
-    others = [name for name in weights if name not in wanted]
+    others = [name for name in weights if name not in expected]
     strange = [name for name in others if not is_harmless(files.family, name)]
     problems += [f"unknown: {name} {tuple(weights[name].shape)}" for name in strange]
     if problems:

@@ -1,4 +1,4 @@
-"""A pretraining model with its tokenizer <-> a plain Hugging Face folder; a folder -> its encoder alone."""
+"""A pretraining model with its tokenizer <-> a Hugging Face folder; a folder -> its encoder alone."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A pretraining model of a folder, and what became of each weight."""
+    """The pretraining model of a folder, and what became of each weight."""
 
     model: PretrainingModel
     tokenizer: Tokenizer
     report: LoadReport
     task: TaskType | None = None
-    """What the folder was fine-tuned for; None: it was not."""
+    """The task that the folder was fine-tuned for; None: it was not."""
 
     def need(self, head: str, *read: str) -> None:
-        """Raise `UserError` unless the folder brought a head (`Family.heads`) and what it reads: a new one
-        cannot predict."""
+        """Raise `UserError` unless the folder holds `head` (of `Family.heads`) and the parts that it reads:
+        new ones cannot predict."""
         if self.task is not None:
             raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli predict")
         family = self.report.family
@@ -52,9 +52,12 @@ def save_model_folder(
 ) -> None:
     """Write a pretraining model as `hf.model_files.write_model_files` does.
 
-    The tied decoder is left out, as transformers does. A model without the NSP head is declared a
-    masked language model. `trained_length` (tokens in a row) stands in `config.json` for those who continue
-    from it. `weights` are written in place of the model's own.
+    The tied decoder is not written, as in transformers. A model without the NSP head is declared a
+    masked language model.
+
+    Args:
+        trained_length: tokens in a row; written to `config.json` for those who continue the training.
+        weights: written in place of the model's own.
     """
     kind = "masked-lm" if model.pair_head is None else "pretraining"
     more = {} if trained_length is None else {TRAINED_LENGTH: trained_length}
@@ -64,8 +67,8 @@ def save_model_folder(
 def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | None = None) -> LoadedModel:
     """Read a model folder, ours or any of the family's classes in transformers, on the CPU in fp32.
 
-    What the wanted model has and the folder lacks is initialized from torch's generator and named in the
-    report, a whole head at a time; what the folder has besides is left aside and named.
+    Heads that the folder lacks are initialized from torch's generator and named in the report; other weights
+    of the folder are left aside and named.
 
     Args:
         folder: holds `config.json`, weights and a vocabulary (`bertcli.hf.locate.resolve_model`).
@@ -73,8 +76,8 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
         dropout: of hidden states and of attention; None: the folder's own rates.
 
     Raises:
-        UserError: a file is missing or damaged; the config asks for another mathematics; weights that are
-            unknown, missing or misshapen, all at once; a tokenizer with ids that the model lacks.
+        UserError: a file is missing or damaged; the config asks for other mathematics; weights that are
+            unknown or missing, or have another shape; a tokenizer with ids that the model lacks.
     """
     files = read_model_files(folder)
     architecture = files.architecture
@@ -89,7 +92,7 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
 
 
 def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:
-    """The body of any BERT folder, with its pooler if it has one; heads are left aside.
+    """The body of any BERT folder, with its pooler if it has one; heads are not read.
 
     Raises `UserError` as `load_model_folder` does.
     """

@@ -1,4 +1,4 @@
-"""Google's release (`bert_model.ckpt.*`, `bert_config.json`, `vocab.txt`) -> what a model is made from."""
+"""Google's release (`bert_model.ckpt.*`, `bert_config.json`, `vocab.txt`) -> `ModelFiles`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import read_vocabulary
 
 _OPTIMIZER = re.compile(r".+/adam_[mv]|(.+/)?(global_step|beta[12]_power)")
-"""Variables that belong to the training run alone: Adam's moments, the step."""
+"""Variables that only training needs: Adam's moments, the step."""
 
 
 def find_tf_checkpoint(path: Path) -> Path | None:
-    """The prefix of the checkpoint that `path` is, or that stands in the folder `path`; None: none.
+    """The prefix of the checkpoint `path`, or of the one in the folder `path`; None: there is none.
 
-    Raises `UserError` where a folder holds several.
+    Raises `UserError` if a folder holds several.
     """
     if path.suffix == ".index" and path.is_file():
         return path.with_suffix("")
@@ -33,7 +33,7 @@ def find_tf_checkpoint(path: Path) -> Path | None:
     prefixes = sorted(index.with_suffix("") for index in path.glob("*.index"))
     if len(prefixes) > 1:
         names = ", ".join(prefix.name for prefix in prefixes)
-        raise UserError(f"{path}: holds several checkpoints ({names}); name one, as in {prefixes[-1]}")
+        raise UserError(f"{path}: holds several checkpoints ({names}); name one, for example {prefixes[-1]}")
     return prefixes[0] if prefixes else None
 
 
@@ -42,18 +42,18 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
 
     Args:
         prefix: the checkpoint's path without `.index`.
-        cased: whether upper case counts; None: whether the vocabulary has any.
+        cased: whether the tokenizer keeps upper case; None: if the vocabulary has any.
 
     Raises:
-        UserError: `bert_config.json`, `vocab.txt` or a part of the checkpoint is missing, damaged or of
-            another model.
+        UserError: `bert_config.json`, `vocab.txt` or a part of the checkpoint is missing, damaged or belongs
+            to another model.
     """
     folder = prefix.parent
     config, vocabulary = folder / "bert_config.json", folder / "vocab.txt"
     if missing := [file.name for file in (config, vocabulary) if not file.is_file()]:
         raise UserError(
-            f"{prefix}: beside the checkpoint, {' and '.join(missing)} is missing. Copy it there from the "
-            f"release that the checkpoint came with."
+            f"{prefix}: {' and '.join(missing)} is missing beside the checkpoint. Copy it there from the "
+            f"release that the checkpoint belongs to."
         )
     if cased is None:
         cased = is_cased(read_vocabulary(vocabulary))
@@ -66,13 +66,13 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
     names = {name: name_from_tensorflow(family, name) for name in checkpoint.entries if name not in optimizer}
     if unknown := [name for name, theirs in names.items() if theirs is None]:
         raise UserError(
-            f"{checkpoint.index}: variables that no {family.name} pretrained by Google's code has: "
-            f"{', '.join(unknown)}. Checkpoints of run_pretraining.py are read."
+            f"{checkpoint.index}: unknown variables: {', '.join(unknown)}. bertcli reads a "
+            f"{family.name} that Google's run_pretraining.py wrote."
         )
     weights = {}
     for name, theirs in names.items():
         values = torch.from_numpy(checkpoint.read(name))
-        # Dense layers hold their matrix as [in, out]; variables of its own code do not.
+        # Dense layers store their matrix as [in, out]; the other matrices need no transpose.
         weights[str(theirs)] = values.T.contiguous() if name.endswith("/kernel") else values
     files = ModelFiles(
         checkpoint.index, read_json(config), architecture, tokenizer=tokenizer, weights=weights
@@ -81,5 +81,5 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
 
 
 def is_cased(vocabulary: list[str]) -> bool:
-    """Whether any piece has upper case, the `[...]` of special tokens aside."""
+    """Whether any piece has upper case, except the special tokens in `[...]`."""
     return any(piece != piece.lower() for piece in vocabulary if not piece.startswith("["))

@@ -1,4 +1,4 @@
-"""A model's id on the Hugging Face hub, `org/name` -> a folder with the files that are read here."""
+"""A model's id on the Hugging Face hub, `org/name` -> a local folder with its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertcli.terminal import raw_stream
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
 _SMALL_FILES = (
     *("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"),
-    *("added_tokens.json", "special_tokens_map.json"),  # the tokens that older folders register
+    *("added_tokens.json", "special_tokens_map.json"),  # older folders register tokens there
     *SENTENCE_FILES,
 )
 _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors")
@@ -22,28 +22,28 @@ _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether this can be a model on the hub: two words, of which the first is no folder here."""
+    """Whether this can be a model on the hub: `word/word`, where the first is not a local folder."""
     return _ID.fullmatch(name) is not None and not Path(name).parent.exists()
 
 
 def download(name: str) -> Path:
-    """Bring a model of the hub into the local cache, from where it comes without a network as well.
+    """Download a model to the local cache, which also works without a network once it is there.
 
-    Only sizes, tokenizer and weights: safetensors, and the older format where there are none.
-    Raises `UserError` where the hub has no such model, or cannot be reached and the cache lacks it.
+    Only sizes, tokenizer and weights: safetensors, or the older format if there are none.
+    Raises `UserError` if the hub has no such model, or cannot be reached and the cache lacks it.
     """
     from huggingface_hub import snapshot_download
 
     try:
-        with contextlib.redirect_stderr(raw_stream(sys.stderr)):  # its bars return to the start of a line
+        with contextlib.redirect_stderr(raw_stream(sys.stderr)):  # its progress bars need a carriage return
             folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_SAFETENSORS]))
             if not any(path for pattern in _SAFETENSORS for path in folder.glob(pattern)):
                 folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_PICKLES]))
-    except (OSError, ValueError) as error:  # what every error of the hub's library is one of
+    except (OSError, ValueError) as error:  # the base classes of all errors of huggingface_hub
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
-            f"{name}: no such folder here, and no model from the Hugging Face hub: {reason}. "
-            f"Name a folder; or fetch the model where there is a network (hf download {name} "
-            f"--local-dir FOLDER), bring that folder here, and name it."
+            f"{name}: no such local folder, and not available from the Hugging Face hub: {reason}. "
+            f"Give a folder; or download the model on a machine with a network (hf download {name} "
+            f"--local-dir FOLDER), copy that folder here, and give it."
         ) from None
     return folder

@@ -1,4 +1,4 @@
-"""`model.init_from`: the folder decides sizes and vocabulary; a config that says otherwise is refused."""
+"""`model.init_from`: the folder sets sizes and vocabulary; a config with other values is refused."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SIZES = ("layers", "hidden", "heads", "feed_forward")
 def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
     """`config` with the sizes, the preset that fits (or null) and the vocabulary of the model in `folder`.
 
-    Only keys that a user gave can contradict: not those with their default, null or auto.
-    Raises `UserError` naming all that do, or where the folder cannot be read.
+    Only keys that the user gave can contradict: not those with their default, null or auto.
+    Raises `UserError` that lists all of them, or if the folder cannot be read.
     """
     sizes, tokenizer = read_architecture(folder / "config.json"), Tokenizer.load(folder)
     vocabulary = {
@@ -37,15 +37,9 @@ def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
         *_contradictions("tokenizer", config.tokenizer, vocabulary),
     ]
     if problems:
-        raise UserError(
-            "\n  ".join(
-                [
-                    f"model.init_from: {folder} decides sizes and vocabulary, and the config says otherwise:",
-                    *problems,
-                    "Leave these keys out, or leave model.init_from out to train a new model",
-                ]
-            )
-        )
+        head = f"model.init_from: {folder} sets sizes and vocabulary, but the config has other values:"
+        advice = "Leave these keys out, or leave model.init_from out to train a new model"
+        raise UserError("\n  ".join([head, *problems, advice]))
     return config.model_copy(
         update={
             "model": config.model.model_copy(update=model | {"preset": _fitting_preset(sizes)}),
@@ -61,17 +55,16 @@ def _contradictions(section: str, given: BaseModel, true: dict[str, Any]) -> Ite
 
 
 def _other_preset(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
-    """Where the preset means another size than the folder's; sizes given one by one take its place."""
+    """A line if the preset has other sizes than the folder; a size that is given itself is not compared."""
     if "preset" not in model.model_fields_set or model.preset is None:
         return
-    meant = zip(_SIZES, model.sizes(), strict=True)
-    unlike = [
+    other = [
         f"{key} {getattr(sizes, key)} instead of {value}"
-        for key, value in meant
+        for key, value in zip(_SIZES, model.sizes(), strict=True)
         if getattr(model, key) is None and getattr(sizes, key) != value
     ]
-    if unlike:
-        yield f"model.preset: {model.preset}; the folder has {', '.join(unlike)}"
+    if other:
+        yield f"model.preset: {model.preset}; the folder has {', '.join(other)}"
 
 
 def _fitting_preset(sizes: Architecture) -> str | None:

@@ -1,4 +1,4 @@
-"""What a user calls MODEL -> the folder with its `config.json`."""
+"""The MODEL argument of the command line -> the folder with its `config.json`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ WEIGHT_FILES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-"""In the order of preference; an index names the files of a model that was split up."""
+"""In the order of preference; an index lists the files of a model in several parts."""
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
 
 
 def resolve_model(path: Path | str) -> Path:
     """A run folder, its `model/`, a checkpoint, any Hugging Face BERT folder or a hub id -> the model folder.
 
-    A run folder means its finished `model/`, else the model of its newest checkpoint. What exists here is
-    never looked for on the hub.
-    Raises `UserError` where nothing is there, or no model is in it.
+    Of a run folder: its finished `model/`, else the model of its newest checkpoint. A local path always comes
+    before the hub. Raises `UserError` if there is nothing, or no model in it.
     """
     path = Path(path)
     if not path.exists() and is_hub_id(str(path)):
@@ -39,23 +38,20 @@ def resolve_model(path: Path | str) -> Path:
         raise UserError(f"{path}: is a file. MODEL is the folder that holds config.json and the weights.")
     run = RunLayout(path)
     candidates = [path, run.model, *map(checkpoint_model, run.steps())]
-    for candidate in candidates:
-        if (candidate / "config.json").is_file():
-            check_folder(candidate)
-            return candidate
-    if run.config.is_file():
+    found = next((folder for folder in candidates if (folder / "config.json").is_file()), None)
+    if found is None and run.config.is_file():
         raise UserError(
             f"{path}: a run that has not saved a model yet (no model/, no checkpoints/step-*/model). "
-            f"Let it reach its first checkpoint, or go on with it: --resume"
+            f"Let it reach its first checkpoint, or continue it with --resume"
         )
-    check_folder(path)
-    raise AssertionError("unreachable: a folder without config.json fails the check")
+    check_folder(found or path)
+    return found or path
 
 
 def locate_init_from(config: PretrainConfig) -> PretrainConfig:
-    """`model.init_from` as the model folder itself, where a run folder or a checkpoint is named.
+    """`config` with the model folder itself as `model.init_from`, which may name a run or a checkpoint.
 
-    Sizes and vocabulary become those of the folder: `hf.init_from.adopt_folder`.
+    Sizes and vocabulary become those of the folder (`hf.init_from.adopt_folder`).
     """
     if config.model.init_from is None:
         return config
@@ -64,17 +60,12 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
     return adopt_folder(config.model_copy(update={"model": model}), folder)
 
 
-def find_weights(folder: Path) -> Path | None:
-    """The weight file of `folder` that will be read; None: it has none."""
-    return next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
-
-
 def check_folder(folder: Path) -> Path:
-    """The weight file of a complete model folder. Raises `UserError` naming all that is missing."""
+    """The weight file of a complete model folder. Raises `UserError` that lists what is missing."""
     missing = []
     if not (folder / "config.json").is_file():
         missing.append("config.json (the sizes)")
-    weights = find_weights(folder)
+    weights = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if weights is None:
         missing.append(f"weights (one of {', '.join(WEIGHT_FILES)})")
     if not any((folder / name).is_file() for name in VOCABULARY_FILES):
@@ -85,7 +76,7 @@ def check_folder(folder: Path) -> Path:
         )
     if missing or weights is None:
         raise UserError(
-            f"{folder}: no complete model folder; missing: {'; '.join(missing)}. Give the folder "
-            f"that bertcli pretrain or transformers' save_pretrained wrote, the tokenizer saved in it too."
+            f"{folder}: not a complete model folder; missing: {'; '.join(missing)}. Give a folder that "
+            f"bertcli pretrain or transformers' save_pretrained wrote, with the tokenizer saved there too."
         )
     return weights

@@ -1,4 +1,4 @@
-"""The files of a model folder -> sizes, tokenizer and weights in one spelling; a model -> its files."""
+"""The files of a model folder -> sizes, tokenizer, weights by their current names; a model -> its files."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """What a model is made from.
+    """The content of a model folder.
 
     Attributes:
         where: the weight file, for messages.
-        config: the whole `config.json`.
-        weights: by their names in today's Hugging Face folders (`hf.names.hf_name`).
+        config: the full `config.json`.
+        weights: by their names in current Hugging Face folders (`hf.names.hf_name`).
     """
 
     where: Path
@@ -41,8 +41,8 @@ class ModelFiles:
     def __post_init__(self) -> None:
         if self.tokenizer.kind != self.family.tokenizer:
             raise UserError(
-                f"{self.where.parent}: a {self.tokenizer.kind} tokenizer; that of {self.family.name} is a "
-                f"{self.family.tokenizer}. Put the model's own tokenizer there."
+                f"{self.where.parent}: a {self.tokenizer.kind} tokenizer, but {self.family.name} has a "
+                f"{self.family.tokenizer} tokenizer. Put the model's own tokenizer there."
             )
         tokens, places = self.tokenizer.vocab_size, self.architecture.vocab_size
         if tokens > places:
@@ -54,18 +54,18 @@ class ModelFiles:
 
     @property
     def family(self) -> Family:
-        """The family that the folder is of."""
+        """The family of the model."""
         return FAMILIES[self.architecture.family]
 
     def holds(self, parameter: str) -> bool:
-        """Whether the folder brings a parameter, by our name."""
+        """Whether the folder holds a parameter, by our name."""
         return hf_name(self.family, parameter) in self.weights
 
 
 def read_model_files(folder: Path) -> ModelFiles:
     """Read a folder of ours or of any of the family's classes in transformers.
 
-    Raises `UserError`: a file is missing or damaged; the config asks for another mathematics; two copies of
+    Raises `UserError`: a file is missing or damaged; the config asks for other mathematics; two copies of
     a weight differ; a tokenizer with ids that the model lacks.
     """
     where = check_folder(folder)
@@ -86,10 +86,10 @@ def write_model_files(
 ) -> None:
     """Write `config.json` (with the keys of `more`), `model.safetensors`, the tokenizer's files and the card.
 
-    The weights, `model`'s own or `weights` in their place (a copy made earlier), are fp32, under the names
-    that transformers gives them in the class of `kind` (a key of `Family.classes`). The same weights give
-    the same bytes. The files are written one by one: write to a fresh folder and rename it where that
-    matters. Raises `OSError` where the disk refuses.
+    The weights are fp32: `model`'s own, or `weights` (an earlier copy). Their names are those of
+    transformers' class for `kind` (a key of `Family.classes`). The same weights give the same bytes. The
+    files are written one by one: for an atomic write, write to a new folder and rename it. Raises `OSError`
+    if the disk is full or read-only.
     """
     folder.mkdir(parents=True, exist_ok=True)
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
@@ -106,7 +106,7 @@ def write_model_files(
 
 
 def _modernize(weights: dict[str, Tensor], where: Path, family: Family) -> dict[str, Tensor]:
-    """The weights under one spelling, without the second copy of what is tied."""
+    """The weights by their current names, without the second copy of tied weights."""
     modern: dict[str, Tensor] = {}
     for name, value in weights.items():
         key = modern_name(family, name)
@@ -118,6 +118,6 @@ def _modernize(weights: dict[str, Tensor], where: Path, family: Family) -> dict[
     if decoder is not None and words is not None and not torch.equal(decoder, words):
         raise UserError(
             f"{where}: {family.tied_decoder} differs from the word embeddings. In {family.name} they are "
-            f"one matrix; a model that unties them cannot be read."
+            f"one matrix; a model with two matrices is not supported."
         )
     return modern

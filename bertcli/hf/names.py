@@ -1,4 +1,4 @@
-"""A parameter here <-> the same parameter in a folder, by the table of its family."""
+"""Our name of a parameter <-> its name in a folder, by the table of its family."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def hf_name(family: Family, name: str) -> str:
 
 
 def modern_name(family: Family, name: str) -> str:
-    """Any spelling that folders use -> the one of `hf_name`."""
+    """Any name that folders use -> the name that `hf_name` gives."""
     return _respell(family.old_spellings, name)
 
 
 def name_from_tensorflow(family: Family, name: str) -> str | None:
-    """A variable of the authors' TensorFlow code -> its name in a folder; None: no model has it."""
+    """A variable of the authors' TensorFlow code -> its name in a folder; None: it is unknown."""
     found = _respell(family.tensorflow, name)
     module, _, parameter = re.sub(r"\.\d+\.", ".{}.", found).rpartition(".")
     return found if module in family.tensors.values() and parameter in ("weight", "bias") else None
 
 
 def is_harmless(family: Family, name: str) -> bool:
-    """Whether a weight that the model has no place for may be left aside: another head, a buffer."""
+    """Whether a weight that is not in the model may be ignored: of another head, or a buffer."""
     return re.fullmatch(f"{family.buffers}|{family.other_heads}", name) is not None
 
 

@@ -1,4 +1,4 @@
-"""The few parts of protobuf's wire format that a TensorFlow checkpoint needs: varints and fields."""
+"""The two parts of protobuf's wire format that a TensorFlow checkpoint needs: varints and fields."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, seven bits a byte, the lowest first -> (number, where it ends).
+    """The number at offset `at`, seven bits a byte, the lowest first -> (number, offset of its end).
 
-    Raises `ValueError` where the data ends, or the number goes on for more than ten bytes.
+    Raises `ValueError` if the data ends within the number, or the number has more than ten bytes.
     """
     number = 0
     for shift in range(0, 70, 7):
@@ -26,10 +26,10 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of each field of a message, in its order; a field may be repeated or absent.
+    """(number, value) of each field of a message, in order; a field may be repeated or absent.
 
-    The value is an int, or bytes for what has a length (strings, messages within the message).
-    Raises `ValueError` where this is no message.
+    The value is an int, or bytes for a field with a length (a string, a nested message).
+    Raises `ValueError` if this is not a message.
     """
     at = 0
     while at < len(message):

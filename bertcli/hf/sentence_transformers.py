@@ -1,4 +1,4 @@
-"""What a sentence-transformers folder says of making vectors: its `modules.json` and the files it names."""
+"""How a sentence-transformers folder computes vectors: its `modules.json` and the files that it names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SENTENCE_FILES = (
     "config_sentence_transformers.json",
     "*_Pooling/config.json",
 )
-"""Globs of all that is read here."""
+"""Glob patterns of all files that are read here."""
 _OLD_KEYS = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
@@ -26,7 +26,7 @@ _OLD_KEYS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-"""Before release 5 each mode was a key of its own -> its name since."""
+"""The key of each mode before release 5 -> its name since then."""
 _READ = ("mean", "cls", "max")
 
 
@@ -35,29 +35,29 @@ class SentencePooling:
     """How a model's hidden states become one vector a text (Reimers and Gurevych 2019, section 3)."""
 
     mode: Literal["mean", "cls", "max"]
-    """Over the real tokens, special ones included; cls: the first token's hidden state, without pooler."""
+    """Over the real tokens, with the special ones; cls: the first token's hidden state, without pooler."""
     normalize: bool
     """To length 1."""
     max_length: int | None
-    """Tokens in a row; longer texts are cut. None: what the model can read."""
+    """Tokens in a row; longer texts are cut. None: the model's limit."""
 
 
 def read_pooling(folder: Path) -> SentencePooling | None:
-    """The pooling of a sentence-transformers folder; None: the folder is none.
+    """The pooling of a sentence-transformers folder; None: it is another kind of folder.
 
-    Raises `UserError` naming what it asks for that bertcli does not compute.
+    Raises `UserError` that names what bertcli does not support.
     """
-    if not (folder / "modules.json").is_file():
-        return None
     path = folder / "modules.json"
+    if not path.is_file():
+        return None
     modules = read_json_value(path)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise UserError(f"{path}: expected a list of modules. Copy or download it again.")
     kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise UserError(
-            f"{path}: the modules are {', '.join(kinds)}; bertcli computes Transformer, Pooling and then, "
-            f"if wanted, Normalize"
+            f"{path}: the modules are {', '.join(kinds)}; bertcli supports Transformer, Pooling and an "
+            f"optional Normalize, in this order"
         )
     place = str(modules[1].get("path"))
     if not is_inside(place):
@@ -79,7 +79,7 @@ def _mode(config: Mapping[str, Any], path: Path) -> Literal["mean", "cls", "max"
 
 
 def _max_length(folder: Path) -> int | None:
-    """Also checks what else the folder would do to a text before it is encoded."""
+    """Also raises `UserError` for changes to the text before encoding that bertcli does not support."""
     prompts = folder / "config_sentence_transformers.json"
     if prompts.is_file() and (prompt := read_json(prompts).get("default_prompt_name")):
         raise UserError(
@@ -92,8 +92,8 @@ def _max_length(folder: Path) -> int | None:
     config, tokenizer = read_json(path), Tokenizer.load(folder)
     if config.get("do_lower_case") and not tokenizer.lowercase:
         raise UserError(
-            f"{path}: do_lower_case asks for lower case, but the folder's tokenizer keeps upper case. Set "
-            f"one of them right."
+            f"{path}: do_lower_case asks for lower case, but the folder's tokenizer keeps upper case. Change "
+            f"one of them."
         )
     length, cost = config.get("max_seq_length"), tokenizer.frame.cost(pair=False)
     if length is not None and (type(length) is not int or length <= cost):

@@ -1,8 +1,8 @@
-"""A sorted table of keys and values, LevelDB's file format -> its entries; the index of a TF checkpoint.
+"""A sorted table of keys and values in LevelDB's file format -> its entries; the index of a TF checkpoint.
 
-A footer of 48 bytes names the index block, whose entries name the data blocks. A block is a row of entries,
-each key given by what it does not share with the one before; then the offsets of the keys that stand in
-full; then, outside of the block's size, a byte for the compression and the block's CRC
+The footer (48 bytes) points to the index block, whose entries point to the data blocks. A block is a
+sequence of entries, then the offsets of the keys that are stored in full. Any other key is stored without the
+prefix that it shares with the key before. After the block come one byte for the compression and the CRC
 (LevelDB, doc/table_format.md).
 """
 
@@ -20,11 +20,11 @@ _COMPRESSIONS = {1: "snappy", 2: "zstd"}
 
 
 def read_table(data: bytes) -> dict[bytes, bytes]:
-    """All entries of a table file. Raises `ValueError` saying what is wrong where it is damaged."""
+    """All entries of a table file. Raises `ValueError` with the reason if it is damaged."""
     footer = data[-_FOOTER_SIZE:]
     if len(footer) < _FOOTER_SIZE or int.from_bytes(footer[-8:], "little") != _MAGIC:
-        raise ValueError("it does not end as such a table does")
-    _, after = _read_handle(footer, 0)  # of the meta-index, which holds nothing here
+        raise ValueError("it does not end with the footer of such a table")
+    _, after = _read_handle(footer, 0)  # of the meta-index, which is empty here
     index, _ = _read_handle(footer, after)
     entries: dict[bytes, bytes] = {}
     for _, handle in _read_entries(_read_block(data, *index)):
@@ -34,7 +34,7 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
 
 
 def _read_handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """(offset, size) of a block, and where the handle ends."""
+    """(offset, size) of a block, and the offset of the handle's end."""
     offset, at = read_varint(data, at)
     size, at = read_varint(data, at)
     return (offset, size), at

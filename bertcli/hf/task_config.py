@@ -12,20 +12,20 @@ from bertcli.errors import UserError
 from bertcli.families.family import Family
 
 SETTINGS = "bertcli_task"
-"""The key of the `TaskSettings`; other libraries pass over it."""
+"""The key of the `TaskSettings`; other libraries ignore it."""
 _PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 _LONGEST = 512
 _MOST_LABELS = 1 << 20
-"""A number of outputs that no head has."""
+"""More outputs than any head has."""
 
 
 def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
-    """What `config.json` says of a task, besides the class."""
+    """The keys of `config.json` that describe a task, except the class."""
     keys: dict[str, Any] = {
         SETTINGS: settings.model_dump(mode="json", include=set(TaskSettings.model_fields))
     }
     if settings.type == "regression":
-        labels = ("LABEL_0",)  # transformers counts the head's outputs by them
+        labels = ("LABEL_0",)  # transformers takes the number of outputs from them
     if labels:
         keys["id2label"] = {str(i): label for i, label in enumerate(labels)}
         keys["label2id"] = {label: i for i, label in enumerate(labels)}
@@ -38,7 +38,7 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
-    """What a model was fine-tuned for; None for a pretrained one."""
+    """The task that a model was fine-tuned for; None: it was not."""
     classes = _classes(config)
     for task in get_args(TaskType):
         if family.classes[task] in classes:
@@ -54,11 +54,11 @@ def read_task(
 ) -> tuple[TaskSettings, tuple[str, ...]]:
     """The settings of a fine-tuned model, and its labels in the order of the outputs.
 
-    A folder that bertcli did not write is taken to read columns of transformers' usual names: `text`, and
-    for multiple choice a list of `choices`; and rows as long as the model can, 512 tokens at most.
+    For a folder that bertcli did not write, the columns have transformers' usual names: `text`, and `choices`
+    (a list) for multiple choice; rows are as long as the model reads, at most 512 tokens.
 
     Args:
-        config: the whole `config.json`.
+        config: the full `config.json`.
         max_positions: of the model.
         where: the file, for messages.
 
@@ -69,10 +69,10 @@ def read_task(
     if task is None:
         classes = _classes(config)
         masked = any(family.classes[kind] in classes for kind in ("pretraining", "masked-lm"))
-        what = classes[0] if classes else f"a {family.name} of no task"
-        what = "a masked language model" if masked else what
+        other = classes[0] if classes else f"a {family.name} without a head"
+        what = "a masked language model" if masked else other
         raise UserError(
-            f"{where}: this is {what}, not a fine-tuned one: fine-tune it first: bertcli finetune CONFIG"
+            f"{where}: this is {what}, not a fine-tuned model; fine-tune it first: bertcli finetune CONFIG"
         )
     values = config[SETTINGS] if SETTINGS in config else _usual_settings(task, config, max_positions)
     settings = check_config(TaskSettings, values, f"{where}, {SETTINGS}")
@@ -82,11 +82,11 @@ def read_task(
     if task == "regression":
         if len(names) > 1:
             raise UserError(
-                f"{where}: a regression to {len(names)} values at once; bertcli reads those to one"
+                f"{where}: a regression with {len(names)} values a row; bertcli supports one value"
             )
         return settings, ()
     if len(set(names)) < len(names):
-        raise UserError(f"{where}: id2label gives two outputs the same name; each label stands once")
+        raise UserError(f"{where}: id2label gives two outputs the same name; each label must be unique")
     return settings, names
 
 
@@ -96,7 +96,7 @@ def _classes(config: Mapping[str, Any]) -> list[Any]:
 
 
 def _usual_settings(task: TaskType, config: Mapping[str, Any], max_positions: int) -> dict[str, Any]:
-    """How to feed a model whose folder does not say it."""
+    """The settings of a model that was not written by bertcli."""
     length = min(max_positions, _LONGEST)
     settings: dict[str, Any] = {"type": task, "max_length": length, "doc_stride": length // 4}
     if task in ("classification", "regression", "multiple-choice"):
@@ -109,7 +109,7 @@ def _usual_settings(task: TaskType, config: Mapping[str, Any], max_positions: in
 
 
 def _names_of_outputs(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels in the order of their numbers; where there are none, those that transformers makes up."""
+    """The labels in the order of their numbers; without labels, the names that transformers gives."""
     id2label = config.get("id2label")
     if isinstance(id2label, Mapping):
         return tuple(str(id2label[i]) for i in sorted(id2label, key=lambda i: (len(i), i)))

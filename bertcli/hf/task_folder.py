@@ -22,10 +22,10 @@ _HEADS = ("classifier", "qa_outputs")
 
 @dataclass(frozen=True)
 class LoadedTask:
-    """A fine-tuned model and what it takes to read its input and name its outputs.
+    """A fine-tuned model with all that is needed to encode its input and to name its outputs.
 
     Attributes:
-        labels: in the order of the head's outputs; empty where outputs have no names.
+        labels: in the order of the head's outputs; empty if outputs have no names.
         report: what became of each weight.
     """
 
@@ -47,24 +47,17 @@ def save_task_folder(
 ) -> None:
     """Write a fine-tuned model as `hf.model_files.write_model_files` does.
 
-    `settings` may be the whole `TaskConfig`: what only training needs is left out. `weights` are written in
-    place of the model's own.
+    `settings` may be a full `TaskConfig`: the keys of training alone are not written. `weights` are written
+    in place of the model's own.
     """
-    write_model_files(
-        folder,
-        model,
-        tokenizer,
-        kind=settings.type,
-        more=task_keys(settings, labels),
-        card=card,
-        weights=weights,
-    )
+    keys = task_keys(settings, labels)
+    write_model_files(folder, model, tokenizer, kind=settings.type, more=keys, card=card, weights=weights)
 
 
 def load_task_folder(folder: Path) -> LoadedTask:
-    """Read a fine-tuned model, ours or transformers', on the CPU in fp32.
+    """Read a fine-tuned model, ours or one of transformers (`Family.classes`), on the CPU in fp32.
 
-    transformers' classes are those of `Family.classes`; how their input is read: `hf.task_config.read_task`.
+    `hf.task_config.read_task` says how the input of transformers' models is read.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`; the model is not fine-tuned.
@@ -73,14 +66,14 @@ def load_task_folder(folder: Path) -> LoadedTask:
 
 
 def is_finetuned(folder: Path) -> bool:
-    """Whether a model folder is that of a fine-tuned model, by its `config.json`."""
+    """Whether a folder holds a fine-tuned model, by its `config.json`."""
     path = folder / "config.json"
     config = read_json(path)
     return task_type(config, find_family(config, path)) is not None
 
 
 def task_model(files: ModelFiles) -> LoadedTask:
-    """As `load_task_folder`, from what was read."""
+    """As `load_task_folder`, from the content of the folder."""
     settings, labels = _read_task(files)
     model, report = build_from(
         files, lambda: build_task_model(settings.type, files.architecture, len(labels))
@@ -91,8 +84,8 @@ def task_model(files: ModelFiles) -> LoadedTask:
 def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[str]) -> LoadedTask:
     """A model to train on a task, from any BERT folder: its body, its pooler if it has one, and a head.
 
-    The head is the folder's where that was fine-tuned for the same task with the same labels in the same
-    order; else it is new, as is a missing pooler: initialized from torch's generator, named in the report.
+    The head is the folder's if that was fine-tuned for the same task with the same labels in the same order.
+    Else it is new, as is a missing pooler: initialized from torch's generator, and named in the report.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`.

@@ -1,7 +1,7 @@
 """A TensorFlow checkpoint (`NAME.index`, `NAME.data-00000-of-00001`) -> its tensors, without TensorFlow.
 
-The index is a sorted table from each tensor's name to a protobuf `BundleEntryProto`, and from the empty name
-to a `BundleHeaderProto`; the data files hold the values, raw and little-endian
+The index is a sorted table: tensor name -> protobuf `BundleEntryProto`, empty name -> `BundleHeaderProto`.
+The data files hold the values, raw and little-endian
 (tensorflow/core/protobuf/tensor_bundle.proto).
 """
 
@@ -19,12 +19,12 @@ from bertcli.hf.protobuf import read_fields
 from bertcli.hf.sstable import read_table
 
 _DT_FLOAT = 1
-"""Of tensorflow/core/framework/types.proto."""
+"""In tensorflow/core/framework/types.proto."""
 
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """Where a tensor's values stand: `size` bytes at `offset` of data file number `shard`."""
+    """The place of a tensor's values: `size` bytes at `offset` of data file number `shard`."""
 
     dtype: int
     shape: tuple[int, ...]
@@ -33,16 +33,16 @@ class TensorEntry:
     size: int
     masked_crc: int
     sliced: bool
-    """Stored in slices, as a partitioned variable is."""
+    """Stored in slices, as a partitioned variable."""
 
 
 class TfCheckpoint:
-    """An opened checkpoint; tensors are read when asked for.
+    """An open checkpoint; `read` reads one tensor.
 
     Attributes:
-        entries: each tensor's name -> its entry.
+        entries: name of a tensor -> its entry.
 
-    Raises `UserError` where the index is missing, damaged, compressed or not little-endian.
+    Raises `UserError` if the index is missing, damaged, compressed or not little-endian.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -63,17 +63,17 @@ class TfCheckpoint:
             raise UserError(f"{self.index}: was written on a big-endian machine; only little-endian is read")
 
     def read(self, name: str) -> np.ndarray:
-        """The float32 values of a tensor, whose size and checksum are those of the index.
+        """The float32 values of a tensor; size and checksum are compared with the index.
 
-        Raises `UserError` where the data file is missing, cut off or damaged, or holds another type.
+        Raises `UserError` if the data file is missing, too short or damaged, or has another type.
         """
         entry = self.entries[name]
         if entry.dtype != _DT_FLOAT or entry.sliced:
             what = "is stored in slices" if entry.sliced else f"has TensorFlow's data type {entry.dtype}"
-            raise UserError(f"{self.index}: {name} {what}; BERT's weights are whole float32 tensors")
+            raise UserError(f"{self.index}: {name} {what}; expected a float32 tensor in one piece")
         if entry.size != 4 * math.prod(entry.shape):
             raise UserError(f"{self.index}: {name} of shape {entry.shape} cannot have {entry.size} bytes")
-        path = self._data_file(entry.shard)
+        path = self._prefix.with_name(f"{self._prefix.name}.data-{entry.shard:05d}-of-{self._num_shards:05d}")
         try:
             if path.stat().st_size < entry.offset + entry.size:
                 raise UserError(f"{path}: ends before {name} does. Copy or download it again.")
@@ -83,9 +83,6 @@ class TfCheckpoint:
         if crc32c(values) != unmask(entry.masked_crc):
             raise UserError(f"{path}: the checksum of {name} is wrong. Copy or download it again.")
         return values.reshape(entry.shape)
-
-    def _data_file(self, shard: int) -> Path:
-        return self._prefix.with_name(f"{self._prefix.name}.data-{shard:05d}-of-{self._num_shards:05d}")
 
 
 def _parse_header(message: bytes) -> tuple[int, bool]:

@@ -1,4 +1,4 @@
-"""The weight files of a model folder, in any of the formats in use -> names and tensors."""
+"""The weight files of a model folder, in any common format -> names and tensors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _DTYPES = {
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
     *(torch.int64, torch.int32, torch.uint8, torch.bool),
 }
-"""Of weights, and of the buffers that stand beside them in old folders."""
+"""Of weights, and of the buffers in old folders."""
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Every tensor of the file, or of the files that an index names, under the names that stand there.
+    """Every tensor of the file, or of the files that an index lists, by name.
 
-    Nothing is loaded by running code: safetensors, or `torch.load(weights_only=True)`.
-    Raises `UserError` where a file is missing, damaged or holds something else.
+    No code of a file is run: safetensors, or `torch.load(weights_only=True)`.
+    Raises `UserError` if a file is missing or damaged, or holds something else.
     """
     if not path.name.endswith(".index.json"):
         return _read_file(path)
@@ -34,12 +34,12 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path}: has no weight_map from weights to files. Copy or download it again.")
     if outside := sorted({name for name in weight_map.values() if not is_inside(name)}):
         raise UserError(
-            f"{path}: weight_map names files outside of its folder: {', '.join(outside[:5])}. A model's "
-            "files stand together; get it from someone you trust."
+            f"{path}: weight_map lists files outside of its folder: {', '.join(outside[:5])}. The files of a "
+            "model must be in one folder; get the model from someone you trust."
         )
     files = sorted({path.parent / name for name in weight_map.values()})
     if missing := [file.name for file in files if not file.is_file()]:
-        raise UserError(f"{path}: names files that are not there: {', '.join(missing)}. Copy them too.")
+        raise UserError(f"{path}: lists files that are missing: {', '.join(missing)}. Copy them too.")
     weights: dict[str, Tensor] = {}
     for file in files:
         weights |= _read_file(file)
@@ -47,10 +47,12 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def write_safetensors(path: Path, weights: dict[str, Tensor]) -> None:
-    """Write fp32 tensors; the same weights give the same bytes. Raises `OSError` where the disk refuses."""
+    """Write fp32 tensors; the same weights give the same bytes. Raises `OSError` if it cannot be written."""
     tensors = {name: weights[name].detach().to("cpu", torch.float32).contiguous() for name in sorted(weights)}
     path.touch()
-    mode = path.stat().st_mode  # the user's umask; safetensors would let the owner alone read the file
+    mode = (
+        path.stat().st_mode
+    )  # by the user's umask; with safetensors' own mode only the owner can read the file
     try:
         save_file(tensors, path, metadata={"format": "pt"})
         path.chmod(mode)
@@ -67,27 +69,27 @@ def _read_file(path: Path) -> dict[str, Tensor]:
     except pickle.UnpicklingError as error:
         if forbidden := re.search(r"GLOBAL (\S+)", str(error)):
             raise UserError(
-                f"{path}: would run code when loaded ({forbidden[1]}) and was refused: weights are tensors "
-                f"and nothing else. Get the model as safetensors, from someone you trust."
+                f"{path}: would run code when loaded ({forbidden[1]}) and was refused: a weight file must "
+                f"hold tensors alone. Get the model as safetensors, from someone you trust."
             ) from None
         raise UserError(
-            f"{path}: cannot be read as weights: it is no file of torch.save. Copy or download it again."
+            f"{path}: cannot be read as weights: torch.save did not write it. Copy or download it again."
         ) from None
-    except Exception as error:  # damaged bytes make an unpickler fail in any way there is
+    except Exception as error:  # damaged bytes can raise any error in an unpickler
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise UserError(f"{path}: cannot be read as weights: {reason}. Copy or download it again.") from None
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise UserError(f"{path}: expected names and tensors, found {type(weights).__name__}")
     if strange := [str(name) for name, value in weights.items() if not _is_plain(name, value)]:
         raise UserError(
-            f"{path}: holds what are no plain tensors of numbers (sparse, quantized, complex, or without "
-            f"values): {', '.join(strange[:5])}. Save the model in float32, and give that."
+            f"{path}: holds tensors of an unsupported kind (sparse, quantized, complex, or without values): "
+            f"{', '.join(strange[:5])}. Save the model in float32, and give that file."
         )
     return weights
 
 
 def _is_plain(name: object, value: Tensor) -> bool:
-    """Whether a tensor has a name, and its values stand in memory, each once."""
+    """Whether a tensor has a name, a plain data type, and all its values in memory."""
     if not isinstance(name, str) or value.layout != torch.strided or value.is_meta or value.is_quantized:
         return False
     return value.dtype in _DTYPES and value.untyped_storage().nbytes() >= value.nbytes

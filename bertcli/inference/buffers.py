@@ -1,4 +1,4 @@
-"""Endless examples -> stretches of them that fit into memory, long enough for batches of like length."""
+"""A stream of examples -> lists that fit into memory, long enough for batches of similar length."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import Example
 
 BUFFERED_BATCHES = 64
-"""Examples read ahead, in batches: enough for rows of nearly one length in each."""
+"""Examples read ahead, in batches: enough for batches whose rows have nearly the same length."""
 BUFFERED_CHARACTERS = 4_000_000
-"""Of text read ahead, after which no more is, so that long texts take no more memory than many."""
+"""Limit of the text that is read ahead, so that long texts take no more memory than short ones."""
 
 Some = TypeVar("Some", bound=Example)
 
 
 def in_buffers(examples: Iterable[Some], batch_size: int) -> Iterator[list[Some]]:
-    """The examples in stretches that fill `BUFFERED_BATCHES` batches or hold `BUFFERED_CHARACTERS`.
+    """The examples in lists that fill `BUFFERED_BATCHES` batches or hold `BUFFERED_CHARACTERS`.
 
-    Where `examples` ends in a `UserError`, all that came before are given first.
+    If `examples` raises a `UserError`, the examples before it come first.
     """
     buffer: list[Some] = []
     characters = 0
@@ -41,5 +41,5 @@ def in_buffers(examples: Iterable[Some], batch_size: int) -> Iterator[list[Some]
 
 
 def default_batch_size(device: torch.device) -> int:
-    """Rows at once that are fastest: on a CPU few enough for its caches."""
+    """The fastest number of rows in a batch: on a CPU small enough for its caches."""
     return 16 if device.type == "cpu" else 128

@@ -1,4 +1,4 @@
-"""A BERT and texts -> one vector a text, streamed in their order."""
+"""A BERT and a stream of texts -> one vector a text, in the same order."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Embedder:
-    """Makes vectors of texts (Reimers and Gurevych 2019, section 3).
+    """Computes the vectors of texts (Reimers and Gurevych 2019, section 3).
 
-    Vectors of a BERT that was not trained for it all point nearly the same way: their cosines are close to
-    1 and only their order says something.
+    Without training for it, the vectors of a BERT all have nearly the same direction: their cosines are close
+    to 1, and only the order of the cosines has a meaning.
     """
 
     model: PooledModel
@@ -45,7 +45,7 @@ class Embedder:
     batch_size: int
 
     def embed(self, texts: Iterable[TextExample]) -> Iterator[Embedded]:
-        """The vectors in the order of `texts`, of which only a bounded stretch is held at once.
+        """The vectors in the order of `texts`; only a bounded number of texts is in memory at once.
 
         The model must be in evaluation mode.
         """
@@ -71,9 +71,9 @@ class Embedder:
 
 
 def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: str) -> Tensor:
-    """vectors_BD: the mean or the maximum over a row's real tokens, or the first one's hidden state.
+    """vectors_BD: the mean or the maximum over the real tokens of a row, or the first token's hidden state.
 
-    `mask_BT` (bool): True at real tokens, special ones among them; None: all are.
+    `mask_BT` (bool): True at real tokens, also special ones; None: no padding.
     """
     if mode == "cls":
         return hidden_BTD[:, 0]

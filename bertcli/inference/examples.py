@@ -1,4 +1,4 @@
-"""Items of a labeled task -> logits, and logits -> predictions, in the order of the examples."""
+"""Items of a labeled task -> logits -> predictions, in the order of the examples."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction
 
 @dataclass(frozen=True)
 class Runner:
-    """A model that answers a task's items, batch by batch, without dropout.
+    """Computes a model's answers to a task's items, batch by batch, without dropout.
 
     Attributes:
-        batch_size: items of like length at once.
-        watch: sees the logits of each batch before they are cut up, for the loss.
+        batch_size: items of similar length at once.
+        watch: called with the logits of each batch before they are split, for the loss.
     """
 
     model: nn.Module
@@ -38,7 +38,7 @@ class Runner:
         return by_length(list(items), self.batch_size, self._compute)
 
     def predict(self, examples: Sequence[Any], items: Sequence[Item]) -> list[Prediction]:
-        """The answer for each example; `items` are those that `LabeledTask.encode` made of them."""
+        """The answer for each example; `items` are what `LabeledTask.encode` returned for them."""
         answered = zip(items, self.logits(items), strict=True)
         predictions = []
         for number, group in groupby(answered, key=lambda pair: pair[0].example):

@@ -1,4 +1,4 @@
-"""Texts with masks -> the words that the model would put there."""
+"""Texts with masks -> the words that the model predicts for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bertcli.data.rows import batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
-from bertcli.inference.rows import in_like_lengths
+from bertcli.inference.rows import in_similar_lengths
 from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
@@ -23,21 +23,21 @@ class Prediction:
     """A word for a mask."""
 
     token: str
-    """A piece of the vocabulary, with the prefix of those that continue a word."""
+    """A piece of the vocabulary, with its prefix if it continues a word."""
     id: int
     probability: float
-    """Of the softmax over the whole vocabulary."""
+    """Of the softmax over the full vocabulary."""
 
 
 @dataclass(frozen=True)
 class FilledText:
-    """A text, and what the model would put in place of each mask."""
+    """A text, and the predictions for each of its masks."""
 
     text: str
     filled: str
     """`text` with each mask's likeliest word in its place."""
     masks: list[list[Prediction]]
-    """For each mask, in the text's order: its predictions, the likeliest first."""
+    """For each mask, in the order of the text: its predictions, the likeliest first."""
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -45,55 +45,43 @@ class FilledText:
         return {"text": self.text, "filled": self.filled, "masks": masks}
 
 
-@dataclass(frozen=True)
-class MaskedText:
-    """A text between its masks, and as the model reads it."""
-
-    parts: list[str]
-    row: Row
-
-    @property
-    def length(self) -> int:
-        """In tokens."""
-        return self.row.length
-
-
 def fill_masks(
     loaded: LoadedModel, lines: Iterable[Line], top_k: int, batch_size: int, device: torch.device
 ) -> Iterator[FilledText]:
-    """Fill every mask (`Tokenizer.mask_token`) of every line, each by itself, in the lines' order.
+    """Fill every mask (`Tokenizer.mask_token`) of every line independently; the results are in order.
 
     A blank line has no mask and an empty result, so that results and lines are parallel. Other special
-    tokens are plain text. They are never predicted, since none was ever asked for in training; the
-    probabilities are still the full softmax's.
+    tokens are plain text. They are never predicted, because they are no targets in training; the
+    probabilities are still those of the full softmax.
 
-    Raises `UserError` as `LoadedModel.need`, where `top_k` is impossible, or (while iterating)
-    another line has no mask or is longer than the model.
+    Raises `UserError` as `LoadedModel.need`, if `top_k` is out of range, or (while iterating) if another line
+    has no mask or is too long for the model.
     """
     loaded.need("mlm_head")
     tokenizer = loaded.tokenizer
     candidates = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.special_ids]
     if not 1 <= top_k <= len(candidates):
-        raise UserError(f"--top-k {top_k}: give a number from 1 to {len(candidates)}, the words of the model")
+        raise UserError(f"--top-k {top_k}: give a number from 1 to {len(candidates)} (the vocabulary)")
     model = loaded.model.to(device).eval()
     max_tokens = model.architecture.usable_positions
     candidates_C = torch.tensor(candidates, device=device)
 
     @torch.inference_mode()
-    def compute(texts: list[MaskedText]) -> list[FilledText]:
-        batch = batch_of([text.row for text in texts], tokenizer.pad_id, device)
+    def compute(rows: list[Row]) -> list[list[list[Prediction]]]:
+        batch = batch_of(rows, tokenizer.pad_id, device)
         masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
         logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV
         predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer=tokenizer))
-        return [_filled(text, [next(predictions) for _ in text.parts[1:]], tokenizer) for text in texts]
+        return [[next(predictions) for id_ in row.ids if id_ == tokenizer.mask_id] for row in rows]
 
-    return in_like_lengths(
+    results = in_similar_lengths(
         lines, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
     )
+    return (_filled(line.text, masks, tokenizer) for line, masks in results)
 
 
-def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[MaskedText]:
-    """The row of each line. The mask's id comes in here alone: text never encodes to it."""
+def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[Row]:
+    """The row of each line. Only here a row gets the mask's id: text never encodes to it."""
     mask = tokenizer.mask_token
     texts = [line.text.split(mask) for line in lines]
     encoded = iter(tokenizer.encode_batch([part for parts in texts for part in parts]))
@@ -111,7 +99,7 @@ def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[Ma
                 f"{line.where}: {row.length} tokens with the special ones, but the model reads at most "
                 f"{max_tokens}; shorten the text or split it"
             )
-        rows.append(MaskedText(parts, row))
+        rows.append(row)
     return rows
 
 
@@ -126,16 +114,16 @@ def _top_predictions(
     ]
 
 
-def _filled(text: MaskedText, masks: list[list[Prediction]], tokenizer: Tokenizer) -> FilledText:
-    """The user's own text around the masks; a piece that continues a word is drawn to what precedes it."""
-    filled = text.parts[0]
-    for predictions, part in zip(masks, text.parts[1:], strict=True):
+def _filled(text: str, masks: list[list[Prediction]], tokenizer: Tokenizer) -> FilledText:
+    """The user's own text around the masks; a piece that continues a word is joined to the text before it."""
+    filled, *parts = text.split(tokenizer.mask_token)
+    for predictions, part in zip(masks, parts, strict=True):
         best = predictions[0]
         if tokenizer.continuation[best.id]:
             filled = filled.rstrip() + best.token.removeprefix(tokenizer.prefix) + part
         else:
             filled += best.token + part
-    return FilledText(tokenizer.mask_token.join(text.parts), filled, masks)
+    return FilledText(text, filled, masks)
 
 
 def _shortened(text: str, length: int = 60) -> str:

@@ -1,4 +1,4 @@
-"""Predictions -> JSON lines, a table with tabs, or lines to read; each row beside its answer."""
+"""Predictions -> JSON lines, a tab-separated table, or readable lines; each row beside its answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, TextIO
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import ChoiceExample
@@ -14,20 +14,13 @@ from bertcli.inference.predict import Predicted
 from bertcli.terminal import say
 
 _FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
-"""How a cell begins that a spreadsheet would run as a formula."""
+"""The start of a cell that a spreadsheet would run as a formula."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
-class TextFile(Protocol):
-    """Anything that text is written to."""
-
-    def write(self, text: str, /) -> Any:
-        """As that of an open file."""
-
-
 def row_json(predicted: Predicted) -> dict[str, Any]:
-    """The row's own columns, then the answer. A column with the name of one of the answer's fields, as the
-    label of a labeled file, is called `given_...`; bytes that are no text are written in hexadecimal."""
+    """The row's own columns, then the answer. A column with the same name as a field of the answer, such as
+    `label`, is renamed to `given_...`; binary values are written in hexadecimal."""
     answer, columns = predicted.prediction.as_json(), predicted.example.columns
     own = {}
     for name, value in columns.items():
@@ -39,47 +32,47 @@ def row_json(predicted: Predicted) -> dict[str, Any]:
 
 
 def json_line(predicted: Predicted) -> str:
-    """A row and its answer as JSON, without the end of the line."""
+    """A row and its answer as JSON, without a line end."""
     return json.dumps(row_json(predicted), ensure_ascii=False)
 
 
-def lines_to(file: TextFile, line: Callable[[Predicted], str]) -> Callable[[Predicted], object]:
-    """What writes each answer to `file` as `line` says it."""
+def lines_to(file: TextIO, line: Callable[[Predicted], str]) -> Callable[[Predicted], object]:
+    """A function that writes an answer to `file`, formatted by `line`."""
     return lambda predicted: file.write(line(predicted) + "\n")
 
 
 class AnswerTable:
-    """Writes rows separated by tabs, with a header; fields with tabs, quotes or line ends are quoted.
+    """Writes a tab-separated table with a header; fields with tabs, quotes or line ends are quoted.
 
-    A probability has a column of its own (`probabilities.spam`), labels are joined by commas, and other
-    lists, as entities, are JSON. A cell that a spreadsheet would run as a formula (`=`, `+`, `-`, `@` or a
-    tab before other characters, and no number) has a `'` before it, which makes it a text there.
+    Each probability has a column of its own (`probabilities.spam`), labels are joined by commas, and other
+    lists, such as entities, are JSON. A cell that a spreadsheet would run as a formula (it starts with `=`,
+    `+`, `-`, `@` or a tab, and is not a number) gets a `'` in front, which makes it text.
     """
 
-    def __init__(self, file: TextFile):
+    def __init__(self, file: TextIO):
         self._rows = csv.writer(file, delimiter="\t", lineterminator="\n")
         self._names: list[str] | None = None
         self._formulas = 0
 
     def write(self, predicted: Predicted) -> None:
-        """Raises `UserError` for a column that the rows before have not, as JSON lines may have."""
+        """Raises `UserError` for a column that the first row does not have (possible in JSON lines)."""
         row = dict(_cells(row_json(predicted)))
         if self._names is None:
             self._names = list(row)
             self._write(self._names)
         if strange := [name for name in row if name not in self._names]:
             raise UserError(
-                f"{predicted.example.where}: has {', '.join(map(repr, strange))}, which the first row has "
-                f"not; a table needs the same columns in every row: write JSON lines instead (.jsonl)"
+                f"{predicted.example.where}: has {', '.join(map(repr, strange))}, which the first row does "
+                f"not have; a table needs the same columns in every row: write JSON lines instead (.jsonl)"
             )
         self._write([row.get(name, "") for name in self._names])
 
     def tell(self) -> None:
-        """Say on standard error how many cells were marked as text, if any were."""
+        """Print on standard error how many cells were marked as text, if any."""
         if self._formulas:
             say(
-                f"{self._formulas:,} cells begin as a formula does (=, +, -, @, tab): a ' stands before "
-                "them, so that no spreadsheet runs them; JSON lines (.jsonl, --json) are exact",
+                f"{self._formulas:,} cells begin like a formula (=, +, -, @, tab): they are written with a ' "
+                "in front, so that no spreadsheet runs them; JSON lines (.jsonl, --json) are exact"
             )
 
     def _write(self, cells: list[str]) -> None:
@@ -106,7 +99,7 @@ def _cells(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def readable(predicted: Predicted) -> str:
-    """One answer for people: the label with its probability and the text; entities one a line."""
+    """One answer to read: the label with its probability and the text; one entity a line."""
     example, answer = predicted.example, predicted.prediction.as_json()
     text = "  |  ".join(example.texts)
     if "entities" in answer:

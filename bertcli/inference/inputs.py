@@ -1,4 +1,4 @@
-"""Texts from the command line, standard input or a file -> the examples that a task predicts."""
+"""Texts from the command line, standard input or a file -> the examples to predict."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ COMMAND_LINE = "the command line"
 def read_inputs(
     texts: Sequence[str], file: str | None, settings: TaskSettings, report: Callable[[str], None]
 ) -> Iterator[Any]:
-    """The examples of `texts`, or of `file`, or of standard input where neither is given; without labels.
+    """The examples of `texts`, or of `file`, or of standard input if neither is given; without labels.
 
-    A task whose row is one text takes each of `texts`, and each line of standard input, as a row. One whose
-    row is more takes `texts` together as one row, and lines with tabs in between: a pair; question and
-    context; text (or pair) and choices. Files are read by `labeled.files.read_examples`.
+    If a row of the task is one text, each of `texts` and each line of standard input is a row. Otherwise
+    (a pair; question and context; text or pair with choices) `texts` together are one row, and a line has its
+    texts with tabs between them. Files are read by `examples.files.read_examples`.
 
-    Rows whose text is empty, as blank lines are, stay, so that answers and rows are parallel; only on the
+    Rows with an empty text, such as blank lines, are kept, so that answers and rows are parallel; on the
     command line they are refused.
 
     Args:
-        file: a path, a bundled sample's name, or `-` for standard input.
-        report: called with what a user should know of the file.
+        file: a path, the name of a bundled sample, or `-` for standard input.
+        report: called with warnings and notes about the file.
 
     Raises:
-        UserError: nothing to read; a file given as if it were a text; (while iterating) what the task cannot
-            read, with where it stands.
+        UserError: nothing to read; a path given as a text; (while iterating) a row that the task cannot
+            read, with its place.
     """
     if file is not None and file != "-" and not texts:
         return read_examples(find_labeled_file(file), settings, labeled=False, report=report, note=report)
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
     lines = read_lines(texts, None if file is None else Path(file))
-    is_one_text = settings.type == "token-classification" or _num_texts(settings) == 1
-    is_one_text = is_one_text and settings.type != "multiple-choice"
+    is_one_text = settings.type != "multiple-choice" and _num_texts(settings) == 1
     if texts and list(texts) != ["-"]:
         if is_one_text:
             return (_example([line.text], line.where, settings) for line in lines)
@@ -59,20 +58,20 @@ def read_inputs(
 def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or with a character that none may have
+    except (OSError, ValueError):  # too long for a path, or with characters that no path has
         return False
 
 
 def _num_texts(settings: TaskSettings) -> int:
-    """How many texts a row has, its choices not counted."""
+    """How many texts a row has, without its choices."""
     if settings.type == "question-answering":
         return 2
     return 1 if settings.type == "token-classification" else len(settings.text_columns)
 
 
 def _cells(line: str, settings: TaskSettings) -> list[str]:
-    """The texts of a line; all empty in a blank one."""
-    if line.strip() or settings.type == "multiple-choice":  # how many choices, a blank line does not say
+    """The texts of a line; all are empty if the line is blank."""
+    if line.strip() or settings.type == "multiple-choice":  # a blank line has no number of choices
         return line.split("\t")
     return [""] * _num_texts(settings)
 
@@ -81,11 +80,13 @@ def _example(parts: Sequence[str], where: str, settings: TaskSettings) -> Exampl
     num_texts = _num_texts(settings)
     is_choice = settings.type == "multiple-choice"
     if len(parts) < num_texts + 2 if is_choice else len(parts) != num_texts:
-        wanted = "a question and its context" if settings.type == "question-answering" else "a pair of texts"
+        expected = (
+            "a question and its context" if settings.type == "question-answering" else "a pair of texts"
+        )
         if is_choice:
-            wanted = f"{'a text' if num_texts == 1 else 'a pair of texts'} and at least two choices"
+            expected = f"{'a text' if num_texts == 1 else 'a pair of texts'} and at least two choices"
         how = "each in quotation marks" if where == COMMAND_LINE else "with a tab between them"
-        raise UserError(f"{where}: the model reads {wanted}, {how}; found {len(parts)}")
+        raise UserError(f"{where}: the model reads {expected}, {how}; found {len(parts)}")
     texts = parts[:num_texts]
     if settings.type == "token-classification":
         return tagged_text(where, {"text": texts[0]}, texts[0])
@@ -111,16 +112,16 @@ def adapt_settings(
     columns: str | None = None,
     **others: str | None,
 ) -> TaskSettings:
-    """A model's settings, with those that describe a file replaced where the user gave others.
+    """A model's settings, with the user's values for the keys that describe a file.
 
     Args:
-        text: names of the columns of text, or their numbers from 0; as many as the model reads.
-        is_pair: the model reads pairs, whatever `settings` say.
-        columns: all names of a file without header, with commas in between; "" for a file that has one.
-        others: `label` (a name or a number), `format`, `quoting`, `encoding`; None: as they are.
+        text: names of the text columns, or their numbers from 0; as many as the model reads.
+        is_pair: the model reads pairs, also if `settings` have one text.
+        columns: all column names of a file without header, separated by commas; "": the file has a header.
+        others: `label` (a name or a number), `format`, `quoting`, `encoding`; None: unchanged.
 
     Raises:
-        UserError: another number of columns than the model reads, or a value that cannot be.
+        UserError: another number of columns than the model reads, or an invalid value.
     """
     changes: dict[str, Any] = {key: value for key, value in others.items() if value is not None}
     if "label" in changes:
@@ -132,14 +133,14 @@ def adapt_settings(
             raise UserError(f"--pair: a {settings.type} model reads no pairs; leave it out")
         changes["text"] = ["text_a", "text_b"]
     if text:
-        wanted = 2 if is_pair else _num_texts(settings)
-        if len(text) != wanted:
+        expected = 2 if is_pair else _num_texts(settings)
+        if len(text) != expected:
             two = "two texts a row: name both columns, --text A --text B"
-            reads = two if wanted == 2 else "one text a row: name one column"
+            reads = two if expected == 2 else "one text a row: name one column"
             pairs = "; if it was trained on pairs elsewhere, add --pair" if len(text) == 2 else ""
             raise UserError(f"--text: the model reads {reads}{pairs}")
         names = [_column(name) for name in text]
-        changes["text"] = names if wanted == 2 else names[0]
+        changes["text"] = names if expected == 2 else names[0]
     return check_config(TaskSettings, settings.model_dump() | changes, "the options")
 
 

@@ -1,4 +1,4 @@
-"""Texts from the command line, a file or a pipe -> lines that know where they stand."""
+"""Texts from the command line, a file or a pipe -> lines with their places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STANDARD_INPUT = "standard input"
 
 @dataclass(frozen=True)
 class Line:
-    """A text, and where it comes from."""
+    """A text and its place."""
 
     text: str
     where: str
@@ -23,13 +23,13 @@ class Line:
 
 
 def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
-    """The `texts` themselves, or the lines of `file`, or those of standard input where neither is given.
+    """The `texts` themselves, or the lines of `file`, or those of standard input if neither is given.
 
     `-` as the only text or as the file means standard input. Lines are read one at a time; a blank one is
     an empty text, so that results and lines are parallel.
 
-    Raises `UserError` where there is nothing to read, a text of the command line is empty, or (while
-    iterating) bytes are not UTF-8.
+    Raises `UserError` if there is nothing to read, a text of the command line is empty, or (while iterating)
+    bytes are not UTF-8.
     """
     if texts and file is not None:
         raise UserError("give the text itself or --input FILE, not both")
@@ -48,7 +48,7 @@ def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
 def _checked(text: str, where: str) -> Line:
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:  # how Python hands over bytes of a command line that are not UTF-8
+    except UnicodeEncodeError:  # Python decodes such bytes of a command line to lone surrogates
         raise UserError(f"{where}: is not UTF-8") from None
     if not text.strip():
         raise UserError(f"{where}: is empty")
@@ -69,7 +69,9 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[Line]:
                     f"iconv -f latin1 -t utf-8"
                 ) from None
             offset += len(raw)
-            if blank is not None:  # held back: a file of blank lines alone is refused before any answer
+            if (
+                blank is not None
+            ):  # held back, because a file with blank lines alone is refused before any answer
                 blank.append(Line(text, where))
                 if not text.strip():
                     continue

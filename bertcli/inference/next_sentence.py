@@ -12,14 +12,14 @@ from bertcli.data.rows import batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
-from bertcli.inference.rows import in_like_lengths
+from bertcli.inference.rows import in_similar_lengths
 from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two texts, and where they come from."""
+    """Two texts and their place."""
 
     text_a: str
     text_b: str
@@ -39,22 +39,9 @@ class ScoredPair:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class EncodedPair:
-    """A pair, and the row that the model reads."""
-
-    pair: Pair
-    row: Row
-
-    @property
-    def length(self) -> int:
-        """In tokens."""
-        return self.row.length
-
-
 def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:
-    """Lines of the form A, tab, B; a blank one is a pair of empty texts, so that results and lines are
-    parallel. Raises `UserError` for a line of another form."""
+    """The pairs of lines "A, tab, B"; a blank line is a pair of empty texts, so that results and lines are
+    parallel. Raises `UserError` for any other line."""
     for line in lines:
         columns = line.text.split("\t") if line.text.strip() else ["", ""]
         is_empty = any(columns) and not all(column.strip() for column in columns)
@@ -67,34 +54,31 @@ def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:
 def score_pairs(
     loaded: LoadedModel, pairs: Iterable[Pair], batch_size: int, device: torch.device
 ) -> Iterator[ScoredPair]:
-    """The NSP head's answer for each pair, in the pairs' order (Devlin et al. 2019, section 3.1, task 2).
+    """The NSP head's answer for each pair, in order (Devlin et al. 2019, section 3.1, task 2).
 
-    Raises `UserError` as `LoadedModel.need`, or (while iterating) where a pair is longer than the model.
+    Raises `UserError` as `LoadedModel.need`, or (while iterating) if a pair is too long for the model.
     """
     model, tokenizer = loaded.model.to(device).eval(), loaded.tokenizer
     loaded.need("pair_head", "pooler")
     max_tokens = model.architecture.usable_positions
 
     @torch.inference_mode()
-    def compute(encoded: list[EncodedPair]) -> list[ScoredPair]:
-        batch = batch_of([each.row for each in encoded], tokenizer.pad_id, device)
-        nobody_M = torch.empty(0, dtype=torch.long, device=device)  # no word is asked for
-        logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, nobody_M).pair_logits_B2
-        is_next_B = logits_B2.float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
-        return [
-            ScoredPair(each.pair.text_a, each.pair.text_b, probability)
-            for each, probability in zip(encoded, is_next_B, strict=True)
-        ]
+    def compute(rows: list[Row]) -> list[float]:
+        batch = batch_of(rows, tokenizer.pad_id, device)
+        none_M = torch.empty(0, dtype=torch.long, device=device)  # no masked word is predicted
+        logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, none_M).pair_logits_B2
+        return logits_B2.float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
 
-    return in_like_lengths(
+    results = in_similar_lengths(
         pairs, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
     )
+    return (ScoredPair(pair.text_a, pair.text_b, probability) for pair, probability in results)
 
 
-def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[EncodedPair]:
+def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[Row]:
     """The row of each pair."""
     ids = iter(tokenizer.encode_batch([text for each in pairs for text in (each.text_a, each.text_b)]))
-    encoded = []
+    rows = []
     for each in pairs:
         row = tokenizer.frame.row(next(ids), next(ids))
         if row.length > max_tokens:
@@ -102,5 +86,5 @@ def _encode(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[En
                 f"{each.where}: {row.length} tokens with the special ones, but the model reads at most "
                 f"{max_tokens}; shorten the texts"
             )
-        encoded.append(EncodedPair(each, row))
-    return encoded
+        rows.append(row)
+    return rows

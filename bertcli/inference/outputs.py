@@ -1,4 +1,4 @@
-"""Where results go: a checked path, a file that is whole or not there, and a word on rows that were cut."""
+"""Output of results: a checked path, an atomically written file, and a line about rows that were cut."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from bertcli.terminal import say
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
-    """Raises `UserError` where nothing can be written to, or the suffix is none of `suffixes`."""
+    """Raises `UserError` if nothing can be written there, or the suffix is not in `suffixes`."""
     if path.suffix not in suffixes:
-        raise UserError(f"{path}: the suffix says what is written; give one of {', '.join(suffixes)}")
+        raise UserError(f"{path}: the suffix selects the format; give one of {', '.join(suffixes)}")
     if path.is_dir():
         raise UserError(f"{path}: is a folder; name the file to write in it")
     if not path.parent.is_dir():
-        raise UserError(f"{path}: there is no folder {path.parent}; make it first, or write elsewhere")
+        raise UserError(f"{path}: there is no folder {path.parent}; create it first, or write elsewhere")
     if input_ is not None and path.exists() and Path(input_).exists() and path.samefile(input_):
-        raise UserError(f"{path}: is what is read; write to another file")
+        raise UserError(f"{path}: is the input file; write to another file")
 
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """The file, UTF-8, `aside` until the block ends well; standard output for None.
+    """The open file (UTF-8, written as `aside` does), or standard output for None.
 
-    Raises `UserError` where the file cannot be written.
+    Raises `UserError` if the file cannot be written.
     """
     if path is None:
         yield sys.stdout
@@ -44,11 +44,11 @@ def opened(path: Path | None) -> Iterator[TextIO]:
 
 @contextmanager
 def aside(path: Path) -> Iterator[Path]:
-    """What to write to, so that `path` is the old file or the whole new one, whatever happens in between.
+    """The path to write to, so that `path` is always the complete old file or the complete new file.
 
-    That is a new file beside it, under a name that no other has, renamed when the block ends well. It is
-    removed where the block fails; a killed process leaves it (`.answers.tsv.5e1f09c2.partial`). Permissions
-    are those of the old file. A link is followed. A pipe or a device is written to as it is.
+    It is a new file in the same folder, with a unique name, which is renamed when the block succeeds and
+    removed when it fails; a killed process leaves it (`.answers.tsv.5e1f09c2.partial`). Permissions are those
+    of the old file. A link is followed. A pipe or a device is written directly.
     """
     old = path.stat().st_mode if path.exists() else None
     is_stream = path.is_symlink() and os.readlink(path).startswith(("/dev/", "/proc/"))
@@ -73,7 +73,7 @@ def aside(path: Path) -> Iterator[Path]:
 
 
 def writing(path: Path) -> AbstractContextManager[None]:
-    """Turns a full disk, or a place that may not be written, into a `UserError`."""
+    """Turns the error of a full disk, or of missing permissions, into a `UserError`."""
     return disk_errors(f"{path}: could not be written", "and try again", "write elsewhere")
 
 
@@ -90,7 +90,7 @@ Result = TypeVar("Result", bound=HasDropped)
 
 
 class CutRows:
-    """Counts results as they pass, and those of rows that were cut."""
+    """Counts results, and those whose rows were cut."""
 
     def __init__(self) -> None:
         self.rows = self.cut = 0
@@ -103,11 +103,11 @@ class CutRows:
             yield result
 
     def tell(self) -> None:
-        """Say on standard error how many were cut, if any were."""
+        """Print on standard error how many rows were cut, if any."""
         if self.cut:
             say(cut_line(self.cut, self.rows))
 
 
 def cut_line(cut: int, rows: int) -> str:
-    """What to say of rows that were cut."""
+    """The message about rows that were cut."""
     return f"{cut:,} of {rows:,} rows were longer than the model reads, and were cut"

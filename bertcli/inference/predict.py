@@ -1,4 +1,4 @@
-"""A task model and examples -> an answer for each, streamed in their order."""
+"""A task model and a stream of examples -> an answer for each, in the same order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Predicted:
 
 
 def predict_stream(runner: Runner, tokenizer: Tokenizer, examples: Iterable[Any]) -> Iterator[Predicted]:
-    """The answers in the order of `examples`, of which only a bounded stretch is held at once.
+    """The answers in the order of `examples`; only a bounded number of examples is in memory at once.
 
     Raises `UserError` (while iterating) for an example that the task cannot use.
     """

@@ -1,4 +1,4 @@
-"""Work on texts in batches of like length, with the results in the order in which the texts came."""
+"""Computation on texts in batches of similar length, with the results in the order of the texts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 BUFFERED_BATCHES = 16
-"""Texts read ahead, in batches: enough for rows of like length, and few enough for any memory."""
+"""Texts read ahead, in batches: enough for rows of similar length, and few enough for any memory."""
 
 
 class HasLength(Protocol):
-    """Something to be put into batches by its length."""
+    """Anything that is put into batches by its length."""
 
     @property
     def length(self) -> int:
@@ -24,25 +24,25 @@ Encoded = TypeVar("Encoded", bound=HasLength)
 Result = TypeVar("Result")
 
 
-def in_like_lengths(
+def in_similar_lengths(
     inputs: Iterable[Input],
     batch_size: int,
     encode: Callable[[list[Input]], list[Encoded]],
     compute: Callable[[list[Encoded]], list[Result]],
-) -> Iterator[Result]:
-    """The results of `inputs` in their order, computed on batches of rows of like length.
+) -> Iterator[tuple[Input, Result]]:
+    """Each of `inputs`, in order, with its result, computed on batches of rows of similar length.
 
-    No more than `BUFFERED_BATCHES` batches are held at once, whatever the length of `inputs`.
+    At most `BUFFERED_BATCHES` batches are in memory at once.
     """
     stream = iter(inputs)
     while buffer := list(islice(stream, batch_size * BUFFERED_BATCHES)):
-        yield from by_length(encode(buffer), batch_size, compute)
+        yield from zip(buffer, by_length(encode(buffer), batch_size, compute), strict=True)
 
 
 def by_length(
     rows: list[Encoded], batch_size: int, compute: Callable[[list[Encoded]], list[Result]]
 ) -> list[Result]:
-    """The results of `rows` in their order, computed on batches of rows of like length."""
+    """The results of `rows` in their order, computed on batches of rows of similar length."""
     order = sorted(range(len(rows)), key=lambda i: rows[i].length)
     results: dict[int, Result] = {}
     for start in range(0, len(order), batch_size):

@@ -1,4 +1,4 @@
-"""Vectors, one at a time -> a file: .npy, .jsonl or .parquet; nothing but the current ones is held."""
+"""A stream of vectors -> a file: .npy, .jsonl or .parquet; only the current ones are in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -16,21 +16,19 @@ from bertcli.text.streams import import_extra
 
 SUFFIXES = (".npy", ".jsonl", ".parquet")
 PARQUET_ROWS = 4096
-"""In a row group, which is what is held in memory."""
+"""Rows of a row group, which is held in memory."""
 
 
 def vector_line(embedded: Embedded) -> str:
     """A text and its vector as a line of JSON."""
-    return (
-        json.dumps({"text": embedded.text, "vector": embedded.vector_D.tolist()}, ensure_ascii=False) + "\n"
-    )
+    line = {"text": embedded.text, "vector": embedded.vector_D.tolist()}
+    return json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def write_vectors(path: Path, vectors: Iterable[Embedded], hidden: int) -> None:
-    """Write all of `vectors`, `hidden` numbers each, in the format that the suffix says.
+    """Write all `vectors` of `hidden` numbers in the format of the suffix, atomically (`outputs.aside`).
 
-    The file is the old one until the new one is whole (`outputs.aside`). Raises `UserError` where pyarrow
-    is missing, and `OSError` where the disk refuses.
+    Raises `UserError` if pyarrow is missing, and `OSError` if the file cannot be written.
     """
     with aside(path) as partial:
         if path.suffix == ".parquet":
@@ -44,7 +42,7 @@ def write_vectors(path: Path, vectors: Iterable[Embedded], hidden: int) -> None:
 
 
 def _write_npy(file: BinaryIO, vectors: Iterable[Embedded], hidden: int) -> None:
-    """The number of texts is known last, so the header is written again: NumPy leaves room for it to grow."""
+    """The number of texts is known only at the end: the header, in which NumPy leaves room, is rewritten."""
     _write_header(file, 0, hidden)
     start, count = file.tell(), 0
     for embedded in vectors:
@@ -61,8 +59,9 @@ def _write_header(file: BinaryIO, count: int, hidden: int) -> None:
 
 
 def _write_parquet(path: Path, vectors: Iterable[Embedded], hidden: int) -> None:
-    arrow: Any = import_extra("pyarrow", "parquet", f"{path} is to be a Parquet file")
-    parquet: Any = import_extra("pyarrow.parquet", "parquet", f"{path} is to be a Parquet file")
+    arrow, parquet = (
+        import_extra(name, "parquet", f"{path} is a Parquet file") for name in ("pyarrow", "pyarrow.parquet")
+    )
     schema = arrow.schema([("text", arrow.string()), ("vector", arrow.list_(arrow.float32(), hidden))])
     with parquet.ParquetWriter(path, schema) as writer:
         for some in _groups(iter(vectors)):

@@ -1,4 +1,4 @@
-"""Answers and those that count as right -> exact match and F1, by the rules of SQuAD's official scorers."""
+"""Answers and the right answers -> exact match and F1, by the rules of SQuAD's official scorers."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from collections import Counter
 from collections.abc import Sequence
 
 Gold = Sequence[Sequence[str]]
-"""For each question the answers that count as right; none where there is no answer."""
+"""The right answers of each question; empty if the question has no answer."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize_answer(answer: str) -> str:
-    """What two answers are compared by: lower case, no ASCII punctuation, no articles, single blanks."""
+    """The form for comparing answers: lower case, no ASCII punctuation, no articles, single spaces."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
 def is_exact(answer: str, gold: Sequence[str]) -> bool:
-    """Whether an answer ("" for none) is one of those that count as right."""
+    """Whether an answer ("": no answer) is one of the right answers."""
     return normalize_answer(answer) in {normalize_answer(right) for right in gold or [""]}
 
 
 def answer_scores(gold: Gold, answers: Sequence[str]) -> dict[str, float]:
-    """`exact_match` and `f1` in percent, as the official scorers give them (Rajpurkar et al. 2016, 2018).
+    """`exact_match` and `f1` in percent, as in the official scorers (Rajpurkar et al. 2016, 2018).
 
-    `f1` is the overlap of words with the nearest right answer. Where a question has no answer the rules are
-    those of SQuAD 2.0, else those of 1.1, which differ for answers of nothing but articles; "" answers that
-    there is none, and both scores are given for the questions with and without an answer besides.
+    `f1` is the best overlap of words with a right answer. If some question has no answer, the rules are those
+    of SQuAD 2.0, else those of 1.1; they differ for answers of articles alone. "" means "no answer". In the
+    first case, both scores are also given for the questions with an answer and for those without.
     """
     pairs = _per_question(gold, answers)
     scores = _mean(pairs)
     if all(gold):
         return scores
-    for name, wanted in (("has_answer", True), ("no_answer", False)):
-        group = [pair for pair, right in zip(pairs, gold, strict=True) if bool(right) == wanted]
+    for name, answerable in (("has_answer", True), ("no_answer", False)):
+        group = [pair for pair, right in zip(pairs, gold, strict=True) if bool(right) == answerable]
         scores |= {f"{name}_{key}": value for key, value in _mean(group).items()} if group else {}
     return scores
 
@@ -44,16 +44,16 @@ def answer_scores(gold: Gold, answers: Sequence[str]) -> dict[str, float]:
 def best_thresholds(
     gold: Gold, answers: Sequence[str], null_differences: Sequence[float]
 ) -> dict[str, float]:
-    """What the best threshold of "no answer" would have made of these scores (SQuAD 2.0's scorer).
+    """The scores with the best threshold for "no answer" (SQuAD 2.0's scorer).
 
     Args:
-        answers: of each question, as if it had an answer.
-        null_differences: how much better "no answer" is than that; above the threshold it is taken.
+        answers: the best answer to each question, which is not "no answer".
+        null_differences: how much better "no answer" is than that; above the threshold it is the answer.
 
     Returns:
-        `best_exact_match` and `best_f1` in percent, and the threshold of each. Unlike in the official
-        search, questions of one difference fall on one side, and the threshold of answering none is below all
-        differences: applied, each gives its score.
+        `best_exact_match` and `best_f1` in percent, and the threshold of each. Unlike in the official search,
+        all questions with the same difference are on the same side, and the threshold for no answers at all
+        is below all differences. So each threshold, when it is applied, gives exactly its score.
     """
     pairs = _per_question(gold, answers)
     order = sorted(range(len(gold)), key=null_differences.__getitem__)
@@ -78,14 +78,14 @@ def _per_question(gold: Gold, answers: Sequence[str]) -> list[tuple[float, float
 
 def _best_match(answer: str, gold: Sequence[str], second: bool) -> tuple[float, float]:
     normal, rights = normalize_answer(answer), [normalize_answer(right) for right in gold]
-    if second:  # SQuAD 2.0: a right answer of nothing but articles counts as none
+    if second:  # SQuAD 2.0: a right answer of articles alone means "no answer"
         rights = [right for right in rights if right] or [""]
     overlap = max(_overlap(normal.split(), right.split(), empty=float(second)) for right in rights)
     return float(normal in rights), overlap
 
 
 def _overlap(words: list[str], right: list[str], empty: float) -> float:
-    """F1 of the words, each as often as it stands there; `empty` where neither side has any."""
+    """F1 of the words, with their multiplicity; `empty` if neither side has words."""
     if not words and not right:
         return empty
     common = (Counter(words) & Counter(right)).total()

@@ -12,9 +12,9 @@ import numpy as np
 from bertcli.metrics.shares import precision_recall_f1
 
 MATRIX_LABELS = 50
-"""Up to so many labels the confusion matrix is given whole: that of 10,000 labels has 10^8 numbers."""
+"""The most labels with a full confusion matrix: that of 10,000 labels would have 10^8 numbers."""
 CONFUSIONS = 100
-"""So many confusions, the most frequent, are given where there are more labels."""
+"""With more labels: the number of most frequent confusions that are given instead."""
 
 
 def classification_scores(
@@ -22,11 +22,11 @@ def classification_scores(
 ) -> dict[str, Any]:
     """Scores of one class a text, given as numbers of `labels`; at least one text.
 
-    Shares are in 0..1, and a share of nothing (the precision of a class never predicted) is 0. The macro
-    averages run over the classes that occur, in the truth or among the predictions, as scikit-learn's
-    do; `per_class` and `confusion_matrix` (rows: truth) hold all of `labels`. Of more than `MATRIX_LABELS`
-    labels there is `confusions` instead: the most frequent, {right, given, count} each. Two labels have
-    `f1` besides: that of the second, the positive one of GLUE's tasks (Wang et al. 2019, section 3).
+    Scores are in 0..1; a share of zero items (the precision of a class never predicted) is 0. The macro
+    averages are over the classes that occur in the truth or among the predictions, as in scikit-learn;
+    `per_class` and `confusion_matrix` (rows: truth) have all `labels`. With more than `MATRIX_LABELS` labels
+    there is `confusions` instead: the most frequent, each as {right, given, count}. With two labels, `f1` is
+    that of the second, the positive one of GLUE's tasks (Wang et al. 2019, section 3).
     """
     numbers = range(len(labels))
     true, given = Counter(truth), Counter(predicted)
@@ -53,7 +53,7 @@ def classification_scores(
 
 
 def _matthews_correlation(truth: Sequence[int], predicted: Sequence[int]) -> float:
-    """By counts (Gorodkin 2004, equation 8): scikit-learn's needs a matrix of all labels by all labels."""
+    """By counts (Gorodkin 2004, equation 8): scikit-learn's needs a matrix [labels, labels]."""
     true, given, n = Counter(truth), Counter(predicted), len(truth)
     right = sum(map(int.__eq__, truth, predicted))
     covariance = right * n - sum(count * given[label] for label, count in true.items())
@@ -66,10 +66,10 @@ def _matthews_correlation(truth: Sequence[int], predicted: Sequence[int]) -> flo
 def multi_label_scores(
     truth: Sequence[Sequence[bool]], predicted: Sequence[Sequence[bool]], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Scores of any number of labels a text: for each text and each of `labels` whether it has it.
+    """Scores of any number of labels a text; `truth` and `predicted`: [texts, labels].
 
-    `subset_accuracy` is the share of texts with all labels right; `micro_f1` counts every (text, label)
-    alike, `macro_f1` is the mean over all of `labels`. Shares of nothing are 0.
+    `subset_accuracy` is the share of texts with all labels right; `micro_f1` is over all (text, label) pairs,
+    `macro_f1` is the mean over all `labels`. A share of zero items is 0.
     """
     truth_NC, predicted_NC = np.array(truth, dtype=np.bool_), np.array(predicted, dtype=np.bool_)
     counts_C = [each.sum(0).tolist() for each in (truth_NC & predicted_NC, predicted_NC, truth_NC)]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 def correlation_scores(truth: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
     """Scores of predicted numbers; `pearson_spearman` is the mean of both, GLUE's metric for STS-B.
 
-    Where one side is constant there is no correlation to speak of: it is 0 then, so that a model that
-    always answers alike is a bad one and not a missing one.
+    If one side is constant, the correlation is undefined. It is 0 then, so that a model with a constant
+    answer gets a bad score.
     """
     truth_N, predicted_N = np.asarray(truth, np.float64), np.asarray(predicted, np.float64)
     varied = np.ptp(truth_N) > 0 and np.ptp(predicted_N) > 0
@@ -27,6 +27,6 @@ def correlation_scores(truth: Sequence[float], predicted: Sequence[float]) -> di
 
 
 def _ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
-    """From 1 upwards; equal values share the mean of their ranks."""
+    """Ranks from 1; equal values have the mean of their ranks."""
     _, places_N, counts_K = np.unique(values_N, return_inverse=True, return_counts=True)
     return (counts_K.cumsum() - (counts_K - 1) / 2)[places_N]

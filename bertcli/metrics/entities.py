@@ -20,11 +20,11 @@ class Chunk:
 
 
 def chunks(tags: Sequence[str]) -> list[Chunk]:
-    """The entities of one sentence's BIO tags, however ill-formed.
+    """The entities of one sentence's BIO tags, which may be ill-formed.
 
     The rules of conlleval (Tjong Kim Sang and De Meulder 2003): an entity starts at every B, and at an I
-    that follows another type or a word outside; it ends before the next start or word outside. Any tag
-    that is neither B nor I is outside.
+    after another type or after a word outside; it ends before the next start or word outside. Any tag other
+    than B and I is outside.
     """
     found: list[Chunk] = []
     start = 0
@@ -42,9 +42,9 @@ def chunks(tags: Sequence[str]) -> list[Chunk]:
 def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Scores of sentences of tags, in 0..1 (conlleval prints hundredths).
 
-    `precision`, `recall` and `f1` count entities, right where words and type are exactly those of the truth;
-    `accuracy` counts words; `per_type` holds the three by type, and `count`, the entities in the truth. A
-    share of nothing is 0.
+    `precision`, `recall` and `f1` count entities: right if words and type are exactly those of the truth.
+    `accuracy` counts words; `per_type` has the three scores by type, and `count`, the entities in the truth.
+    A share of zero items is 0.
     """
     true, found, right = Counter[str](), Counter[str](), Counter[str]()
     words = right_words = 0

@@ -1,4 +1,4 @@
-"""The sizes and rates that fix an encoder: everything a model needs to be built, and nothing else."""
+"""The sizes and rates of an encoder: all that is needed to build a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Architecture:
     """Sizes of one encoder (Devlin et al. 2019, section 3). The same values give the same parameters.
 
-    Raises `ValueError` where the heads do not divide the hidden size.
+    Raises `ValueError` if the heads do not divide the hidden size.
     """
 
     vocab_size: int
@@ -22,18 +22,18 @@ class Architecture:
     num_segments: int = 2
     """0: no segment embedding."""
     position_offset: int = 0
-    """The row of the position table that belongs to a row's first token; those before it are not used."""
+    """The index in the position table of a row's first token; lower ones are not used."""
     dropout: float = 0.1
     """Of hidden states: after the embeddings and after each sub-layer."""
     attention_dropout: float = 0.1
     """Of attention probabilities."""
     classifier_dropout: float | None = None
-    """Of what a task's head reads; None: as `dropout`."""
+    """Of the input of a task's head; None: as `dropout`."""
     layer_norm_eps: float = 1e-12
     init_std: float = 0.02
     """Of the normal distribution before truncation (`bertcli.model.init`)."""
     family: str = "bert"
-    """The `model_type` under which its folders are written (`bertcli.families`)."""
+    """The `model_type` in `config.json` of its folders (`bertcli.families`)."""
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:
@@ -43,7 +43,7 @@ class Architecture:
 
     @property
     def usable_positions(self) -> int:
-        """The most tokens that a row may have."""
+        """The maximum number of tokens in a row."""
         return self.max_positions - self.position_offset
 
     @property

@@ -1,4 +1,4 @@
-"""Multi-head self-attention: every token gathers from every real token of its row."""
+"""Multi-head self-attention: every token attends to every real token of its row."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bertcli.model.fast.switch import is_on, replaced_by
 
 
 def attention_probabilities(query_BNTH: Tensor, key_BNTH: Tensor, mask_B11T: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(H)): [B, N, T, T], how much each token (row) looks at each token (column).
+    """softmax(Q K^T / sqrt(H)): [B, N, T, T], the attention of each token (row) to each token (column).
 
-    `mask_B11T` (bool): True at tokens that may be looked at; None: all may.
+    `mask_B11T` (bool): True at real tokens; None: no padding.
     """
     scores_BNTT = query_BNTH @ key_BNTH.mT / math.sqrt(query_BNTH.shape[-1])
     if mask_B11T is not None:
@@ -30,7 +30,7 @@ def attend(
 ) -> Tensor:
     """softmax(Q K^T / sqrt(H)) V, equation 1 of Vaswani et al. 2017: [B, N, T, H].
 
-    `dropout` falls on the probabilities, as in BERT.
+    `dropout` is applied to the probabilities, as in BERT.
     """
     return F.dropout(attention_probabilities(query_BNTH, key_BNTH, mask_B11T), dropout) @ value_BNTH
 
@@ -39,8 +39,8 @@ class Attention(nn.Module):
     """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) with its output projection."""
 
     layout: ClassVar[Literal["padded", "packed"]] = "packed"
-    """The rows that it reads inside `fast.encoder`. "packed": there is a function for them,
-    `fast.encoder.attend_packed`. "padded", for a kind of attention without one: they come to `forward`."""
+    """The layout of its input inside `fast.encoder`. "packed": `fast.encoder.attend_packed` computes it.
+    "padded", for a kind of attention without such a function: `forward` computes it."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Attention(nn.Module):
         return self.output(self.join_heads(context_BNTH))
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
-        """[B, T, D] -> the probabilities_BNTT by which `forward` weighs the values, before dropout."""
+        """[B, T, D] -> probabilities_BNTT, the weights of the values in `forward`, before dropout."""
         query_BNTH, key_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.query, self.key))
         return attention_probabilities(query_BNTH, key_BNTH, mask_B11T)
 

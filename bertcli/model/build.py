@@ -1,4 +1,4 @@
-"""Sizes from a config, a model of sizes alone, and positions that continue those of shorter rows."""
+"""Sizes from a config, a model without values, and positions that continue those of shorter rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bertcli.model.architecture import Architecture
 
 
 def architecture(config: ModelConfig, vocab_size: int) -> Architecture:
-    """The sizes that `config` asks for: the preset's, with those given one by one in their place."""
+    """The sizes of `config`: those of the preset, unless a size is given itself."""
     layers, hidden, heads, feed_forward = config.sizes()
     return Architecture(
         vocab_size=vocab_size,
@@ -31,13 +31,13 @@ def architecture(config: ModelConfig, vocab_size: int) -> Architecture:
 
 @contextmanager
 def sizes_alone() -> Iterator[None]:
-    """A model that is built inside has parameters of its sizes on the meta device, but no values."""
+    """A model that is built inside has parameters on the meta device: shapes, but no values."""
     with torch.device("meta"), _Uninitialized():
         yield
 
 
 class _Uninitialized(TorchFunctionMode):
-    """New modules are not initialized: on the meta device torch would first import its compiler for it."""
+    """Skips initialization, for which torch would import its compiler on the meta device."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -48,9 +48,9 @@ class _Uninitialized(TorchFunctionMode):
 
 
 def tile_positions(table_TD: Tensor, known: int, offset: int = 0) -> Tensor:
-    """A position table in which every position from `known` on has the embedding of a trained one, in turn.
+    """A position table in which the positions from `known` on are repeated copies of the first `known`.
 
-    What was learned about neighbors on rows of `known` tokens then holds further on as well, but where
+    So what was learned about neighbors on rows of `known` tokens also holds at later positions, except where
     two copies meet (Beltagy et al. 2020, "Longformer", section 5). The first token's position, row `offset`
     of the table, is not copied.
     """

@@ -1,4 +1,4 @@
-"""Token ids and segments -> the encoder's input: embeddings added, normalized, dropped out."""
+"""Token ids and segments -> the encoder's input: the sum of embeddings, LayerNorm, dropout."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Embeddings(nn.Module):
         self.position_offset, self.usable_positions = sizes.position_offset, sizes.usable_positions
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor) -> Tensor:
-        """`ids_BT` and `segments_BT` (int64; not read by a model without segments) -> hidden_BTD.
+        """`ids_BT` and `segments_BT` (int64; ignored by a model without segments) -> hidden_BTD.
 
-        Raises `ValueError` where T exceeds the model's positions.
+        Raises `ValueError` if T exceeds the model's positions.
         """
         num_tokens, usable = ids_BT.shape[1], self.usable_positions
         if num_tokens > usable:
             raise ValueError(f"rows of {num_tokens} tokens, but the model has {usable} positions")
         positions_T = torch.arange(num_tokens, device=ids_BT.device) + self.position_offset
-        # The order of this sum is the original's: another one differs in the last bit.
+        # The order of this sum is that of the original: another order differs in the last bit.
         hidden_BTD = self.word(ids_BT)
         if self.segment is not None:
             hidden_BTD = hidden_BTD + self.segment(segments_BT)

@@ -1,4 +1,4 @@
-"""The stack of layers, and with the embeddings the body: ids in, hidden states in their context out."""
+"""The stack of layers, and with the embeddings the body: ids -> hidden states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bertcli.model.feed_forward import FeedForward
 class EncoderLayer(nn.Module):
     """Attention, then feed-forward, each as LayerNorm(x + Dropout(sublayer(x))).
 
-    The norm stands after the sum ("post-LayerNorm"), as in Vaswani et al. 2017, section 3.1.
+    The norm is after the sum ("post-LayerNorm"), as in Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -37,8 +37,8 @@ class EncoderLayer(nn.Module):
         return self.combine(hidden_BTD, self.attention(hidden_BTD, mask_B11T))
 
     def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
-        """What follows attention, for each token by itself."""
-        dtype = hidden_BTD.dtype  # under CUDA's autocast a norm gives fp32
+        """The part after attention, for each token by itself."""
+        dtype = hidden_BTD.dtype  # under CUDA's autocast a norm returns fp32
         hidden_BTD = self.attention_norm(hidden_BTD + self.dropout(attended_BTD)).to(dtype)
         return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD))).to(dtype)
 
@@ -46,8 +46,8 @@ class EncoderLayer(nn.Module):
 class Encoder(nn.Module):
     """`architecture.layers` layers, one after the other.
 
-    With `activation_checkpointing` set, a layer's activations are not kept for the backward pass but
-    computed again (Chen et al. 2016): less memory, about a third more time, the same gradients to the bit.
+    With `activation_checkpointing`, the backward pass computes a layer's activations again instead of keeping
+    them (Chen et al. 2016): less memory, about a third more time, the same gradients to the bit.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -57,11 +57,11 @@ class Encoder(nn.Module):
 
     @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
     def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None = None) -> Tensor:
-        """The last layer's output: [B, T, D], or [K, D] of the tokens that are selected.
+        """The last layer's output: [B, T, D], or [K, D] of the selected tokens.
 
         Args:
             mask_BT: bool, True at real tokens; None: no padding.
-            selected_K: int64, flat positions b * T + t of real tokens; None: all, and padding too.
+            selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
         """
         for layer in self.layers:
             hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD))
@@ -75,7 +75,7 @@ class Encoder(nn.Module):
 
 
 class Body(nn.Module):
-    """Embeddings and encoder (Devlin et al. 2019, section 3), which every model here has."""
+    """Embeddings and encoder (Devlin et al. 2019, section 3), the common part of all models."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class Body(nn.Module):
         selected_K: Tensor | None = None,
     ) -> Tensor:
         """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
-        None: no padding) -> hidden_BTD. What stands at padding is without meaning.
+        None: no padding) -> hidden_BTD. Values at padding have no meaning.
 
         With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
         """
@@ -99,8 +99,8 @@ class Body(nn.Module):
     def trace(
         self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """What `forward` goes through on the plain path: layers + 1 hidden states [B, T, D], the embeddings
-        first, and the probabilities_BNTT of each layer's attention."""
+        """The intermediate values of `forward` on the plain path: layers + 1 hidden states [B, T, D], the
+        embeddings first, and the probabilities_BNTT of each layer's attention."""
         hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
         mask_B11T = _for_attention(mask_BT, ids_BT)
         with plain_path():
@@ -112,7 +112,7 @@ class Body(nn.Module):
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
-    """int64 [B]: the flat positions of the rows' first tokens, whose hidden states stand for the rows."""
+    """int64 [B]: the flat positions of the rows' first tokens, whose hidden states represent the rows."""
     return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
 
 
@@ -122,8 +122,8 @@ def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
 
 
 def _narrow(hidden_BTD: Tensor) -> Tensor:
-    """In mixed precision what goes from layer to layer is in 16 bits as well, which saves casts. The
-    embeddings are not: a frequent word's gradient is a sum of hundreds."""
+    """In mixed precision, hidden states between layers have 16 bits as well, which saves casts. Embeddings
+    have not, because the gradient of a frequent word is a sum of hundreds."""
     device = hidden_BTD.device.type
     return (
         hidden_BTD.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else hidden_BTD

@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network: each token by itself, through a wider layer and back."""
+"""The position-wise feed-forward network: for each token, to a wider layer and back."""
 
 from __future__ import annotations
 

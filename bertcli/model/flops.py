@@ -1,4 +1,4 @@
-"""The sizes of a step -> its floating-point operations, by which machines and programs compare."""
+"""The sizes of a step -> its floating-point operations, to compare machines and programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from bertcli.model.architecture import Architecture
 
 
 def forward_flops(architecture: Architecture, length: float, predicted: float) -> float:
-    """Operations a token in the model's matrix products, a multiplication with its addition as two.
+    """Operations per token in the model's matrix products; a multiplication with its addition counts as two.
 
     2 L (4 D^2 + 2 D F) + 4 L T D + p 2 (D^2 + D V): projections, attention over rows of T tokens, and the MLM
-    head at the share p of the tokens whose word is predicted (0: a labeled task). Without what is no product
-    (dropout, LayerNorm, softmax, the optimizer), as in Chowdhery et al. 2022, appendix B. The last layer is
-    counted in full, though `model.fast.encoder` leaves a part of it out: programs then compare.
+    head at the share p of the tokens whose word is predicted (0: a labeled task). Other operations (dropout,
+    LayerNorm, softmax, the optimizer) are not counted, as in Chowdhery et al. 2022, appendix B. The last
+    layer is counted in full, although `model.fast.encoder` skips a part: programs can then be compared.
 
     Args:
         length: real tokens of a row.
@@ -24,6 +24,6 @@ def forward_flops(architecture: Architecture, length: float, predicted: float) -
 
 
 def training_flops(architecture: Architecture, length: float, predicted: float) -> float:
-    """As `forward_flops`, with the backward pass, which takes twice as many. What activation checkpointing
-    computes again is not counted: it brings the training no further."""
+    """As `forward_flops`, with the backward pass, which needs twice as many. The recomputation of activation
+    checkpointing is not counted, because it does no additional training."""
     return 3 * forward_flops(architecture, length, predicted)

@@ -1,4 +1,4 @@
-"""What stands on the body: a row's vector, the words of masked tokens, how a pair's texts belong together."""
+"""The heads of pretraining: a vector of a row, the words of masked tokens, the label of a pair."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.heads import MlmHead
 
 TRUNCATION = 2.0
-"""In standard deviations: the original's `tf.truncated_normal_initializer` draws again beyond it."""
+"""In standard deviations: beyond it, the original's `tf.truncated_normal_initializer` draws again."""
 
 
 @torch.no_grad()
 def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
-    """Give every parameter of `model` its initial value, drawing from torch's own generator.
+    """Initialize every parameter of `model`, from torch's own generator.
 
     | module      | parameter | initial value                                   |
     |-------------|-----------|-------------------------------------------------|
@@ -27,15 +27,16 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
     | LayerNorm   | bias      | 0                                               |
     | MlmHead     | bias      | 0                                               |
 
-    As the original does (google-research/bert, `modeling.py`); the row of [PAD] is no exception there.
+    As in the original (google-research/bert, `modeling.py`), also for the row of [PAD].
 
     Args:
-        truncated: False draws a head for a trained body as transformers does, with which the usual learning
-            rates were found: a truncated one is 12 % smaller, and so are the body's first gradients.
+        truncated: False: without truncation, for a new head on a trained body, as in transformers. The usual
+            learning rates were found with it: truncated weights, and the body's first gradients, are 12 %
+            smaller.
     """
     for module in model.modules():
         if isinstance(module, nn.Embedding | nn.Linear):
-            bound = TRUNCATION * std  # trunc_normal_'s own bounds are absolute, and would cut nothing off
+            bound = TRUNCATION * std  # trunc_normal_'s own bounds are absolute: they would have no effect
             if truncated:
                 nn.init.trunc_normal_(module.weight, std=std, a=-bound, b=bound)
             else:
@@ -47,7 +48,7 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
 
 
 def truncated_std(std: float) -> float:
-    """The true standard deviation of normal(0, std) truncated at 2 std: 0.8796 of it.
+    """The true standard deviation of normal(0, std) truncated at 2 std: 0.8796 std.
 
     Var = 1 - 2 t phi(t) / (Phi(t) - Phi(-t)) at unit std (Johnson, Kotz and Balakrishnan 1994, 13.10.1).
     """
@@ -57,10 +58,10 @@ def truncated_std(std: float) -> float:
 
 
 def expected_first_mlm_loss(architecture: Architecture) -> float:
-    """The MLM loss (nats) of a fresh model: ln V + D s^2 / 2, s the true deviation of the weights.
+    """The MLM loss (nats) of a fresh model: ln V + D s^2 / 2, with s the true deviation of the weights.
 
-    The head ends in a LayerNorm, so its output has squared norm D and each logit is normal(0, D s^2);
-    the mean of ln sum exp over V such logits is ln V + D s^2 / 2, and the right one's own mean is 0.
+    The head ends in a LayerNorm, so its output has squared norm D and each logit is normal(0, D s^2). The
+    mean of ln sum exp over V such logits is ln V + D s^2 / 2, and the mean of the right logit is 0.
     """
     variance = architecture.hidden * truncated_std(architecture.init_std) ** 2
     return math.log(architecture.vocab_size) + variance / 2

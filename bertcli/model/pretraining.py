@@ -1,4 +1,4 @@
-"""The pretraining model: rows of ids in, logits of its objectives out."""
+"""The pretraining model: rows of ids -> logits of its objectives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PretrainingOutput(NamedTuple):
 class PretrainingModel(nn.Module):
     """The body with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
 
-    `pair_head=False` leaves out the pair head and the pooler that only it reads.
+    `pair_head=False`: without the pair head and its pooler.
     """
 
     def __init__(self, architecture: Architecture, pair_head: bool = True) -> None:
@@ -43,9 +43,9 @@ class PretrainingModel(nn.Module):
     ) -> PretrainingOutput:
         """Logits of the words at `masked_M`, and of each row's pair; other arguments are those of `Body`.
 
-        Only `masked_M` (int64, flat positions b * T + t of real tokens; None: all B * T) go through the MLM
-        head, whose projection to the vocabulary outweighs the encoder in small models, and (with the first
-        tokens) through most of the last layer.
+        Only the tokens `masked_M` (int64, flat positions b * T + t of real ones; None: all B * T) go through
+        the MLM head, whose projection to the vocabulary costs more than the encoder of small models. Only
+        they and the first tokens go through most of the last layer.
         """
         if masked_M is None:
             hidden_BTD = self.body(ids_BT, segments_BT, mask_BT)

@@ -1,4 +1,4 @@
-"""The body with a head for a labeled task, or with none: labels of rows or tokens, answers, vectors."""
+"""The body with a head for a labeled task, or without a head: labels of rows or tokens, answers, vectors."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class SpanModel(nn.Module):
 
 
 class PooledModel(nn.Module):
-    """The body alone, or with a pooler: what sentence vectors are made of. Freshly initialized.
+    """The body alone, or with a pooler, for sentence vectors. Freshly initialized.
 
-    `pair_head`, for folders that bring one and no other head, reads the pooler.
+    `pair_head`, which reads the pooler, is for folders with no other head.
     """
 
     def __init__(self, architecture: Architecture, pooler: bool, pair_head: bool = False) -> None:
@@ -90,7 +90,7 @@ TaskModel = SequenceModel | TokenModel | SpanModel
 def build_task_model(task: TaskType, architecture: Architecture, num_labels: int) -> TaskModel:
     """The body with the head of `task`, freshly initialized.
 
-    `num_labels` counts for classification and token-classification; the other tasks fix their outputs.
+    `num_labels` is for classification and token-classification; the other tasks have fixed outputs.
     """
     if task == "question-answering":
         return SpanModel(architecture)

@@ -1,4 +1,4 @@
-"""`data.json` of a run folder: what the run learns from, noted when it starts, read again on a resume."""
+"""`data.json` of a run folder: identifies the training data; written at the start, compared on a resume."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertcli.owned.mark import write_own
 
 
 def write_run_data(path: Path, data: dict[str, Any]) -> None:
-    """Write down what a run learns from, once: a resume compares it. Raises `UserError`: a full disk."""
+    """Write the identity of the training data, if it is not there yet. Raises `UserError`: a full disk."""
     if path.exists():
         return
     with disk_errors(f"{path}: could not be written"):
@@ -20,7 +20,7 @@ def write_run_data(path: Path, data: dict[str, Any]) -> None:
 
 
 def read_run_data(path: Path, types: dict[str, type]) -> dict[str, Any] | None:
-    """What was written down, of the given `types`; None: the run was killed before it could.
+    """The content of the file, whose keys have these `types`; None: the run was killed before it wrote it.
 
     Raises:
         UserError: the file is damaged.
@@ -31,10 +31,10 @@ def read_run_data(path: Path, types: dict[str, type]) -> dict[str, Any] | None:
         data = json.loads(path.read_text(encoding="utf-8"))
         wrong = [key for key, type_ in types.items() if not isinstance(data[key], type_)]
         if wrong:
-            raise ValueError(f"{wrong[0]} is no {types[wrong[0]].__name__}")
+            raise ValueError(f"{wrong[0]} is not a {types[wrong[0]].__name__}")
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path}: damaged ({error!r}), so that the data cannot be compared with what the run began on. "
-            "If they are still the same, remove this file and resume; else start a new run"
+            f"{path}: damaged ({error!r}), so the data cannot be compared with those of the run's start. "
+            "If they are unchanged, remove this file and resume; else start a new run"
         ) from None
     return data

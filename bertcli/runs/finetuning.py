@@ -1,4 +1,4 @@
-"""A fine-tuning run: a model folder and labeled files in, task model out."""
+"""A fine-tuning run: a model folder and labeled files -> a task model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
 SANITY_EXAMPLES = 8
-"""Answered before the first step, so that a mistake in metric or dev file shows at once."""
+"""Evaluated before the first step, to find a mistake in metric or dev file early."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Finetuned:
     """A finished run.
 
     Attributes:
-        scores, verdict: of that model on the dev data, and what they are worth; None: no dev data.
-        metric: what picked the model.
+        scores, verdict: of that model on the dev data; None: no dev data.
+        metric: by which the model was selected.
     """
 
     model: Path
@@ -60,14 +60,14 @@ class Finetuned:
 def finetune(
     config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
 ) -> Finetuned:
-    """Run it with one seed, on every rank (`runs.seeds` takes several). Raises as `lifecycle.live`."""
+    """Run it with one seed, on every rank (`runs.seeds`: several seeds). Raises as `lifecycle.live`."""
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
     return live(Finetuning(config, source), resume, overwrite, accepted=accepted)
 
 
 class Finetuning(Run[FinetuneConfig, Finetuned]):
-    """A labeled task; the best model by a metric is kept where there is dev data."""
+    """A labeled task; if there is dev data, the best model by a metric is kept."""
 
     verb = "finetune"
     model: TaskModel
@@ -106,7 +106,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
 
     @property
     def metric(self) -> str:
-        """What picks the best model."""
+        """The metric that selects the best model."""
         return self.config.task.metric or self.data.task.metric
 
     def identity(self) -> dict[str, Any]:
@@ -116,27 +116,27 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         check_same_data(before, self.identity(), self.folder.data)
 
     def try_out(self) -> None:
-        """Raises `UserError` where the dev data cannot be evaluated by the metric."""
+        """Raises `UserError` if the dev data cannot be evaluated by the metric."""
         if self.data.dev is not None and self.metric not in metric_values(self._evaluate(SANITY_EXAMPLES)):
-            # Some metrics need examples of a kind that the first few lack.
+            # Some metrics need kinds of examples that the first few may lack.
             metric_value(self._evaluate(), self.metric)
 
     def last_good(self) -> Path | None:
-        """The newest checkpoint, or the newest from before the best model where that was lost or damaged."""
+        """The newest checkpoint; if the best model is lost or damaged, the newest from before it."""
         best = newest_path(self.folder.best)
         newest = newest_checkpoint(self.folder, say)
         if newest is None or self.data.dev is None:
             return newest
         rows = [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
         if best.exists() and not rows:
-            say(f"warning: {self.folder.metrics} has lost its evaluations; they are made again")
+            say(f"warning: {self.folder.metrics} has lost its evaluations; the run starts again")
             return None
         rows = [row for row in rows if row["step"] <= load_state(newest).step]
         damage = find_damage(best) if rows else None
         if damage is None:
             return newest
         step = BestEvaluation(self.metric, None, rows).step
-        say(f"warning: {best} is damaged ({damage}); going back to before step {step}, which brings it again")
+        say(f"warning: {best} is damaged ({damage}); going back to before step {step} to train it again")
         return newest_checkpoint(self.folder, say, before_step=step)
 
     def rate_scale(self, name: str) -> float:
@@ -171,7 +171,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         return None if self.data.dev is None else self._evaluate
 
     def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
-        """Keeps the best model as well."""
+        """Also saves the model if it is the best so far."""
         if self.best.consider(state.step, scores):
             folder = ranks.on_first(lambda: free_path(self.folder.best))
             self.publish(folder, wrapping.full_weights(self.model))
@@ -184,18 +184,13 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         return load_task_folder(folder).model.state_dict()
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+        task = self.data.task
         save_task_folder(
-            folder,
-            model=self.model,
-            tokenizer=self.tokenizer,
-            settings=self.config.task.settings,
-            labels=self.data.task.labels,
-            card=card,
-            weights=weights,
+            folder, self.model, self.tokenizer, task.settings, labels=task.labels, card=card, weights=weights
         )
 
     def finish(self, scores: Scores | None) -> Finetuned:
-        """The best model, or without dev data the last one, as `model/` with its card."""
+        """Write the best model, or without dev data the last one, to `model/` with its card."""
         verdict = None
         if self.data.dev is None:
             weights = wrapping.full_weights(self.model)

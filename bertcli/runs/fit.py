@@ -1,9 +1,9 @@
-"""Drives the loop: logs, evaluates, saves and stops. The loop itself knows nothing of these."""
+"""Drives the training loop: logs, evaluates, saves and stops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from bertcli.checkpoints.checkpoint import RunState
@@ -22,7 +22,7 @@ from bertcli.runs.training_clock import TrainingClock
 
 @dataclass(frozen=True)
 class FitSettings:
-    """When to do what; all in steps."""
+    """When to log, evaluate and save; all in steps."""
 
     steps: int
     log_every: int
@@ -30,7 +30,7 @@ class FitSettings:
     save_every: int
     max_bad_steps: int
     steps_per_epoch: int | None = None
-    """Where epochs are counted: the rows of the log then say which."""
+    """If epochs are counted: the rows of the log then have the epoch."""
 
     def evaluates_after(self, step: int) -> bool:
         """Whether an evaluation follows the step."""
@@ -39,12 +39,12 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a run's steps are watched with.
+    """Everything that happens around the steps of a run.
 
     Attributes:
-        evaluate: gives the held-out scores; None: nothing is held out.
-        health: what the losses are compared with; None: nothing.
-        reason_to_stop: why an evaluation ends the run early; None: it does not.
+        evaluate: computes the held-out scores; None: nothing is held out.
+        health: the reference values of the losses.
+        reason_to_stop: called after an evaluation; the reason to end the run early, or None.
     """
 
     settings: FitSettings
@@ -52,21 +52,21 @@ class Fit:
     log: MetricsLog
     progress: Progress
     evaluate: Callable[[], Scores] | None = None
-    health: Health | None = None
+    health: Health = field(default_factory=Health)
     reason_to_stop: Callable[[Scores, RunState], str | None] = lambda scores, state: None
 
     def run(
         self, reports: Iterator[StepReport], state: RunState, rows: Sequence[Mapping[str, Any]]
     ) -> tuple[RunState, Scores | None]:
-        """Take the reports to the end, or until `reason_to_stop` gives one.
+        """Process the reports to the end, or until `reason_to_stop` returns a reason.
 
-        Returns the final counters and the last evaluation. A signal to stop (`stop_signal`) is heeded after
-        the step under way, by all ranks if one receives it: a checkpoint is saved and `SystemExit` raised
-        with the usual code. An evaluation is put off then, and broken off where there is one rank; a resume
-        begins with it.
+        Returns the final counters and the last evaluation. After a signal to stop (`stop_signal`) on any
+        rank, all ranks finish the current step, save a checkpoint and raise `SystemExit` with the usual code.
+        A pending evaluation is skipped, and with one rank a running one is interrupted; a resume starts with
+        it.
 
         Args:
-            rows: what the log holds of the run up to `state`.
+            rows: the rows of the log up to `state`.
 
         Raises:
             UserError: too many non-finite steps in a row; a checkpoint could not be written.
@@ -84,7 +84,7 @@ class Fit:
                 self.checkpoints.check()
                 state = _count(state, report, clock.read())
                 is_last = report.step == settings.steps
-                self._tell(report, state, clock, is_last=is_last)
+                self._report(report, state, clock, is_last=is_last)
                 if self._evaluates_after(report.step):
                     scores = self._evaluate(state, stop)
                     is_last = self._stops_early(scores, state) or is_last
@@ -103,11 +103,11 @@ class Fit:
     def _evaluates_after(self, step: int) -> bool:
         return self.evaluate is not None and self.settings.evaluates_after(step)
 
-    def _tell(self, report: StepReport, state: RunState, clock: TrainingClock, is_last: bool) -> None:
-        """Show, log and check a step. Raises `UserError` where the run diverged."""
+    def _report(self, report: StepReport, state: RunState, clock: TrainingClock, is_last: bool) -> None:
+        """Show, log and check a step. Raises `UserError` if the run diverged."""
         speed = clock.tokens_per_second(state.tokens)
         self.progress.show(report, speed)
-        if report.step == 1 and self.health:
+        if report.step == 1:
             for line in self.health.first_step_warnings(report):
                 self.progress.line(line)
         if report.step % self.settings.log_every == 0 or report.step == 1 or is_last:
@@ -120,15 +120,15 @@ class Fit:
                 raise _diverged(report, state)
 
     def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
-        """Evaluate and log; None: a signal put it off."""
+        """Evaluate and log; None: a signal came instead."""
         assert self.evaluate is not None
         scores = _unless_stopped(self.evaluate, stop)
         if scores is None:
             return None
         self.log.write(heldout_row(scores, state, self.settings.steps_per_epoch))
-        note = self.health.heldout_note(state.step) if self.health else ""
+        note = self.health.heldout_note(state.step)
         self.progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
-        for line in self.health.plateau_warnings(scores, state.step) if self.health else []:
+        for line in self.health.plateau_warnings(scores, state.step):
             self.progress.line(line)
         return scores
 
@@ -140,14 +140,14 @@ class Fit:
 
     def _end(self, signal: int, state: RunState) -> NoReturn:
         self.progress.close()
-        self.progress.line(f"stopped after step {state.step}; --resume goes on from there")
+        self.progress.line(f"stopped after step {state.step}; --resume continues from there")
         raise SystemExit(128 + signal)
 
 
 def _unless_stopped(evaluate: Callable[[], Scores], stop: Stop) -> Scores | None:
     if ranks.largest(stop.signal):
         return None
-    if ranks.num_ranks() > 1:  # the others would wait for one that broke off
+    if ranks.num_ranks() > 1:  # the others would wait for an interrupted rank
         return ranks.from_first(evaluate())
     try:
         with stop.breaking_off():
@@ -172,15 +172,15 @@ def _bad_step(report: StepReport, state: RunState) -> str:
     bad = [f"{term_key(name, 'loss')} {loss}" for name, loss in report.losses.items()]
     scale = f"; the loss scale is now {report.loss_scale.factor:g}" if report.loss_scale else ""
     return (
-        f"warning: step {report.step} was skipped, its weights untouched: {', '.join(bad)}, gradient norm "
-        f"{report.grad_norm} ({state.bad_steps_in_row} in a row, {state.skipped_steps} in all){scale}"
+        f"warning: step {report.step} was skipped, the weights are unchanged: {', '.join(bad)}, gradient "
+        f"norm {report.grad_norm} ({state.bad_steps_in_row} in a row, {state.skipped_steps} in total){scale}"
     )
 
 
 def _diverged(report: StepReport, state: RunState) -> UserError:
     return UserError(
         f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
-        f"(training.max_bad_steps), the last one step {report.step}; the weights are those from before. "
+        f"(training.max_bad_steps), the last one step {report.step}; they did not change the weights. "
         "The last checkpoint is good: start a new run from it (model.init_from) with a lower "
         "training.learning_rate, a longer warm-up or training.precision: fp32"
     )

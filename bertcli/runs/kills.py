@@ -1,4 +1,4 @@
-"""A run watched from outside, killed at drawn moments and resumed: where it was struck, and how it ends."""
+"""A run in another process that is killed at random moments and resumed; the differences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMES = ("seconds", "tokens_per_second")
 
 
 class Process(Protocol):
-    """What is asked of a started run; `subprocess.Popen` is one."""
+    """A started run, such as `subprocess.Popen`."""
 
     def poll(self) -> int | None: ...
     def kill(self) -> None: ...
@@ -40,7 +40,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Kill:
-    """A kill that happened: when it was meant, and what the run had reached."""
+    """A kill that happened: the planned moment, and the progress of the run."""
 
     moment: Moment
     step: int
@@ -54,21 +54,21 @@ class Kill:
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """A run in a folder of its own, which `start` begins or resumes."""
+    """A run in its own folder, which `start` starts or resumes."""
 
     folder: Path
     store: Path | None
-    """The token store that it builds; None: it builds none."""
+    """The token store that the run builds; None: it builds none."""
     steps: int
     evaluate_every: int
     start: Callable[[], Process]
     log: Path
-    """Where its messages go."""
+    """The file of its messages."""
 
-    def undisturbed(self) -> list[float]:
-        """Run to the end; seconds since the start at which row 0, 1, ... came, and at which it ended.
+    def complete(self) -> list[float]:
+        """Start or resume, to the end; the seconds at which row 0, 1, ... was written, and that of the end.
 
-        Raises `UserError` where it fails.
+        Raises `UserError` if the run fails.
         """
         began, watch, times = time.monotonic(), _Watch(self.folder), []
         with self._running() as process:
@@ -79,9 +79,9 @@ class WatchedRun:
         return [*times, time.monotonic() - began]
 
     def kill(self, moment: Moment) -> Kill | None:
-        """Begin or resume, and SIGKILL at `moment`; None: the run ended before it came.
+        """Start or resume, and SIGKILL at `moment`; None: the run ended before.
 
-        Raises `UserError` where it fails.
+        Raises `UserError` if the run fails.
         """
         watch = _Watch(self.folder)
         with self._running() as process:
@@ -94,16 +94,9 @@ class WatchedRun:
             return None
         return Kill(moment, self._last_row().get("step", 0), self._where())
 
-    def finish(self) -> None:
-        """Begin or resume, to the end. Raises `UserError` where it fails."""
-        with self._running() as process:
-            while process.poll() is None:
-                time.sleep(POLL_SECONDS)
-        self._check(process.wait())
-
     @contextmanager
     def _running(self) -> Iterator[Process]:
-        """A process that has ended, one way or the other, when the context does."""
+        """A process that is killed at the end of the block if it still runs."""
         process = self.start()
         try:
             yield process
@@ -117,7 +110,7 @@ class WatchedRun:
             raise UserError("\n  ".join([f"the run ended with exit code {code}; its last lines:", *lines]))
 
     def _where(self) -> str:
-        """What the killed run was at, by what it left."""
+        """The stage of the killed run, by the files that it left."""
         if self.store is not None and not self.store.exists():
             return "building the store"
         if any(self.folder.glob("checkpoints/.[sb]*-*")):
@@ -137,7 +130,7 @@ class WatchedRun:
 
 
 class _Watch:
-    """Counts what a process writes that is started after it."""
+    """Counts the rows that a process writes; create it before the process starts."""
 
     def __init__(self, folder: Path):
         run = RunLayout(folder)
@@ -160,9 +153,10 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def draw_moments(times: Sequence[float], number: int, by_time: bool, drawn: random.Random) -> list[Moment]:
-    """Moments between the rows that came at `times` (of `WatchedRun.undisturbed`), the first one first.
+    """Moments between the rows written at `times` (of `WatchedRun.complete`), in order.
 
-    `by_time`: evenly over all the time; else evenly over the rows, where little of the time is training.
+    `by_time`: uniform over the time; else uniform over the rows, because training is a small part of the
+    time.
     """
     gaps = [later - sooner for sooner, later in pairwise(times)]
     rows = drawn.choices(range(len(gaps)), gaps if by_time else None, k=number)
@@ -170,7 +164,7 @@ def draw_moments(times: Sequence[float], number: int, by_time: bool, drawn: rand
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """Where two finished runs differ: in a number of any row, in the weights, in the optimizer's moments."""
+    """The differences of two finished runs: in the rows, the weights and the optimizer's moments."""
     found = []
     for number, rows in enumerate(zip_longest(read_rows(one), read_rows(other)), start=1):
         if rows[0] != rows[1]:
@@ -196,10 +190,10 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def _weights(folder: Path) -> dict[str, str]:
-    """Hashes of the final model and of the last checkpoint, the optimizer's moments included."""
+    """Hashes of the final model and of the last checkpoint with the optimizer's moments."""
     run = RunLayout(folder)
     kept = {"model": run.model}
-    for checkpoint in run.steps()[:1]:  # the same step may have another number
+    for checkpoint in run.steps()[:1]:  # its folder may have a number at the end of its name
         kept[f"checkpoints/{step_name(checkpoint)}"] = checkpoint
     return {
         f"{name}/{file.relative_to(each)}": file_hash(file)

@@ -1,4 +1,4 @@
-"""The life of a run, whatever it trains: claim its folder, prepare, resume or begin, train, finish."""
+"""The stages of every run: claim its folder, prepare, start or resume, train, finish."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ Row = dict[str, Any]
 
 
 class Run(ABC, Generic[Config, Result]):
-    """What one kind of run does at each stage; `live` takes it through them.
+    """What one kind of run does at each stage; `live` goes through the stages.
 
     Attributes:
-        config: complete once `prepare` is done.
-        source: the model folder that the run begins from; None: random weights.
+        config: complete after `prepare`.
+        source: the model folder that the run starts from; None: random weights.
         model, task, loop, share, steps: what is trained, and how; set by `prepare`.
-        steps_per_epoch: where epochs are counted.
-        health: what the losses are compared with; None: nothing.
+        steps_per_epoch: None if epochs are not counted.
+        health: the reference values of the losses; may be set by `prepare`.
     """
 
     verb: ClassVar[str]
-    """What the progress bar calls it."""
+    """Its name in the progress bar."""
     model: Any
     task: Task
     loop: LoopSettings
     share: Share
     steps: int
     steps_per_epoch: int | None = None
-    health: Health | None = None
+    health: Health = Health()
 
     def __init__(self, config: Config, source: Path | None):
         self.config, self.source = config, source
@@ -65,11 +65,11 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise `UserError` where something is missing that the run does not make; nothing is written yet."""
+        """Raise `UserError` if a needed input is missing; nothing is written yet."""
 
     @abstractmethod
     def adopt(self, saved: Config) -> None:
-        """Take over what the run decided that is resumed, where the config says auto."""
+        """Replace each auto of the config by the value that the resumed run decided."""
 
     @abstractmethod
     def prepare(self) -> None:
@@ -77,25 +77,25 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """What the run learns from, as JSON; a resume compares it."""
+        """Identifies the training data, as JSON; compared on a resume."""
 
     @abstractmethod
     def compare(self, before: dict[str, Any]) -> None:
-        """Raise `UserError` where `before`, the identity when the run began, is another than now."""
+        """Raise `UserError` if `before`, the identity at the start of the run, is not the same now."""
 
     def try_out(self) -> None:
-        """Find a mistake before anything is written; called on every rank."""
+        """Find mistakes before anything is written; called on every rank."""
 
     def last_good(self) -> Path | None:
         """The checkpoint to resume from; None: there is none."""
         return newest_checkpoint(self.folder, say)
 
     def rate_scale(self, name: str) -> float:
-        """The share of the learning rate that a parameter has."""
+        """The factor of the learning rate for a parameter."""
         return 1.0
 
     def begin(self, rows: list[Row]) -> None:
-        """Take note of the rows that the log holds of the run up to its first step."""
+        """Called with the rows of the log up to the first step."""
 
     def is_settled(self) -> bool:
         """Whether an earlier evaluation ended the run."""
@@ -103,18 +103,18 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def describe(self) -> None:
-        """Say what will be trained, and how."""
+        """Print what is trained, and how."""
 
     @abstractmethod
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
-        """This rank's share of each step from `first_step` on."""
+        """This rank's share of each step, starting at `first_step`."""
 
     @abstractmethod
     def evaluator(self) -> Callable[[], Scores] | None:
-        """What gives the held-out scores of the model as it is; None: nothing is held out."""
+        """Computes the held-out scores of the current model; None: nothing is held out."""
 
     def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
-        """Why the evaluation after `state` ends the run early; None: it does not. Called on every rank."""
+        """The reason to end the run early after an evaluation at `state`, or None. Called on every rank."""
         return None
 
     @abstractmethod
@@ -127,13 +127,13 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def finish(self, scores: Scores | None) -> Result:
-        """Write the final model; `scores`: of the last evaluation, None where none was made."""
+        """Write the final model; `scores`: of the last evaluation, None if there was none."""
 
     def publish(self, folder: Path, weights: dict[str, Tensor], card: str | None = None) -> None:
-        """Put a model folder in place at once, by the first rank alone; until then what was there stays.
+        """Write a model folder atomically, on the first rank alone; an old one stays until then.
 
         Raises:
-            UserError: the disk is full or may not be written.
+            UserError: the disk is full or not writable.
         """
         with disk_errors(f"{folder}: the model could not be written"):
             ranks.on_first(lambda: write_folder(folder, lambda path: self.save_model(path, weights, card)))
@@ -144,11 +144,11 @@ def live(
 ) -> Result:
     """Take a run from its config to its end, on every rank.
 
-    `accepted` is called, on the first rank, once config, data and model are found to fit.
+    `accepted` is called on the first rank after config, data and model have passed all checks.
 
     Raises:
-        UserError: bad input, a folder in use, a full disk, a run that diverged. What was saved stays whole.
-        SystemExit: after a signal to stop, with a checkpoint saved.
+        UserError: bad input, a folder in use, a full disk, a run that diverged. Saved files stay intact.
+        SystemExit: after a signal to stop; a checkpoint is saved.
     """
     ranks.on_first(run.check)
     with ranks.first_holds(run.folder.claim(resume, overwrite, run.source)):
@@ -177,7 +177,7 @@ def _check_same(run: Run[Config, Any], saved: Config) -> None:
 
 
 def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores | None:
-    """From the first step, or the newest checkpoint's, to the last; the last evaluation, if any was made."""
+    """Train from the first step or the newest checkpoint to the last step; returns the last evaluation."""
     trained, optimizer, state = _load(run, resume)
     every = max(each.logging.every_steps for each in (run.config, saved) if each is not None)
     rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, report=say))
@@ -225,10 +225,9 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
 
 
 def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
-    """The model as the loop trains it, its optimizer and the counters; from a checkpoint if there is one."""
-    training, checkpoint = run.config.training, None
-    if resume:
-        checkpoint = ranks.on_first(run.last_good)
+    """The wrapped model, its optimizer and the counters; from a checkpoint if there is one."""
+    training = run.config.training
+    checkpoint = ranks.on_first(run.last_good) if resume else None
     if checkpoint is not None:
         run.model.load_state_dict(run.read_weights(checkpoint_model(checkpoint)))
     if training.compile:

@@ -1,4 +1,4 @@
-"""What a run reports of a step or an evaluation -> a row of metrics.jsonl."""
+"""The report of a step or an evaluation -> a row of metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertcli.evaluation.evaluate import Scores
 def train_row(
     report: StepReport, state: RunState, steps_per_epoch: int | None, tokens_per_second: float
 ) -> dict[str, Any]:
-    """A row of a step; with `steps_per_epoch` it says the epoch too."""
+    """The row of a step; with `steps_per_epoch` also the epoch."""
     return {
         **_place(state, steps_per_epoch),
         "split": "train",
@@ -29,7 +29,7 @@ def train_row(
 
 
 def heldout_row(scores: Scores, state: RunState, steps_per_epoch: int | None) -> dict[str, Any]:
-    """A row of an evaluation."""
+    """The row of an evaluation."""
     return {
         **_place(state, steps_per_epoch),
         "split": "heldout",

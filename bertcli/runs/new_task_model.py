@@ -1,4 +1,4 @@
-"""A BERT folder -> the model to fine-tune: its body, the task's head, its lowest layers frozen as asked."""
+"""A BERT folder -> the model to fine-tune: its body, the task's head, the lowest layers frozen if asked."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bertcli.terminal import say
 
 
 def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]) -> TaskModel:
-    """What was loaded, is new or was left aside is said by name; what is new is drawn by seed.
+    """The names of new and unused weights are printed; new ones are initialized from the seed.
 
     Raises:
-        UserError: `source` cannot be read, or has fewer layers than are to be frozen.
+        UserError: `source` cannot be read, or has fewer layers than should be frozen.
     """
     torch.manual_seed(int(make_key(config.training_seed, "init")))
     loaded = load_for_finetuning(source, config.task.settings, labels)

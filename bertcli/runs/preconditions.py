@@ -1,4 +1,4 @@
-"""What a run needs that it does not make: found missing before anything is written."""
+"""Checks for missing inputs, before a run writes anything."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bertcli.store.matching import output_paths, store_folder
 
 
 def check_pretraining(config: PretrainConfig) -> None:
-    """Raise `UserError` where the corpus's files, or optional packages that the run takes, are not there."""
+    """Raise `UserError` if files of the corpus, or optional packages that the run needs, are missing."""
     check_tensorboard(config.logging.tensorboard)
-    if not (store_folder(config) / MANIFEST).is_file():  # else nothing of the corpus is read any more
+    if not (store_folder(config) / MANIFEST).is_file():  # with a store, the corpus is not read any more
         find_corpus(config.corpus, output_paths(config))
 
 
 def check_finetuning(config: FinetuneConfig) -> None:
-    """Raise `UserError` where the labeled files, or optional packages, are not there."""
+    """Raise `UserError` if a labeled file, or an optional package that the run needs, is missing."""
     check_tensorboard(config.logging.tensorboard)
     for name in (config.task.train, config.task.dev):
         if name is not None:

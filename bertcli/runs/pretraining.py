@@ -1,4 +1,4 @@
-"""A pretraining run: raw text in, model folder out."""
+"""A pretraining run: raw text -> a model folder."""
 
 from __future__ import annotations
 
@@ -45,15 +45,13 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
 
 
 class Pretraining(Run[PretrainConfig, Path]):
-    """Masked words, and the labels of pairs where `data.objective` asks for them."""
+    """Masked words, and with some values of `data.objective` the labels of pairs."""
 
     verb = "pretrain"
-    task: MaskedLanguage
     model: PretrainingModel
     store: OpenStore
     stream: BatchStream
     heldout: HeldoutBatches | None = None
-    health: Health
 
     def check(self) -> None:
         check_pretraining(self.config)
@@ -82,16 +80,13 @@ class Pretraining(Run[PretrainConfig, Path]):
         if store.heldout.num_documents:
             self.heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size=batch_size)
             if self.heldout.pairs is not self.stream.pairs:
-                say("warning: the held-out documents give no sentence pairs: they measure MLM alone")
-        self.task = MaskedLanguage(self.stream.pairs, compiled=training.compile is True)
-        self.health = Health(
-            references=self.task.references(
-                self.model.architecture, store.manifest.unigram_entropy, fresh=self.source is None
-            ),
-            steps=self.steps,
-            short_steps=config.data.short_steps,
-            short_length=config.data.short_length,
+                say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
+        self.task = task = MaskedLanguage(self.stream.pairs, compiled=training.compile is True)
+        references = task.references(
+            self.model.architecture, store.manifest.unigram_entropy, fresh=self.source is None
         )
+        short_steps, short_length = config.data.short_steps, config.data.short_length
+        self.health = Health(references, self.steps, short_steps, short_length=short_length)
 
     def identity(self) -> dict[str, Any]:
         return store_identity(self.store)
@@ -104,7 +99,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         processes = f", {ranks.num_ranks()} ranks ({training.parallel})" if ranks.num_ranks() > 1 else ""
         short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
-        compiled = " (compiled: the first step waits for that)" if training.compile else ""
+        compiled = " (compiled: the first step takes longer)" if training.compile else ""
         say(
             f"model: {sizes.layers} layers x {sizes.hidden}, vocabulary {sizes.vocab_size:,}, {parameters:,} "
             "parameters"
@@ -118,7 +113,7 @@ class Pretraining(Run[PretrainConfig, Path]):
             say(line)
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
-        """Just before the first long row, positions that no short one had copy those that were trained."""
+        """Just before the first long rows, positions without training become copies of trained ones."""
         data = self.config.data
         assert data.workers != "auto"
         steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
@@ -159,26 +154,21 @@ class Pretraining(Run[PretrainConfig, Path]):
         )
 
     def finish(self, scores: Scores | None) -> Path:
-        """A kill may have left the model of an earlier end: it is written even where no step was taken."""
+        """The model is written even without a new step: a kill may have left that of an earlier end."""
         if scores is None and (evaluate_heldout := self.evaluator()):
             scores = evaluate_heldout()
         references = self.health.references
-        said = verdict(scores, references, self.config, sizes=self.model.architecture)
-        say(said)
+        line = verdict(scores, references, self.config, sizes=self.model.architecture)
+        say(line)
         card = model_card(
-            config=self.config,
-            store=self.store,
-            model=self.model,
-            references=references,
-            scores=scores,
-            verdict=said,
+            self.config, self.store, self.model, references=references, scores=scores, verdict=line
         )
         self.publish(self.folder.model, wrapping.full_weights(self.model), card)
         return self.folder.model
 
 
 def _new_model(config: PretrainConfig, store: OpenStore) -> PretrainingModel:
-    """Fresh weights, or those of `model.init_from`; what that folder lacks is new and named."""
+    """Fresh weights, or those of `model.init_from`; weights that the folder lacks are new and printed."""
     torch.manual_seed(int(make_key(config.seed, "init")))
     is_pair = PAIR_RULES[config.data.objective].is_pair
     if config.model.init_from is None:

@@ -12,7 +12,7 @@ from bertcli.runs.recipe import ROWS_TO_LOOK_AROUND, peak_rate
 from bertcli.tasks.reference import Reference
 
 MARGIN = 0.15
-"""Nats about the unigram entropy in which nothing but frequencies was learned."""
+"""Nats: within this distance of the unigram entropy, only frequencies were learned."""
 
 
 def verdict(
@@ -21,13 +21,13 @@ def verdict(
     """One paragraph for the log and the model card.
 
     Args:
-        scores: of the final model on held-out text; None where nothing was held out.
-        references: of the task's terms; the one that predicts words is weighed.
-        config: with every key decided.
+        scores: of the final model on held-out text; None: nothing was held out.
+        references: of the task's terms; the verdict is on the one that predicts words.
+        config: with every auto decided.
         sizes: of the model.
     """
     if scores is None:
-        return "verdict: none, for nothing was held out (corpus.heldout_fraction)"
+        return "verdict: none, because nothing was held out (corpus.heldout_fraction)"
     words = next(each for each in references if each.predicts_words)
     loss, unigram_entropy = scores.losses[words.term], words.chance_loss
     gain = unigram_entropy - loss
@@ -39,7 +39,7 @@ def verdict(
         )
     what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
     if not math.isfinite(loss):
-        what = "no number, far worse than"
+        what = "not a number, far worse than"
     advice = (
         "; ".join(_advice(config, sizes)) or "take more text, more training.steps or a smaller model.preset"
     )
@@ -57,8 +57,8 @@ def _advice(config: PretrainConfig, sizes: Architecture) -> Iterator[str]:
     rows = (training.steps or 0) * training.batch_size
     if fresh and rows < ROWS_TO_LOOK_AROUND:
         yield (
-            f"training.steps: {rows:,} rows were read, and a model begins to use context after 20,000 to "
+            f"training.steps: {rows:,} rows were read, but a model starts to use context after 20,000 to "
             f"{ROWS_TO_LOOK_AROUND:,}"
         )
     if fresh and not data.short_steps and data.max_length >= 2 * data.short_length:
-        yield "data.short_steps is 0; auto begins on short rows, which teach a model sooner to use context"
+        yield "data.short_steps is 0; auto starts with short rows: a model learns to use context sooner"

@@ -1,4 +1,4 @@
-"""What a person watches: a bar on a terminal, plain lines elsewhere; all on standard error."""
+"""The progress display: a bar on a terminal, plain lines elsewhere; all on standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bertcli.terminal import raw_stream, visible
 
 
 class Progress:
-    """Shows steps as they are taken; `line` writes a lasting line beside the bar."""
+    """Shows each step; `line` prints a permanent line above the bar."""
 
     def __init__(self, what: str, first_step: int, steps: int, log_every: int):
         self._steps, self._log_every = steps, log_every

@@ -1,7 +1,7 @@
-"""Keys that are `auto` by default -> values that get a run off the ground, from its text, model and steps.
+"""Keys that are `auto` by default -> values with which a run learns, from its text, model and steps.
 
 With the published settings (rate 1e-4, 256 rows of 128) a small BERT stays on the plateau of word
-frequencies. LOG.md, "Getting past the unigram plateau", says what these rules come from.
+frequencies. LOG.md, "Getting past the unigram plateau", has the experiments behind these rules.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from bertcli.config.schema import AUTO, DEFAULT_STEPS, PretrainConfig
 from bertcli.hf.config_file import read_architecture
@@ -21,6 +23,7 @@ from bertcli.text.extent import count_characters, text_bytes
 from bertcli.text.sources import find_present, find_sources
 from bertcli.text.train_tokenizer import MIN_ALPHABET
 
+Config = TypeVar("Config", bound=BaseModel)
 KEYS = (
     ("tokenizer", "vocab_size"),
     ("training", "batch_size"),
@@ -30,24 +33,24 @@ KEYS = (
     ("data", "mask_rate"),
     ("model", "dropout"),
 )
-"""All that is decided here, as section and key."""
+"""The keys that are decided here, as section and key."""
 
 BYTES_PER_TOKEN = 4.3
-"""Of English text in UTF-8; taken for any text."""
+"""Of English text in UTF-8; assumed for any text."""
 LARGEST_VOCABULARY = 30522
 """BERT's own."""
 ROWS_TO_LOOK_AROUND = 60_000
-"""Every run got past the plateau within 20,000 to 60,000 rows, however long they were."""
+"""Every run got past the plateau within 20,000 to 60,000 rows of any length."""
 _FIXED_ENTRIES = 256
-"""More than the special tokens and the characters of ASCII take, alone and inside a word."""
+"""More than the number of special tokens and ASCII characters, alone and inside a word."""
 _BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
-"""Rows a step, for runs of fewer steps than that."""
+"""(rows a step, for runs with fewer steps than this)."""
 
 
 def decided_config(
     config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
 ) -> PretrainConfig:
-    """`config` as a new run would take it: `model.init_from` located, its recipe decided.
+    """`config` as a new run uses it: `model.init_from` located, its recipe decided.
 
     Raises `UserError` as `decide_recipe`.
     """
@@ -57,10 +60,10 @@ def decided_config(
 def decide_recipe(
     config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
 ) -> PretrainConfig:
-    """`config` with a value for each of `KEYS` that is auto; `report` is told which.
+    """`config` with a value for each of `KEYS` that is auto; `report` is called with them.
 
-    The same files, model and steps give the same values. A store that stands keeps its vocabulary, unless
-    `rebuild` says that it will be built anew.
+    The same files, model and steps give the same values. An existing store keeps its vocabulary, unless
+    `rebuild` says that it will be built again.
 
     Raises:
         UserError: `corpus.files`, `model.init_from` or the store cannot be read.
@@ -72,30 +75,30 @@ def decide_recipe(
     manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
     find = find_sources if manifest is None else find_present
     num_bytes = text_bytes(find(config.corpus.files, output_paths(config)))
-    if not num_bytes and manifest is not None:  # the files are gone since the store was built
+    if not num_bytes and manifest is not None:  # the files were removed after the store was built
         num_bytes = manifest.train.bytes + manifest.heldout.bytes
     decided: dict[str, dict[str, Any]] = {}
     if ("tokenizer", "vocab_size") in undecided:
         decided["tokenizer"] = {"vocab_size": _stored_size(manifest) or _vocab_size(config, num_bytes)}
-        config = _update(config, decided)
+        config = update_sections(config, decided)
     for (section, key), value in _values(config, num_bytes / BYTES_PER_TOKEN).items():
         if (section, key) in undecided:
             decided.setdefault(section, {})[key] = value
     report(f"{_reason(config, num_bytes)}: {_listed(decided)}")
-    return _update(config, decided)
+    return update_sections(config, decided)
 
 
 def adopt_recipe(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
-    """Where `config` says auto, what the saved run decided: a resume never decides anew."""
+    """`config`, where each auto is replaced by the saved run's value: a resume decides nothing again."""
     adopted: dict[str, dict[str, Any]] = {}
     for section, key in KEYS:
         if getattr(getattr(config, section), key) == AUTO:
             adopted.setdefault(section, {})[key] = getattr(getattr(saved, section), key)
-    return _update(config, adopted)
+    return update_sections(config, adopted)
 
 
 def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str], Any]:
-    """Section and key -> value, for all of `KEYS` but the vocabulary's, which is decided."""
+    """Section and key -> value, for all `KEYS` except the vocabulary's, which is already decided."""
     layers, hidden = _sizes(config)
     fresh, length = config.model.init_from is None, config.data.max_length
     batch_size, steps = _batch_size_and_steps(config, text_tokens)
@@ -116,10 +119,10 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
 
 
 def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
-    """The power of two nearest to the root of the text's bytes: 2,048 for 5 MB, 8,192 for 64 MB.
+    """The power of two nearest to the square root of the text's bytes: 2,048 for 5 MB, 8,192 for 64 MB.
 
-    At least four times the characters that the text needs, since a vocabulary keeps a quarter of its entries
-    for them; and room for all of the rare ones that it keeps besides, each also as the inside of a word.
+    At least four times the characters that the text needs, because a vocabulary keeps a quarter of its
+    entries for them; and enough for the rare ones that it also keeps, each alone and inside a word.
     """
     given = load_given_tokenizer(config)
     if given is not None:
@@ -133,7 +136,7 @@ def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
 
 
 def _stored_size(manifest: Manifest | None) -> int | None:
-    """What was asked for when the store was built, or what the given tokenizer had."""
+    """The size in the config of the store's build, or that of the given tokenizer."""
     return manifest and manifest.options.get("tokenizer.vocab_size", manifest.vocab_size)
 
 
@@ -142,7 +145,7 @@ def _power_of_two(number: float) -> int:
 
 
 def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int, int]:
-    """The rows of a step, and the steps, which follow from them where epochs are given."""
+    """The rows of a step, and the number of steps, which depends on them if epochs are given."""
     epochs, given = config.training.epochs, config.training.batch_size
     for batch_size, below in _BATCH_SIZES if given == AUTO else ((given, None),):
         steps = config.training.steps or DEFAULT_STEPS
@@ -154,10 +157,10 @@ def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[i
 
 
 def peak_rate(layers: int, hidden: int, fresh: bool) -> float:
-    """Falls with width, and with depth beyond four layers: post-LayerNorm is the more easily upset by both.
+    """Decreases with width, and with depth beyond four layers: both make post-LayerNorm less stable.
 
-    tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4. A third of it where weights are trained
-    already.
+    tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4. One third of it if the weights are
+    already trained.
     """
     rate = 1.5e-3 * (128 / hidden) ** 0.75 * min(1.0, math.sqrt(4 / layers))
     return float(f"{rate if fresh else rate / 3:.1e}")
@@ -183,6 +186,7 @@ def _listed(decided: dict[str, dict[str, Any]]) -> str:
     return ", ".join(f"{name} {value:,}" if value >= 1000 else f"{name} {value:g}" for name, value in values)
 
 
-def _update(config: PretrainConfig, sections: dict[str, dict[str, Any]]) -> PretrainConfig:
+def update_sections(config: Config, sections: dict[str, dict[str, Any]]) -> Config:
+    """`config` with other values: section -> key -> value."""
     updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
     return config.model_copy(update=updated)

@@ -1,4 +1,4 @@
-"""Every `auto` and every default that depends on data or machine -> a value, once, at the start of a run."""
+"""Every `auto` and every default that depends on data or machine -> a value, at the start of a run."""
 
 from __future__ import annotations
 
@@ -13,26 +13,21 @@ from bertcli.engine.compiling import is_worth_compiling
 from bertcli.engine.loop import LoopSettings
 from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
-from bertcli.hardware import (
-    auto_micro_batch_size,
-    resolve_device,
-    resolve_precision,
-    resolve_workers,
-)
+from bertcli.hardware import auto_micro_batch_size, resolve_device, resolve_precision, resolve_workers
 from bertcli.memory.need import StepSizes
 from bertcli.model.architecture import Architecture
-from bertcli.runs.recipe import adopt_recipe
+from bertcli.runs.recipe import adopt_recipe, update_sections
 from bertcli.store.vocabulary import given_tokenizer
 
 Loop = TypeVar("Loop", bound=LoopConfig)
 
 
 def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
-    """Where `config` says auto, what the saved run decided: a resume never decides anew."""
+    """`config`, where each auto is replaced by the saved run's value: a resume decides nothing again."""
     config = adopt_recipe(config, saved)
     data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
     training = adopt_loop_decisions(config.training, saved.training)
-    return _update(config, data=data).model_copy(update={"training": training})
+    return update_sections(config, {"data": data}).model_copy(update={"training": training})
 
 
 def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
@@ -45,7 +40,7 @@ def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
 def resolve_config(config: PretrainConfig, architecture: Architecture, stream: BatchStream) -> PretrainConfig:
     """The config with every value that the run will use.
 
-    Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is not there.
+    Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is missing.
     """
     if config.data.max_length > architecture.usable_positions:
         raise UserError(
@@ -59,18 +54,14 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
         config.training, architecture, data.max_length, tokens=tokens, predicted=data.mask_rate
     )
     training = training.model_copy(update={"steps": steps, "epochs": None})
-    return _update(
-        config.model_copy(update={"training": training}),
-        data={"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
-        model={
-            "layers": architecture.layers,
-            "hidden": architecture.hidden,
-            "heads": architecture.heads,
-            "feed_forward": architecture.feed_forward,
-            "max_positions": architecture.max_positions,
-        },
-        tokenizer={} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()},
-    )
+    sizes = ("layers", "hidden", "heads", "feed_forward", "max_positions")
+    accents = {} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()}
+    sections = {
+        "data": {"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
+        "model": {size: getattr(architecture, size) for size in sizes},
+        "tokenizer": accents,
+    }
+    return update_sections(config.model_copy(update={"training": training}), sections)
 
 
 def resolve_loop(
@@ -78,9 +69,11 @@ def resolve_loop(
 ) -> Loop:
     """The training section with every `auto` decided, for rows of at most `length` tokens.
 
-    The whole run reads so many `tokens`, and predicts the share `predicted` of them.
+    Args:
+        tokens: of the complete run.
+        predicted: the share of tokens whose word is predicted.
 
-    Raises `UserError` for a device that is not there.
+    Raises `UserError` for a device that is missing.
     """
     device = resolve_device(training.device)
     precision = resolve_precision(training.precision, device)
@@ -116,7 +109,7 @@ def resolve_loop(
 
 
 def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int) -> LoopSettings:
-    """How the loop takes the steps of a resolved training section."""
+    """The settings of the loop from a resolved training section."""
     assert training.precision != "auto"
     return LoopSettings(
         seed=seed,
@@ -130,14 +123,14 @@ def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int
 
 
 def own_share(training: LoopConfig) -> Share:
-    """What this rank computes of each step, so that every rank has rows where there are enough."""
+    """This rank's share of each step; every rank has rows if there are enough."""
     assert training.micro_batch_size != "auto"
     rows_a_rank = math.ceil(training.batch_size / ranks.num_ranks())
     return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())
 
 
 def num_steps(config: PretrainConfig, stream: BatchStream) -> int:
-    """Steps asked for; an epoch is as many full rows as hold the corpus's tokens once."""
+    """The number of steps; an epoch is the number of full rows that hold the corpus's tokens once."""
     if config.training.epochs is None:
         return config.training.steps or DEFAULT_STEPS
     short_steps, tokens = config.data.short_steps, config.training.epochs * stream.store.num_tokens
@@ -145,8 +138,3 @@ def num_steps(config: PretrainConfig, stream: BatchStream) -> int:
         return math.ceil(tokens / stream.tokens_until(1))
     per_step = config.training.batch_size * stream.max_tokens
     return short_steps + math.ceil((tokens - stream.tokens_until(short_steps)) / per_step)
-
-
-def _update(config: PretrainConfig, **sections: dict[str, Any]) -> PretrainConfig:
-    updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
-    return config.model_copy(update=updated)

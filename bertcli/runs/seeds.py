@@ -28,8 +28,8 @@ from bertcli.terminal import say
 def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:
     """Run each of `config.seeds` in `output_dir/seed-N`; `output_dir/model` is that of the best run.
 
-    `output_dir/seeds.json` holds each run's metrics, their mean and their standard deviation (of the
-    sample, n - 1; null for one run). A resume goes on where the runs stopped. Raises what `finetune` raises.
+    `output_dir/seeds.json` has each run's metrics, their mean and their standard deviation (of the sample,
+    n - 1; null for one run). A resume continues where the runs stopped. Raises as `finetune`.
     """
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
@@ -42,7 +42,7 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
 
 
 def _check_free(config: FinetuneConfig, folder: RunFolder[FinetuneConfig], overwrite: bool) -> None:
-    """What the last seed would find in its way is told before the first begins."""
+    """Raise `UserError` before the first seed starts if the folder of a later seed is not free."""
     for seed in config.seeds or []:
         RunFolder(folder.seed(seed), FinetuneConfig).check_free(overwrite)
 
@@ -71,15 +71,15 @@ def _finetune_each(
 
     scores = {seed: run.scores for seed, run in runs.items() if run.scores}
     if not scores:
-        say("no dev data to judge by: the model of the first seed is kept")
+        say("no dev data to compare by: the model of the first seed is kept")
         return _keep(folder, runs[seeds[0]])
     metric = runs[seeds[0]].metric
     best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
     summary = {"metric": metric, "best": best, **_summary(scores)}
     ranks.on_first(lambda: write_own(folder.seeds, json.dumps(summary, indent=1) + "\n"))
-    for name, spread in summary["metrics"].items():
-        deviation = "" if spread["std"] is None else f" ± {spread['std']:.4f}"
-        say(f"{name:<22}{spread['mean']:.4f}{deviation}")
+    for name, value in summary["metrics"].items():
+        deviation = "" if value["std"] is None else f" ± {value['std']:.4f}"
+        say(f"{name:<22}{value['mean']:.4f}{deviation}")
     for seed, run in runs.items():
         if run.verdict is not None and not run.verdict.better:
             say(f"seed {seed}: {run.verdict.line}")

@@ -1,4 +1,4 @@
-"""SIGTERM, Ctrl-C and a terminal that hangs up -> a note that the loop reads after each step."""
+"""SIGTERM, Ctrl-C or a closed terminal -> a flag that the loop reads after each step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """A signal came to what may be broken off."""
+    """A signal came during work that may be interrupted."""
 
 
 @dataclass
 class Stop:
-    """What has come so far."""
+    """The signal that has come so far."""
 
     signal: int = 0
     """Number of the signal; 0: none."""
@@ -25,7 +25,7 @@ class Stop:
 
     @contextmanager
     def breaking_off(self) -> Iterator[None]:
-        """Around what the first signal ends at once, at any line, by raising `Interrupted`."""
+        """Inside, the first signal raises `Interrupted` at once, at any line."""
         self._breaks_off = True
         try:
             self.heed()
@@ -35,19 +35,19 @@ class Stop:
 
     def heed(self) -> None:
         if self._breaks_off and self.signal:
-            self._breaks_off = False  # what is raised while that is cleaned up would be lost
+            self._breaks_off = False  # an exception during the cleanup would be lost
             raise Interrupted
 
 
 @contextmanager
 def stop_signal() -> Iterator[Stop]:
-    """Remembers the first SIGTERM, SIGINT or SIGHUP; a second one acts at once, as if nothing caught it.
+    """Records the first SIGTERM, SIGINT or SIGHUP; a second one has its usual effect at once.
 
-    SIGHUP is left alone where it is ignored (nohup). What would have been written to the terminal that hung
-    up goes nowhere, and a second SIGHUP too: a shell hands on its own, and the system sends one when it ends.
+    SIGHUP stays ignored if it is (nohup). After a SIGHUP, output to the closed terminal is discarded and a
+    second SIGHUP is ignored: the shell sends one, and the system another when the shell ends.
 
-    Raises `SystemExit` with the usual code at the end, if there was one: even where nothing was left to stop,
-    what follows does not begin.
+    If there was a signal, raises `SystemExit` with the usual code at the end of the block, so that nothing
+    else starts, even if there was nothing left to stop.
     """
     stop = Stop()
     terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]

@@ -1,4 +1,4 @@
-"""Which token store a pretraining run learns from: noted when it starts, compared when it is resumed."""
+"""The identity of a pretraining run's token store: saved at the start, compared on a resume."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from bertcli.store.token_store import OpenStore
 
 
 def store_identity(store: OpenStore) -> dict[str, Any]:
-    """By hashes: SHA-256 of each file's bytes, the tokenizer's own, and that of all arrays."""
+    """Hashes: SHA-256 of each corpus file, that of the tokenizer, and those of all arrays."""
     manifest = store.manifest
     files = {source.name: source.sha256 for source in manifest.sources}
     return {"vocabulary": manifest.tokenizer_hash, "files": files, "arrays": manifest.hashes}
 
 
 def check_same_store(before: dict[str, Any], store: OpenStore, path: Path) -> None:
-    """On a resume: the store holds what it held when the run began and noted it in `path`.
+    """Check on a resume that the store has the content that is saved in `path`.
 
     Raises:
-        UserError: it was built from something else since: the stream would be another.
+        UserError: the store was built again from something else, which gives other batches.
     """
     now = store_identity(store)
     names = sorted(before["files"] | now["files"])
@@ -28,10 +28,12 @@ def check_same_store(before: dict[str, Any], store: OpenStore, path: Path) -> No
     if before["vocabulary"] != now["vocabulary"]:
         changed.append("the vocabulary")
     if not changed and before["arrays"] != now["arrays"]:
-        changed.append("the same text and vocabulary, but cut up otherwise, by another version of a library")
+        changed.append(
+            "the same text and vocabulary, but other sentences or tokens, by another version of a library"
+        )
     if changed:
         raise UserError(
-            f"cannot resume: {store.folder} was built anew since the run began, from something else: "
-            f"{', '.join(changed)} ({path}). Put that back and build the store again (bertcli prepare CONFIG "
+            f"cannot resume: {store.folder} was built again since the start of the run, and these changed: "
+            f"{', '.join(changed)} ({path}). Restore them and build the store again (bertcli prepare CONFIG "
             "--overwrite), or start a new run in another output_dir"
         )

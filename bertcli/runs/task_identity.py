@@ -1,4 +1,4 @@
-"""What a fine-tuning run learns from: noted when it starts, compared when it is resumed."""
+"""The identity of a fine-tuning run's data: saved at the start, compared on a resume."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def task_identity(config: FinetuneConfig, labels: tuple[str, ...]) -> dict[str, 
 
 
 def check_same_data(before: dict[str, Any], now: dict[str, Any], path: Path) -> None:
-    """On a resume: labels and files are those that the run began with and noted in `path`.
+    """Check on a resume that labels and files are those that are saved in `path`.
 
     Raises:
-        UserError: they are others now.
+        UserError: they changed.
     """
     if before["labels"] != now["labels"]:
         raise UserError(
             f"cannot resume: the labels are {', '.join(now['labels']) or 'none'} now, and were "
-            f"{', '.join(before['labels']) or 'none'} when the run began ({path}); put the file back, or "
+            f"{', '.join(before['labels']) or 'none'} at the start of the run ({path}); restore the file, or "
             "start a new run in another output_dir"
         )
     changed = [name for name, content in now["files"].items() if before["files"].get(name) != content]
     if changed:
         raise UserError(
-            f"cannot resume: {', '.join(changed)} changed since the run began ({path}); put it back, or "
-            "start a new run in another output_dir"
+            f"cannot resume: {', '.join(changed)} changed since the start of the run ({path}); restore it, "
+            "or start a new run in another output_dir"
         )
 
 
 def _model_files(folder: Path) -> list[Path]:
-    """Weights and vocabulary: a resume encodes by the one, and may have to begin with the other."""
+    """Weights and vocabulary: a resume encodes with the vocabulary, and may start from the weights."""
     return sorted(
         path
         for path in folder.glob("*")

@@ -1,4 +1,4 @@
-"""The seconds of training alone: evaluating and saving are not counted."""
+"""The seconds of training, without evaluations and saving."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bertcli.checkpoints.checkpoint import RunState
 
 
 class TrainingClock:
-    """Goes on from the seconds that a run has trained; speeds are those since the last row of the log."""
+    """Continues the run's count of training seconds; speeds are those since the last row of the log."""
 
     def __init__(self, state: RunState):
         self._now = time.perf_counter()
@@ -16,12 +16,12 @@ class TrainingClock:
         self._tokens_logged = state.tokens
 
     def read(self) -> float:
-        """Seconds of training up to now."""
+        """Seconds of training until now."""
         self._now = time.perf_counter()
         return self._now - self._started
 
     def tokens_per_second(self, tokens: int) -> float:
-        """Up to the last `read`, when the run had seen so many tokens."""
+        """Until the last `read`, when the run had read `tokens` tokens."""
         return (tokens - self._tokens_logged) / (self._now - self._logged)
 
     def mark_logged(self, tokens: int) -> None:
@@ -29,6 +29,6 @@ class TrainingClock:
         self._tokens_logged, self._logged = tokens, self._now
 
     def leave_out(self) -> None:
-        """What came after the last `read` was no training."""
+        """Exclude the time since the last `read`."""
         pause = time.perf_counter() - self._now
         self._started, self._logged = self._started + pause, self._logged + pause

@@ -1,4 +1,4 @@
-"""A config -> whether its runs end the same on this machine when they are killed and resumed."""
+"""A config -> whether a killed and resumed run gives the same result on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config, save_config
@@ -23,40 +23,42 @@ from bertcli.files import disk_errors
 from bertcli.hf.locate import resolve_model
 from bertcli.owned.run_layout import RunLayout
 from bertcli.runs.kills import Kill, WatchedRun, differences, draw_moments, read_rows
+from bertcli.runs.recipe import update_sections
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import store_folder
 from bertcli.tasks.data import load_labeled_data
 from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
+Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
 EVALUATIONS, CHECKPOINTS = 6, 8
-"""Of a run: often enough that kills strike in them, between them and after them."""
+"""Per run: enough for kills during them, between them and after them."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What the comparison of an undisturbed and a killed run gave."""
+    """The comparison of an uninterrupted and a killed run."""
 
     steps: int
     rows: int
-    """Lines of metrics.jsonl that were compared."""
+    """Compared lines of metrics.jsonl."""
     kills: list[Kill]
     differences: list[str]
-    """Empty: every number of the killed run and its weights are the undisturbed run's, to the bit."""
+    """Empty: all numbers and weights of the two runs are equal to the bit."""
     repeats: bool
-    """False: two undisturbed runs differ as well."""
+    """False: two uninterrupted runs differ as well."""
     folder: Path | None
-    """Where runs that differ are kept."""
+    """The folder of the runs if they differ."""
 
 
 def verify_resume(
     config: PretrainConfig | FinetuneConfig, steps: int, kills: int, seed: int, parent: Path | None
 ) -> Verification:
-    """Run `steps` steps of a config undisturbed, and again with SIGKILLs at moments drawn from `seed`.
+    """Run `steps` steps of a config without interruption, and again with SIGKILLs at random moments (`seed`).
 
-    Both run in a new folder in `parent` (None: the system's place for temporary files), which goes unless
-    they differ. Warm-up, evaluations and checkpoints come closer together, as the run is shorter. A token
-    store that stands is shared; where there is none, one is built in that folder.
+    Both run in a new folder in `parent` (None: the system's temporary folder), which is removed unless they
+    differ. Warm-up is shorter, evaluations and checkpoints are more frequent, as the run is shorter. An
+    existing token store is shared; else one is built in that folder.
 
     Raises:
         UserError: the config cannot run, or a killed run cannot be resumed.
@@ -69,8 +71,8 @@ def verify_resume(
             else _short_finetuning(config, steps)
         )
         first = _watched(config, folder / "undisturbed", steps)
-        say(f"{steps} steps undisturbed, in {first.folder}")
-        times = first.undisturbed()
+        say(f"{steps} steps without interruption, in {first.folder}")
+        times = first.complete()
         say(f"took {times[-1]:.1f} s; now with {kills} kills")
 
         settled = load_config(type(config), RunLayout(folder / "undisturbed").config)
@@ -81,17 +83,17 @@ def verify_resume(
             second = _watched(settled, folder / "killed", steps)
             for moment in draw_moments(times, kills - len(struck), by_time=False, drawn=drawn):
                 kill = second.kill(moment)
-                if kill is None:  # quicker than the undisturbed run, it is at its end: another takes the rest
+                if kill is None:  # faster than the first run, it has ended: the next run gets the other kills
                     break
                 struck.append(kill)
                 say(f"kill {len(struck)} of {kills}: {kill}")
-            second.finish()
+            second.complete()
             found = differences(first.folder, second.folder)
         repeats = True
         if found:
-            say("they differ; is an undisturbed run repeated to the bit?")
+            say("they differ; does a second uninterrupted run give the same?")
             third = _watched(settled, folder / "repeated", steps)
-            third.finish()
+            third.complete()
             repeats = not differences(first.folder, third.folder)
         rows = len(read_rows(first.folder))
         if not found:
@@ -103,7 +105,7 @@ def verify_resume(
 
 @contextmanager
 def _new_folder(parent: Path | None) -> Iterator[Path]:
-    """Removed after an error or a signal; SIGTERM is as Ctrl-C here."""
+    """Removed after an error or a signal; SIGTERM has the effect of Ctrl-C here."""
     if parent is not None:
         with disk_errors(f"{parent} cannot be used", if_refused="name another --folder"):
             parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +125,9 @@ def _short_pretraining(config: PretrainConfig, steps: int, folder: Path) -> tupl
     steps = min(steps, training.steps or steps)
     store = store_folder(config)
     if not (store / MANIFEST).is_file():
-        say(f"no token store in {store}: one is built for these runs alone (prepare builds one to stay)")
+        say(
+            f"no token store in {store}: one is built for these runs alone (a permanent one: bertcli prepare)"
+        )
         store = folder / "store"
     warmup = min(training.warmup_steps, steps // 4)
     sections = {
@@ -144,13 +148,12 @@ def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfi
     return _updated(config, steps, {"training": {"epochs": steps / order.steps_per_epoch}}), steps
 
 
-def _updated(config: Any, steps: int, sections: dict[str, dict[str, Any]]) -> Any:
+def _updated(config: Config, steps: int, sections: dict[str, dict[str, Any]]) -> Config:
     evaluation = sections.setdefault("evaluation", {})
     evaluation["every_steps"] = max(1, steps // EVALUATIONS)
     sections["checkpoint"] = {"every_steps": max(1, steps // CHECKPOINTS), "keep_last": 2}
     sections["logging"] = {"every_steps": 1, "tensorboard": False}
-    updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
-    return config.model_copy(update=updated)
+    return update_sections(config, sections)
 
 
 def _watched(config: PretrainConfig | FinetuneConfig, root: Path, steps: int) -> WatchedRun:

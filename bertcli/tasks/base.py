@@ -1,4 +1,4 @@
-"""The contract between a task and the loop that trains it."""
+"""The interface between a task and the training loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TaskBatch(Protocol):
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens, of which a run reports how many it reads a second."""
+        """Number of real tokens, for the reported speed."""
         ...
 
     def to(self, device: torch.device) -> Self:
@@ -25,11 +25,11 @@ class TaskBatch(Protocol):
 
 @dataclass(frozen=True)
 class Term:
-    """One term of the loss over one micro-batch: sums, divided only once the whole batch is known.
+    """One term of the loss over one micro-batch: sums, which are divided by the count of the full batch.
 
     Attributes:
         loss: float32 scalar, the sum of the losses; differentiable.
-        correct: int64 scalar, how many predictions were right; None where none can be right or wrong.
+        correct: int64 scalar, the number of right predictions; None if the term does not count them.
     """
 
     loss: Tensor
@@ -40,9 +40,9 @@ class Task(Protocol):
     """What a model learns. The loss of a step is the sum over terms of (sum of losses) / (count)."""
 
     def counts(self, batch: Any) -> Mapping[str, float]:
-        """Term name -> how many things it sums over in the batch, known before the forward pass; maybe 0.
+        """Term name -> the number of losses in its sum, known before the forward pass; may be 0.
 
-        The name of a task's only term may be "": it is the loss, and needs no other name.
+        The name of a task's only term may be "".
         """
         ...
 

@@ -16,17 +16,17 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import TextExample
 from bertcli.metrics.classification import classification_scores, multi_label_scores
 from bertcli.tasks.base import Term
-from bertcli.tasks.supervised import Item, LabeledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.texts import encode_texts
 from bertcli.text.tokenizer import Tokenizer
 
 THRESHOLD = 0.5
-"""Of several labels, those as likely as not are given."""
+"""With `multi_label`, labels of at least this probability are predicted."""
 
 
 @dataclass(frozen=True)
 class Classified:
-    """A text's label (or labels), and the probability of every one."""
+    """A text's label or labels, and the probability of every label."""
 
     labels: tuple[str, ...]
     probabilities: dict[str, float]
@@ -38,41 +38,37 @@ class Classified:
         return {"label": label, "probabilities": self.probabilities}
 
 
-class Classification:
-    """One label a text by softmax, or any number of labels by a sigmoid each (`multi_label`)."""
+class Classification(LabeledTask):
+    """One label a text by softmax, or any number of labels, each by a sigmoid (`multi_label`)."""
 
     def __init__(
         self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None
     ):
-        """`weights`: of each label in the loss; None: all alike."""
-        self.labels = labels
+        """`weights`: of each label in the loss; None: all equal."""
+        super().__init__(settings, labels)
         self.multi_label = settings.multi_label
-        self.max_length = settings.max_length
         self.metric = "macro_f1" if self.multi_label else "accuracy"
         self._numbers = {label: number for number, label in enumerate(labels)}
         self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_texts(examples, tokenizer, self.max_length, target=self._target)
+        return encode_texts(examples, tokenizer, self.settings.max_length, target=self._target)
 
     def _target(self, label: Any) -> int | list[float]:
         return [float(name in label) for name in self.labels] if self.multi_label else self._numbers[label]
 
     def count(self, batch: LabeledBatch) -> float:
-        """Texts, or answers of each; not their weights, which would cancel in a batch of one label alone."""
+        """Texts, or (text, label) pairs; not weights, which would cancel in a batch with one label."""
         return len(batch.items) * (len(self.labels) if self.multi_label else 1)
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """Cross-entropy, weighted; for several labels binary cross-entropy, one of each text and label."""
-        targets = _targets(batch).to(logits.device)
+        """Weighted cross-entropy (int64 [B]), or for several labels binary cross-entropy (float32 [B, C])."""
+        targets = torch.tensor([item.target for item in batch.items]).to(logits.device)
         if self.multi_label:
             loss = F.binary_cross_entropy_with_logits(logits.float(), targets, reduction="sum")
             return Term(loss, correct=None)
         weights_C = None if self._weights_C is None else self._weights_C.to(logits.device)
         return Term(F.cross_entropy(logits.float(), targets, weights_C, reduction="sum"), correct=None)
-
-    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
-        return list(logits)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Classified:
         logits_C = logits[0]
@@ -104,11 +100,6 @@ class Classification:
         )
 
 
-def _targets(batch: LabeledBatch) -> Tensor:
-    """int64 [B]; with several labels float32 [B, C]."""
-    return torch.tensor([item.target for item in batch.items])
-
-
 def label_weights(
     given: Literal["balanced"] | Mapping[str, float] | None,
     labels: Sequence[str],
@@ -116,7 +107,7 @@ def label_weights(
 ) -> dict[str, float] | None:
     """The weight of each label; balanced: rows / (labels * rows of this label), King and Zeng 2001.
 
-    Raises `UserError` where weights are given for other labels than there are.
+    Raises `UserError` if the labels of the given weights are not those of the data.
     """
     if given is None:
         return None
@@ -125,13 +116,7 @@ def label_weights(
         return {label: len(examples) / (len(labels) * counts[label]) for label in labels}
     assert not isinstance(given, str)
     if set(given) != set(labels):
-        missing, unknown = sorted(set(labels) - set(given)), sorted(set(given) - set(labels))
-        raise UserError(
-            "task.class_weights: give a weight for each label, "
-            + "; ".join(
-                f"{what}: {', '.join(names)}"
-                for what, names in (("missing", missing), ("no such label", unknown))
-                if names
-            )
-        )
+        found = {"missing": set(labels) - set(given), "no such label": set(given) - set(labels)}
+        problems = [f"{what}: {', '.join(sorted(names))}" for what, names in found.items() if names]
+        raise UserError(f"task.class_weights: give a weight for each label, {'; '.join(problems)}")
     return dict(given)

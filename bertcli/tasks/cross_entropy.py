@@ -11,17 +11,17 @@ from torch import Tensor
 from bertcli.tasks.base import Term
 
 _CHUNK = 1 << 19
-"""Logits computed at once in fp32: 2 MB, which stay in the cores' caches from the first pass to the last."""
+"""Logits computed at once in fp32: 2 MB, so that they stay in the cache for all passes."""
 
 
 IGNORED = -100
-"""A target that counts nothing, as torch has it."""
+"""The target that is not counted, as in torch."""
 
 
 def vocabulary_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Term:
-    """The sum over M of -log softmax(logits)[target], in fp32 whatever the logits are in.
+    """The sum over M of -log softmax(logits)[target], in fp32 for logits of any dtype.
 
-    A prediction is right where no other word has a higher logit than the target.
+    A prediction is right if no other word has a higher logit than the target.
     """
     if logits_MV.device.type == "cpu" and not torch.compiler.is_compiling():
         return Term(*_InChunks.apply(logits_MV, targets_M))  # pyright: ignore[reportGeneralTypeIssues]
@@ -39,7 +39,7 @@ def _num_right(at_target_M: Tensor, highest_M: Tensor, targets_M: Tensor) -> Ten
 
 
 class _InChunks(torch.autograd.Function):
-    """The gradient, softmax - one-hot, is made with the loss, while a chunk's softmax is at hand."""
+    """The gradient, softmax - one-hot, is computed with the loss, from the same softmax of a chunk."""
 
     @staticmethod
     def forward(ctx: Any, logits_MV: Tensor, targets_M: Tensor) -> tuple[Tensor, Tensor]:

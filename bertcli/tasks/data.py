@@ -1,4 +1,4 @@
-"""A fine-tuning config -> examples to learn from and to be judged by, encoded, and what is odd about them."""
+"""A fine-tuning config -> encoded examples for training and evaluation, and a report on them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bertcli.examples.report import Sizes, describe
 from bertcli.examples.split import split_dev
 from bertcli.tasks.classification import label_weights
 from bertcli.tasks.registry import build_task
-from bertcli.tasks.supervised import Item, LabeledTask, whole_lengths
+from bertcli.tasks.supervised import Item, LabeledTask, full_lengths
 from bertcli.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Split:
-    """Examples, and the items that the task made of them."""
+    """Examples, and the items that the task encoded them to."""
 
     examples: Sequence[Any]
     items: list[Item]
@@ -44,20 +44,14 @@ class LabeledData:
 def load_labeled_data(
     config: FinetuneConfig, tokenizer: Tokenizer, report: Callable[[str], None]
 ) -> LabeledData:
-    """Read, check and encode the files of `config.task`, and report what is in them.
+    """Read, check and encode the files of `config.task`, and report their content.
 
     Raises:
-        UserError: a file that cannot be read as the config says, or whose labels do not fit together.
+        UserError: a file that cannot be read as the config says, or labels that do not match.
     """
     settings = config.task.settings
-    read = partial(
-        read_examples,
-        settings=settings,
-        labeled=True,
-        skip_bad=config.task.skip_bad,
-        report=report,
-        note=report,
-    )
+    options: dict[str, Any] = {"skip_bad": config.task.skip_bad, "report": report, "note": report}
+    read = partial(read_examples, settings=settings, labeled=True, **options)
     train, dev = list(read(find_labeled_file(config.task.train))), None
     if config.task.dev is not None:
         dev = list(read(find_labeled_file(config.task.dev)))
@@ -67,14 +61,9 @@ def load_labeled_data(
     if dev is not None:
         check_labels(dev, labels, settings)
     task = build_task(settings, labels, label_weights(config.task.class_weights, labels, train))
-    data = LabeledData(
-        task,
-        Split(train, task.encode(train, tokenizer)),
-        None if dev is None else Split(dev, task.encode(dev, tokenizer)),
-    )
-    splits = {"train": data.train} if data.dev is None else {"train": data.train, "dev": data.dev}
-    examples = {name: split.examples for name, split in splits.items()}
-    sizes = {name: Sizes(whole_lengths(split.items), len(split.items)) for name, split in splits.items()}
+    examples = {"train": train} if dev is None else {"train": train, "dev": dev}
+    splits = {name: Split(rows, task.encode(rows, tokenizer)) for name, rows in examples.items()}
+    sizes = {name: Sizes(full_lengths(split.items), len(split.items)) for name, split in splits.items()}
     for line in describe(examples, sizes, settings):
         report(line)
-    return data
+    return LabeledData(task, splits["train"], splits.get("dev"))

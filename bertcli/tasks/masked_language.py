@@ -1,4 +1,4 @@
-"""Masked language model, with the label of a pair where rows are pairs (Devlin et al. 2019, section 3.1)."""
+"""Masked language model; if rows are pairs, also their label (Devlin et al. 2019, section 3.1)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from bertcli.tasks.reference import Reference
 
 
 class MaskedLanguage:
-    """MLM over the masked tokens and, where the batch has labels, the pair rule's own term over the rows.
+    """MLM over the masked tokens and, if the batch has labels, the pair rule's own term over the rows.
 
-    `compiled`: torch compiles the cross-entropy, whose many passes over all logits then become few.
+    `compiled`: torch compiles the cross-entropy, which then needs fewer passes over the logits.
     """
 
     def __init__(self, pairs: PairRule, compiled: bool = False) -> None:
@@ -46,10 +46,10 @@ class MaskedLanguage:
     def references(
         self, architecture: Architecture, unigram_entropy: float, fresh: bool
     ) -> tuple[Reference, ...]:
-        """Of each term.
+        """The reference of each term.
 
         Args:
-            unigram_entropy: of the corpus, in nats: the loss of a model that knows word frequencies alone.
+            unigram_entropy: of the corpus, in nats: the loss of a model that knows only word frequencies.
             fresh: the model starts from random weights.
         """
         words = Reference(
@@ -63,7 +63,10 @@ class MaskedLanguage:
         if not self._pairs.is_pair:
             return (words,)
         num_labels = len(self._pairs.labels)
-        loss, accuracy = math.log(num_labels), 1 / num_labels  # every batch holds as many rows of each label
+        loss, accuracy = (
+            math.log(num_labels),
+            1 / num_labels,
+        )  # a batch has equally many rows of each label
         return words, Reference(
             term=self._pairs.term,
             first_loss=loss if fresh else None,
@@ -75,7 +78,7 @@ class MaskedLanguage:
 
 
 def round_masked(batch: Batch) -> Batch:
-    """The batch with masked tokens that do not count, up to one of few numbers (`fast.packing.round_up`)."""
+    """The batch with ignored masked tokens appended, up to `fast.packing.round_up` of their number."""
     more = round_up(batch.num_masked) - batch.num_masked
     if not more:
         return batch

@@ -1,4 +1,4 @@
-"""A text and some choices -> the choice that goes with it (Devlin et al. 2019, section 4.4)."""
+"""A text and some choices -> the right choice (Devlin et al. 2019, section 4.4)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import ChoiceExample
 from bertcli.tasks.base import Term
-from bertcli.tasks.supervised import Item, LabeledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.text.frame import Frame, Row, longest_first
 from bertcli.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The number of the likeliest choice, from 0, and the probability of every one."""
+    """The number of the likeliest choice, from 0, and the probability of every choice."""
 
     choice: int
     probabilities: list[float]
@@ -31,19 +30,15 @@ class Chosen:
         return {"choice": self.choice, "probabilities": self.probabilities}
 
 
-class MultipleChoice:
-    """A row and a logit for each choice, and a softmax over those of one example, however many."""
+class MultipleChoice(LabeledTask):
+    """A row and a logit for each choice, and a softmax over the choices of an example, of any number."""
 
     metric = "accuracy"
-
-    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
-        self.labels = labels
-        self.max_length = settings.max_length
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each choice: the pair of text_a and "text_b choice".
 
-        Where that is too long the longer segment is cut, at the end; in the second one the choice last.
+        If that is too long, the longer segment is cut at its end; in the second one, text_b is cut first.
         """
         texts = [
             text for example in examples for text in (example.text_a, example.text_b or "", *example.choices)
@@ -54,20 +49,16 @@ class MultipleChoice:
             a, b = next(ids), next(ids)
             choices = [next(ids) for _ in example.choices]
             rows = tuple(self._row(a, b, choice, frame=tokenizer.frame) for choice in choices)
-            whole = len(a) + len(b) + max(len(choice) for choice in choices)
-            whole += tokenizer.frame.cost(pair=True)
-            dropped = whole - max(row.length for row in rows)
-            items.append(Item(number, rows, example.label, dropped=dropped, whole=whole))
+            full = len(a) + len(b) + max(map(len, choices)) + tokenizer.frame.cost(pair=True)
+            dropped = full - max(row.length for row in rows)
+            items.append(Item(number, rows, example.label, dropped=dropped, full_length=full))
         return items
 
     def _row(self, a: list[int], b: list[int], choice: list[int], frame: Frame) -> Row:
-        room = self.max_length - frame.cost(pair=True)
+        room = self.settings.max_length - frame.cost(pair=True)
         kept_a, second = longest_first(len(a), len(b) + len(choice), room)
         kept_choice = min(len(choice), second)
         return frame.row(a[:kept_a], [*b[: second - kept_choice], *choice[:kept_choice]])
-
-    def count(self, batch: LabeledBatch) -> float:
-        return len(batch.items)
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Cross-entropy over the choices of each example; `logits` [rows, 1]."""

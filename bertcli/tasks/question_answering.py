@@ -1,4 +1,4 @@
-"""A question and a text -> the piece of the text that answers it (Devlin et al. 2019, sections 4.2, 4.3)."""
+"""A question and a text -> the span of the text that answers it (Devlin et al. 2019, sections 4.2, 4.3)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.base import Term
 from bertcli.tasks.spans import best_spans
-from bertcli.tasks.supervised import Item, LabeledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.windows import cut_windows
 from bertcli.text.tokenizer import PlacedPieces, Tokenizer
 
 MAX_QUESTION = 64
-"""Tokens, as in the original code; never more than half of a row."""
+"""Tokens, as in the original code; at most half of a row."""
 NOWHERE = (0, 0)
-"""Start and end where a window holds no answer: the row's first token."""
+"""Start and end if a window holds no answer: the row's first token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The part of a context that a row holds.
+    """The part of a context in a row.
 
     Attributes:
-        window: which tokens of the context.
-        first: where the first of them stands in the row.
-        spans: int32 [tokens of the context, 2]; start and end of each in characters.
+        window: its tokens, as a range of the context's tokens.
+        first: the position of the first of them in the row.
+        spans: int32 [tokens of the context, 2]; start and end of each token in characters.
     """
 
     window: range
@@ -48,9 +47,9 @@ class Answered:
     """An answer at characters `start` to `end` (exclusive) of the context; "" and None for no answer.
 
     Attributes:
-        score: its probability among the best answers, and no answer if that may be given.
-        best: the best answer even where none was given; "" in a context without tokens.
-        null_difference: by how much the logits of no answer exceed those of `best`.
+        score: its probability among the best answers (and "no answer", if that is allowed).
+        best: the best answer, also if "no answer" was predicted; "" in a context without tokens.
+        null_difference: the logits of "no answer" minus those of `best`.
     """
 
     answer: str
@@ -65,27 +64,21 @@ class Answered:
         return {"answer": self.answer, "start": self.start, "end": self.end, "score": self.score}
 
 
-class QuestionAnswering:
+class QuestionAnswering(LabeledTask):
     """Start and end of the answer, each by a softmax over the tokens; long contexts in windows.
 
-    A window that does not hold the whole answer points at the first token, and so does every window of
-    a question without answer. What is given back is the text of the context itself, never decoded tokens.
+    The target of a window without the complete answer is the first token; so it is in every window of a
+    question without answer. Answers are text of the context, not decoded tokens.
     """
 
     metric = "f1"
 
-    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
-        self.labels = labels
-        self.max_length = settings.max_length
-        self.doc_stride = settings.doc_stride
-        self.null_threshold = settings.null_threshold
-
     def encode(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each window of each context: question and window.
 
-        The target is the row's positions of the first and the last token of the first of the answers.
+        The target is the positions in the row of the first and the last token of the first right answer.
         """
-        contexts = list({example.context: None for example in examples})  # several questions share one
+        contexts = list({example.context: None for example in examples})  # several questions can share one
         placed = dict(zip(contexts, tokenizer.encode_with_spans(contexts), strict=True))
         questions = tokenizer.encode_batch([example.question for example in examples])
         return [
@@ -104,27 +97,23 @@ class QuestionAnswering:
         context: PlacedPieces,
         tokenizer: Tokenizer,
     ) -> list[Item]:
-        frame = tokenizer.frame
+        frame, max_length = tokenizer.frame, self.settings.max_length
         cost = frame.cost(pair=True)
-        kept = question[: min(MAX_QUESTION, (self.max_length - cost) // 2)]
-        room = self.max_length - len(kept) - cost
-        overlap = min(self.doc_stride, room // 2)
-        whole = len(question) + len(context.ids) + cost
+        kept = question[: min(MAX_QUESTION, (max_length - cost) // 2)]
+        dropped = len(question) - len(kept)
+        room = max_length - len(kept) - cost
+        overlap = min(self.settings.doc_stride, room // 2)
+        full = len(question) + len(context.ids) + cost
         items = []
         for window in cut_windows([1] * len(context.ids), room, overlap):
             row = frame.row(kept, context.ids[window.start : window.stop])
             passage = Passage(window, frame.b_starts(len(kept)), context.spans)
             target = None if example.answers is None else _target(passage, example.answers)
-            items.append(
-                Item(number, (row,), target, layout=passage, dropped=len(question) - len(kept), whole=whole)
-            )
+            items.append(Item(number, (row,), target, layout=passage, dropped=dropped, full_length=full))
         return items
 
-    def count(self, batch: LabeledBatch) -> float:
-        return len(batch.items)
-
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """Mean of the cross-entropies of start and end, summed over the rows; padding takes no part."""
+        """Mean of the cross-entropies of start and end, summed over the rows; padding is masked."""
         logits_BT2, mask_BT = logits.float(), batch.rows.mask_BT
         if mask_BT is not None:
             logits_BT2 = logits_BT2.masked_fill(~mask_BT.to(logits.device)[:, :, None], -torch.inf)
@@ -147,19 +136,12 @@ class QuestionAnswering:
         difference = null - spans[0].score
         start, end = _characters(example.context, passages[0].spans, spans[0].first, last=spans[0].last)
         best = example.context[start:end]
-        scores = torch.tensor([span.score for span in spans])
-        if self.null_threshold is None:
-            return Answered(
-                best, start, end, score=float(scores.softmax(0)[0]), best=best, null_difference=difference
-            )
-        probabilities = torch.cat([scores, torch.tensor([null])]).softmax(0)
-        if difference > self.null_threshold:
-            return Answered(
-                "", None, None, score=float(probabilities[-1]), best=best, null_difference=difference
-            )
-        return Answered(
-            best, start, end, score=float(probabilities[0]), best=best, null_difference=difference
-        )
+        threshold = self.settings.null_threshold
+        scores = [span.score for span in spans] + ([] if threshold is None else [null])
+        probabilities = torch.tensor(scores).softmax(0).tolist()
+        if threshold is not None and difference > threshold:
+            return Answered("", None, None, score=probabilities[-1], best=best, null_difference=difference)
+        return Answered(best, start, end, score=probabilities[0], best=best, null_difference=difference)
 
     def is_right(self, example: QuestionExample, prediction: Answered) -> bool:
         return is_exact(prediction.answer, [answer.text for answer in example.answers or ()])
@@ -167,7 +149,7 @@ class QuestionAnswering:
     def score(
         self, examples: Sequence[QuestionExample], predictions: Sequence[Answered]
     ) -> Mapping[str, float]:
-        """In percent, as SQuAD's scorers; where some have no answer, with the best `null_threshold`."""
+        """In percent, as SQuAD's scorers; if a question has no answer, with the best `null_threshold`."""
         gold = [[answer.text for answer in example.answers or ()] for example in examples]
         scores = answer_scores(gold, [prediction.answer for prediction in predictions])
         if all(gold):
@@ -177,7 +159,7 @@ class QuestionAnswering:
 
 
 def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:
-    """The positions of the tokens that the answer touches; `NOWHERE` if not all of them are in the row."""
+    """The positions of the answer's first and last token; `NOWHERE` if not all of it is in the row."""
     if not answers:
         return NOWHERE
     start, end = answers[0].start, answers[0].start + len(answers[0].text)
@@ -190,7 +172,7 @@ def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:
 
 
 def _characters(context: str, spans: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
-    """Where tokens `first` to `last` stand in the context, with accents after them that are in no token."""
+    """Characters of tokens `first` to `last`: start and end, with following accents that are in no token."""
     start, end = int(spans[first, 0]), int(spans[last, 1])
     limit = int(spans[last + 1, 0]) if last + 1 < len(spans) else len(context)
     while end < limit and unicodedata.category(context[end]) == "Mn":

@@ -1,4 +1,4 @@
-"""What is known of a term's loss before a model has learned anything."""
+"""Known values of a term's loss for a model that has learned nothing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Reference:
 
     Attributes:
         term: its name in the scores.
-        first_loss: what a fresh model begins with; None: the model starts from trained weights.
-        chance_loss: of a model that reads no context.
-        line: what `chance_loss` means, for the person who watches the run.
+        first_loss: expected of a fresh model; None: the model starts from trained weights.
+        chance_loss: of a model that does not use the context.
+        line: explains `chance_loss` to the user.
         chance_accuracy: of the best constant answer; None: no constant answer is often right.
-        predicts_words: the loss is one of words: it has a perplexity, and at `chance_loss` nothing but
-            the frequencies of words was learned.
+        predicts_words: the term predicts words: its loss has a perplexity, and at `chance_loss` the model
+            has learned only word frequencies.
     """
 
     term: str
@@ -29,5 +29,5 @@ class Reference:
 
 
 def perplexity(loss: float) -> float:
-    """exp of a loss in nats a word; the loss is cut off at 700, beyond which a float has no such number."""
+    """exp of a loss in nats a word; the loss is clipped at 700, because a float overflows beyond it."""
     return math.exp(min(loss, 700))

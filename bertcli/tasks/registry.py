@@ -16,7 +16,7 @@ from bertcli.tasks.token_classification import TokenClassification
 def build_task(
     settings: TaskSettings, labels: tuple[str, ...], class_weights: Mapping[str, float] | None = None
 ) -> LabeledTask:
-    """`labels` are in the order of the head's outputs; `class_weights` are for classification."""
+    """`labels`: in the order of the head's outputs; `class_weights`: for classification alone."""
     if settings.type == "classification":
         return Classification(settings, labels, class_weights)
     others = {

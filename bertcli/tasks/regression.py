@@ -10,11 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import TextExample
 from bertcli.metrics.correlation import correlation_scores
 from bertcli.tasks.base import Term
-from bertcli.tasks.supervised import Item, LabeledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.texts import encode_texts
 from bertcli.text.tokenizer import Tokenizer
 
@@ -30,33 +29,23 @@ class Value:
         return {"value": self.value}
 
 
-class Regression:
+class Regression(LabeledTask):
     """One number a text, by squared error."""
 
     metric = "pearson_spearman"
 
-    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
-        self.labels = labels
-        self.max_length = settings.max_length
-
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_texts(examples, tokenizer, self.max_length, target=float)
-
-    def count(self, batch: LabeledBatch) -> float:
-        return len(batch.items)
+        return encode_texts(examples, tokenizer, self.settings.max_length, target=float)
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         targets_B = torch.tensor([item.target for item in batch.items], device=logits.device)
         return Term(F.mse_loss(logits[:, 0].float(), targets_B, reduction="sum"), correct=None)
 
-    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
-        return list(logits)
-
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Value:
         return Value(float(logits[0]))
 
     def is_right(self, example: TextExample, prediction: Value) -> bool:
-        """Nearer than half a unit: there is no right and wrong, but a user wants to see the far ones."""
+        """Closer than half a unit: a number is not right or wrong, but users look for large errors."""
         return abs(prediction.value - _number(example)) < 0.5
 
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Value]) -> Mapping[str, Any]:

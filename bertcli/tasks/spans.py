@@ -12,7 +12,7 @@ from torch import Tensor
 from bertcli.tasks.windows import most_context
 
 MAX_TOKENS = 30
-"""Of an answer; this and the number of answers weighed are those of the original code."""
+"""Of an answer; this and the number of answers are those of the original code."""
 NUM_BEST = 20
 
 
@@ -29,7 +29,7 @@ def best_spans(windows: Sequence[range], logits: Sequence[Tensor]) -> list[Span]
     """The best `NUM_BEST` spans of at most `MAX_TOKENS` tokens, the best first; none in an empty text.
 
     `logits` holds [tokens of the window, 2] for each of `windows` (`windows.cut_windows`). A span counts in
-    the window where its first token has most context. Every such span is weighed, not only those between
+    the window where its first token has most context. All these spans are compared, not only those between
     the likeliest starts and ends.
     """
     if not windows[-1]:

@@ -1,7 +1,8 @@
-"""The contract of the tasks that learn from labeled files, and the batch that they share."""
+"""The base class of the tasks that learn from labeled files, and the batch that they share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from bertcli.config.finetune import TaskSettings
 from bertcli.data.rows import RowBatch, batch_of
 from bertcli.data.share import MicroBatch, Share
 from bertcli.tasks.base import Term
@@ -21,15 +23,15 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What cannot be torn apart in a batch: a row, or the rows of all choices of one question.
+    """The smallest part of a batch: a row, or the rows of all choices of one question.
 
     Attributes:
-        example: number of the example that it was made of, within the examples encoded together.
-        rows: what the model reads.
-        target: what it should answer, in the task's own form; None where unlabeled.
-        layout: what `predict` needs to read the answer back: where words or characters stand.
-        dropped: tokens of the example that did not fit into its longest row, and were left out.
-        whole: tokens of the whole example as one row, special ones included, however it was cut or divided.
+        example: the number of its example among those encoded together.
+        rows: the input of the model.
+        target: the right answer, in the task's own form; None if unlabeled.
+        layout: the places of words or characters, from which `predict` maps the answer to the text.
+        dropped: tokens of the example that were cut off, because its longest row was full.
+        full_length: tokens of the complete example as one row, with the special ones, before any cut.
     """
 
     example: int
@@ -37,7 +39,7 @@ class Item:
     target: Any
     layout: Any = None
     dropped: int = 0
-    whole: int = 0
+    full_length: int = 0
 
     @property
     def length(self) -> int:
@@ -55,12 +57,12 @@ class LabeledBatch:
 
     @property
     def num_rows(self) -> int:
-        """Of all items: a long text has several."""
+        """Of all items; a long text has several rows."""
         return sum(len(item.rows) for item in self.items)
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens: padding is not counted."""
+        """Real tokens, without padding."""
         return sum(len(row.ids) for item in self.items for row in item.rows)
 
     @cached_property
@@ -69,11 +71,11 @@ class LabeledBatch:
         return batch_of([row for item in self.items for row in item.rows], self.pad_id, self.device)
 
     def to(self, device: torch.device) -> LabeledBatch:
-        """The batch, whose tensors will be made on that device."""
+        """The batch, whose tensors will be created on that device."""
         return replace(self, device=device)
 
     def micro_batches(self, share: Share) -> list[MicroBatch]:
-        """One rank's share of the step, items of like length together; an item is never torn apart."""
+        """One rank's share of the step, items of similar length together; an item is never split."""
         parts: list[list[Item]] = []
         rows = 0
         for item in sorted(self.items, key=lambda item: -item.length):
@@ -93,58 +95,59 @@ class Prediction(Protocol):
         ...
 
 
-class LabeledTask(Protocol):
+class LabeledTask(ABC):
     """Examples -> items; logits -> loss, predictions and scores. Its model: `model.task_models`.
 
-    Each task reads examples of one kind (`labeled.examples`) and gives predictions of its own.
+    Each task has its own kinds of examples (`examples.examples`) and predictions.
+
+    Attributes:
+        metric: the key of `score` that selects the best checkpoint, unless the config names another.
+        labels: in the order of the head's outputs; empty if outputs have no names.
     """
 
     metric: str
-    """The key of `score` that picks the best checkpoint, unless the config names another."""
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """In the order of the head's outputs; empty where outputs have no names."""
-        ...
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
+        self.settings, self.labels = settings, labels
 
+    @abstractmethod
     def encode(self, examples: Sequence[Any], tokenizer: Tokenizer) -> list[Item]:
         """One or more items for each example, in the examples' order.
 
-        Raises `UserError` for an example that cannot be used, naming its `where`.
+        Raises `UserError` for an example that cannot be used, with its `where`.
         """
-        ...
 
     def count(self, batch: LabeledBatch) -> float:
-        """What the loss is divided by: how many answers the batch asks for."""
-        ...
+        """The number of answers in the batch, by which the loss is divided."""
+        return len(batch.items)
 
+    @abstractmethod
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """The loss of a batch with targets, summed over what `count` counts."""
-        ...
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         """The logits of each item, without padding."""
-        ...
+        return list(logits)
 
+    @abstractmethod
     def predict(self, example: Any, items: Sequence[Item], logits: Sequence[Tensor]) -> Prediction:
         """The answer for one example, from all of its items and their logits (fp32, on the CPU)."""
-        ...
 
+    @abstractmethod
     def is_right(self, example: Any, prediction: Any) -> bool:
-        """Whether a labeled example was answered rightly (for the file of wrong cases)."""
-        ...
+        """Whether the prediction for a labeled example is right (for the file of wrong cases)."""
 
+    @abstractmethod
     def score(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Mapping[str, Any]:
-        """The task's metrics by name: floats, and tables (nested dicts, lists) where it has them.
+        """The task's metrics by name: floats, and for some tasks tables (nested dicts, lists).
 
-        Higher is better in every float that may serve as `metric`, but for a name that ends in `_error`.
+        For every float that can be a `metric`, higher is better, except if its name ends in `_error`.
         """
-        ...
 
 
-def whole_lengths(items: Sequence[Item]) -> list[int]:
-    """`Item.whole` of each example, in order; several windows are one example."""
-    return list({item.example: item.whole for item in items}.values())
+def full_lengths(items: Sequence[Item]) -> list[int]:
+    """`Item.full_length` of each example, in order; several windows are one example."""
+    return list({item.example: item.full_length for item in items}.values())
 
 
 def forward(model: nn.Module, batch: LabeledBatch) -> Tensor:
@@ -155,7 +158,7 @@ def forward(model: nn.Module, batch: LabeledBatch) -> Tensor:
 
 @dataclass(frozen=True)
 class Supervised:
-    """A labeled task as the training loop sees it (`tasks.base.Task`): one term, without a name."""
+    """A labeled task for the training loop (`tasks.base.Task`): one term, without a name."""
 
     task: LabeledTask
 

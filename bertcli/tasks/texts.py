@@ -1,4 +1,4 @@
-"""Texts and pairs -> items of one row each; what classification and regression read alike."""
+"""Texts and pairs -> items of one row each, for classification and regression."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bertcli.text.tokenizer import Tokenizer
 def encode_texts(
     examples: Sequence[TextExample], tokenizer: Tokenizer, max_length: int, target: Callable[[Any], Any]
 ) -> list[Item]:
-    """An item for each `TextExample`; `target` makes what the loss reads out of a label (None: None)."""
+    """An item for each `TextExample`; `target` turns a label into the loss's target, if there is a label."""
     ids_a = tokenizer.encode_batch([text.text_a for text in examples])
     ids_b = iter(tokenizer.encode_batch([text.text_b for text in examples if text.text_b is not None]))
     frame, items = tokenizer.frame, []
     for number, (text, a) in enumerate(zip(examples, ids_a, strict=True)):
         b = None if text.text_b is None else next(ids_b)
         row = frame.fit(a, b, max_length)
-        whole = len(a) + len(b or ()) + frame.cost(b is not None)
+        full = len(a) + len(b or ()) + frame.cost(b is not None)
         answer = None if text.label is None else target(text.label)
-        items.append(Item(number, (row,), answer, dropped=whole - row.length, whole=whole))
+        items.append(Item(number, (row,), answer, dropped=full - row.length, full_length=full))
     return items

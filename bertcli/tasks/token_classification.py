@@ -1,4 +1,4 @@
-"""Words -> a tag each, and the entities that the tags spell (Devlin et al. 2019, section 5.3)."""
+"""Words -> a tag each, and the entities of these tags (Devlin et al. 2019, section 5.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import TaggedExample
 from bertcli.metrics.entities import chunks, entity_scores
 from bertcli.tasks.base import Term
-from bertcli.tasks.supervised import Item, LabeledBatch
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.windows import cut_windows, most_context
 from bertcli.text.tokenizer import Tokenizer
 
@@ -25,8 +25,8 @@ OUTSIDE = "O"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedWords:
-    """The words of a text that a window speaks for, and where the first piece of each stands in its row."""
+class WindowWords:
+    """The words of a text that a window predicts, and the position in its row of the first piece of each."""
 
     words: list[int]
     positions: list[int]
@@ -58,19 +58,17 @@ class Tagged:
         return {"entities": [vars(entity) for entity in self.entities], "tags": list(self.tags)}
 
 
-class TokenClassification:
-    """A tag for each word, read at its first piece; long texts in windows, each word judged once.
+class TokenClassification(LabeledTask):
+    """A tag for each word, predicted at its first piece; long texts in windows, each word in one of them.
 
-    A word stands in the loss, and is predicted, in the window where it has most context. One without any
-    piece (control characters) is outside, and one longer than a window is judged by its beginning.
+    A word is in the loss, and is predicted, in the window where it has most context. A word without any
+    piece (control characters) has the tag O, and of one longer than a window only the beginning is read.
     """
 
     metric = "f1"
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
-        self.labels = labels
-        self.max_length = settings.max_length
-        self.doc_stride = settings.doc_stride
+        super().__init__(settings, labels)
         self._numbers = {label: number for number, label in enumerate(labels)}
 
     def encode(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> list[Item]:
@@ -88,32 +86,24 @@ class TokenClassification:
     def _windows(
         self, number: int, example: TaggedExample, pieces: Sequence[list[int]], tokenizer: Tokenizer
     ) -> list[Item]:
-        frame = tokenizer.frame
-        room = self.max_length - frame.cost(pair=False)
+        frame, cost = tokenizer.frame, tokenizer.frame.cost(pair=False)
+        room = self.settings.max_length - cost
         sizes = [min(len(ids), room) for ids in pieces]
         ids = [token for word in pieces for token in word[:room]]
         firsts = np.cumsum([0, *sizes])
-        windows = cut_windows(sizes, room, overlap=min(self.doc_stride, room // 2))
+        windows = cut_windows(sizes, room, overlap=min(self.settings.doc_stride, room // 2))
         owner_T = most_context(windows)
-        whole = sum(map(len, pieces)) + frame.cost(pair=False)
+        full = sum(map(len, pieces)) + cost
         with_pieces = np.flatnonzero(sizes)
         items = []
         for place, window in enumerate(windows):
-            judged = with_pieces[owner_T[firsts[with_pieces]] == place].tolist()
-            positions = [int(firsts[word]) - window.start + frame.a_starts for word in judged]
+            words = with_pieces[owner_T[firsts[with_pieces]] == place].tolist()
+            positions = [int(firsts[word]) - window.start + frame.a_starts for word in words]
             row = frame.row(ids[window.start : window.stop])
-            target = None if example.tags is None else [self._number(example, word) for word in judged]
-            dropped = sum(len(pieces[word]) - sizes[word] for word in judged)
-            items.append(
-                Item(
-                    number,
-                    (row,),
-                    target,
-                    layout=JudgedWords(judged, positions),
-                    dropped=dropped,
-                    whole=whole,
-                )
-            )
+            target = None if example.tags is None else [self._number(example, word) for word in words]
+            dropped = sum(len(pieces[word]) - sizes[word] for word in words)
+            layout = WindowWords(words, positions)
+            items.append(Item(number, (row,), target, layout=layout, dropped=dropped, full_length=full))
         return items
 
     def _number(self, example: TaggedExample, word: int) -> int:
@@ -121,7 +111,7 @@ class TokenClassification:
         tag = example.tags[word]
         if tag not in self._numbers:
             raise UserError(
-                f"{example.where}: the tag {tag!r} of the word {example.words[word]!r} is none of the "
+                f"{example.where}: the tag {tag!r} of the word {example.words[word]!r} is not one of the "
                 f"model's: {', '.join(self.labels)}. Correct it, or fine-tune on a file that has it"
             )
         return self._numbers[tag]
@@ -130,7 +120,7 @@ class TokenClassification:
         return max(1, sum(len(item.layout.words) for item in batch.items))  # texts may have no words
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """Cross-entropy of the tags, summed over the words that the windows speak for."""
+        """Cross-entropy of the tags, summed over the words of the windows."""
         rows = [row for row, item in enumerate(batch.items) for _ in item.layout.words]
         positions = [position for item in batch.items for position in item.layout.positions]
         targets = list(itertools.chain.from_iterable(item.target for item in batch.items))

@@ -48,7 +48,7 @@ def main() -> None:
         with redirect_stderr(io.StringIO()):  # all that a run imports late is imported here
             pretrain(config_of(Path(scratch) / "warm-up", corpus), resume=False, overwrite=False)
         undisturbed = run_in(Path(scratch) / "undisturbed", corpus)
-        times = undisturbed.undisturbed()
+        times = undisturbed.complete()
         print(f"undisturbed: {STEPS} steps in {times[-1]:.2f} s, the first row after {times[1]:.2f} s")
         while len(kills) < options.kills:
             run = run_in(Path(scratch) / f"run-{len(kills) + 1}", corpus)
@@ -56,7 +56,7 @@ def main() -> None:
             kill = run.kill(moment)
             if kill is None:  # it ended before the kill came
                 continue
-            run.finish()
+            run.complete()
             kills.append(kill)
             found = differences(undisturbed.folder, run.folder)
             bad += bool(found)

@@ -30,7 +30,7 @@ def test_cutting_back_drops_later_rows_and_a_torn_last_one(tmp_path: Path) -> No
     said: list[str] = []
     cut_back(path, 2, 1, said.append)
     assert read_metrics(path) == rows[:3]
-    assert said == [f"{path}: its last row was cut short; it is taken away"]
+    assert said == [f"{path}: the last row is incomplete; it is removed"]
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,7 @@ def test_a_resume_keeps_what_auto_decided(corpus: Path, tmp_path: Path) -> None:
 def test_a_run_is_never_overwritten_unasked(corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     pretrain(config(corpus, run), resume=False, overwrite=False)
-    with pytest.raises(
-        UserError, match="holds a run already: --resume goes on with it, --overwrite deletes it"
-    ):
+    with pytest.raises(UserError, match="already has a run: --resume continues it, --overwrite deletes it"):
         pretrain(config(corpus, run), resume=False, overwrite=False)
     (run / "mine.txt").write_text("notes")
     pretrain(config(corpus, run, steps=2), resume=False, overwrite=True)
@@ -118,7 +116,7 @@ def test_a_run_does_not_overwrite_the_model_it_begins_from(
     run = tmp_path / "run"
     pretrain(config(corpus, run), resume=False, overwrite=False)
     own = config(corpus, run, model={"init_from": str(tmp_path / begun_from)})
-    with pytest.raises(UserError, match=r"would delete .*, the model to begin from"):
+    with pytest.raises(UserError, match=r"would delete .*, the model to start from"):
         pretrain(own, resume=False, overwrite=True)
     assert (run / "model" / "model.safetensors").exists()
 

@@ -14,7 +14,7 @@ from bertcli.errors import UserError
 from bertcli.examples.report import Sizes, figures
 from bertcli.hf.lengths import check_length
 from bertcli.tasks.data import load_labeled_data
-from bertcli.tasks.supervised import whole_lengths
+from bertcli.tasks.supervised import full_lengths
 from bertcli.text.tokenizer import Tokenizer
 from tests.finetunes import checked, spam_config, spam_files, write_spam
 
@@ -55,7 +55,7 @@ def test_the_figures_are_those_of_the_run(folder: Path, dev: dict[str, Any]) -> 
     config = checked(spam_config(folder, task=dev))
     data = start(config, folder)
     parts = {"train": data.train} | ({} if data.dev is None else {"dev": data.dev})
-    sizes = {name: Sizes(whole_lengths(part.items), len(part.items)) for name, part in parts.items()}
+    sizes = {name: Sizes(full_lengths(part.items), len(part.items)) for name, part in parts.items()}
     examples = {name: part.examples for name, part in parts.items()}
     expected = figures(examples, sizes, config.task.settings)
     assert found.figures == expected | {"steps_per_epoch": -(-len(data.train.items) // 16)}

@@ -35,4 +35,4 @@ def test_bad_input_exits_2_with_its_message_alone(run_bertcli, model, tmp_path):
     (tmp_path / "tf" / "vocab.txt").unlink()
     code, _, err = run_bertcli("convert", tmp_path / "tf", tmp_path / "bert")
     assert code == 2
-    assert "beside the checkpoint, vocab.txt is missing" in err
+    assert "vocab.txt is missing beside the checkpoint" in err

@@ -100,7 +100,7 @@ def test_texts_that_were_cut_are_counted(run_bertcli, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "--output", "v.txt"], "v.txt: the suffix says what is written; give one of .npy"),
+        (["a", "--output", "v.txt"], "v.txt: the suffix selects the format; give one of .npy"),
         (["a", "--output", "none/v.npy"], "none/v.npy: there is no folder none"),
         (["a", "--output", "v.npy", "--json"], "--json writes to standard output"),
         (["a", "--max-length", "20"], "--max-length: 20 tokens, but"),

@@ -33,7 +33,7 @@ def test_length_language_and_key_are_the_runs(run_bertcli, run: Path, part: str)
     code, out, err = run_bertcli("evaluate", run / part, "--corpus", run.parent / "text.jsonl", "--json")
     assert (code, "mlm_loss" in json.loads(out)) == (0, True), err
     assert f"language de, format jsonl, text_key body, encoding utf-8, as in {run / 'config.yaml'}\n" in err
-    assert "rows of 17 tokens, as " in err
+    assert "rows of 17 tokens, the training length in " in err
 
 
 def test_options_come_first(run_bertcli, run: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_folder_from_elsewhere_has_the_defaults(run_bertcli, run: Path) -> Non
     (run.parent / "text.txt").write_text(f"{LINE}\n\n{LINE}\n")
     code, _, err = run_bertcli("evaluate", run, "--corpus", run.parent / "text.txt")
     assert code == 0, err
-    assert "is no config of a pretraining run, and is passed over" in err
-    assert "rows of 19 tokens; the model does not say" in err
+    assert "is not the config of a pretraining run, and is ignored" in err
+    assert "rows of 19 tokens; the model's training length is unknown" in err
 
 
 @pytest.mark.parametrize(

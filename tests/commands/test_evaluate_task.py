@@ -138,7 +138,7 @@ def test_rows_that_were_cut_are_counted(run_bertcli, models, tmp_path):
         ("classification", ["--data", "D", "--batches", "3"], "--batches: only with --corpus; leave it out"),
         ("pretrained", ["--corpus", "classics", "--label", "x"], "--label: only with --data; leave it out"),
         ("classification", ["--data", "D", "--label", "golden"], "no column 'golden'; did you mean 'gold'?"),
-        ("classification", ["--data", "D", "--wrong", "w.tsv"], "w.tsv: the suffix says what is written"),
+        ("classification", ["--data", "D", "--wrong", "w.tsv"], "w.tsv: the suffix selects the format"),
         ("classification", ["--data", "nowhere.tsv"], "nowhere.tsv: no such file"),
         ("classification", ["--data", "D", "--label", "premise"], "labels that the model does not learn"),
     ],

@@ -81,7 +81,7 @@ def test_a_run_is_never_overwritten_unasked(
 ) -> None:
     run_bertcli("finetune", write_config(tmp_path / "config.yaml", config))
     error = refused(run_bertcli, tmp_path, config)
-    assert error.startswith(f"output_dir {tmp_path / 'run'} holds a run already: --resume goes on with it")
+    assert error.startswith(f"output_dir {tmp_path / 'run'} already has a run: --resume continues it")
     error = refused(run_bertcli, tmp_path, config, "--resume", "--overwrite")
     assert error == "give --resume or --overwrite, not both\n"
 
@@ -100,7 +100,10 @@ def test_a_resume_wants_the_data_that_the_run_began_with(
     )
     data.write_text(text + "eggs\tone more\n")
     error = refused(run_bertcli, tmp_path, config, "--resume")
-    assert "cannot resume: the labels are eggs, ham, spam now, and were ham, spam when the run began" in error
+    assert (
+        "cannot resume: the labels are eggs, ham, spam now, and were ham, spam at the start of the run"
+        in error
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,11 @@ def test_a_resume_wants_the_data_that_the_run_began_with(
             {"max_length": 65},
             "task.max_length: 65 tokens, but {files}/bert has 64 positions; give at",
         ),
-        ("task", {"metric": "bleu"}, "task.metric: 'bleu' is none of this task's: loss, accuracy, f1, "),
+        (
+            "task",
+            {"metric": "bleu"},
+            "task.metric: 'bleu' is not a metric of this task; give one of loss, accuracy, f1, ",
+        ),
         ("task", {"train": "{files}/dev.tsv.gone"}, "{files}/dev.tsv.gone: no such file; did you mean"),
         (
             "task",
@@ -120,7 +127,11 @@ def test_a_resume_wants_the_data_that_the_run_began_with(
         ),
         ("training", {"freeze_layers": 9}, "training.freeze_layers: 9, but the model has only 2 layers"),
         ("model", "{files}/nowhere", "{files}/nowhere: no such folder. MODEL is a run folder"),
-        ("model", "{files}", "{files}: no complete model folder; missing: config.json (the sizes); weights"),
+        (
+            "model",
+            "{files}",
+            "{files}: not a complete model folder; missing: config.json (the sizes); weights",
+        ),
     ],
 )
 def test_what_cannot_run_is_refused_in_words(

@@ -184,7 +184,7 @@ def test_rows_that_cannot_be_read_are_named_when_all_others_are_answered(run_ber
         ("multi-label", ["a", "--output", "FOLDER/a.csv"], "give one of .jsonl, .tsv"),
         ("multi-label", ["a", "--output", "FOLDER/a.jsonl", "--tsv"], "give one of .tsv"),
         ("multi-label", ["a", "--output", "FOLDER/folder.tsv"], "folder.tsv: is a folder; name the file"),
-        ("multi-label", ["--input", "ROWS", "--output", "ROWS"], "rows.tsv: is what is read"),
+        ("multi-label", ["--input", "ROWS", "--output", "ROWS"], "rows.tsv: is the input file"),
         ("multi-label", ["a", "--tsv", "--json"], "give --tsv or --json, not both"),
         ("multi-label", ["a", "--input", "ROWS"], "give the text itself or --input FILE, not both"),
         ("multi-label", ["--input", "FOLDER/row.tsv"], "row.tsv: no such file; did you mean"),
@@ -208,4 +208,4 @@ def test_a_pretraining_model_is_refused(run_bertcli, tmp_path):
     saved_model(tmp_path)
     code, _, err = run_bertcli("predict", tmp_path, "the cat")
     assert code == 2
-    assert "this is a masked language model, not a fine-tuned one: fine-tune it first" in err
+    assert "this is a masked language model, not a fine-tuned model; fine-tune it first" in err

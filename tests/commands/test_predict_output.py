@@ -31,7 +31,7 @@ def test_a_table_of_answers_runs_no_formula(run_bertcli, models, tmp_path):
         0,
         ["'" + texts[0], "'+49 30", "-1.5", "'-x", "'@SUM(A1)", "-", "1=1", "'" + texts[-1]],
     )
-    assert err.startswith("5 cells begin as a formula does (=, +, -, @, tab): a ' stands before them")
+    assert err.startswith("5 cells begin like a formula (=, +, -, @, tab): they are written with a '")
     _, out, err = run_bertcli(*given)
     assert ([row["text"] for row in rows(out)], err) == (texts, "")
 

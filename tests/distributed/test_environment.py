@@ -33,7 +33,7 @@ def test_one_process_or_none_named_is_one(monkeypatch: pytest.MonkeyPatch, size:
         (
             "WORLD_SIZE",
             "two",
-            "WORLD_SIZE='two' in the environment: a whole number of 1 .* unset WORLD",
+            "WORLD_SIZE='two' in the environment: expected an integer of 1 .* unset WORLD",
         ),
         ("WORLD_SIZE", "0", "WORLD_SIZE='0'"),
         ("WORLD_SIZE", "-2", "WORLD_SIZE='-2'"),

@@ -61,7 +61,7 @@ def test_a_folder_of_somebody_else_is_no_place_for_a_run(
     for name in ("config.yaml", "data.json", "model/", "checkpoints/", "tensorboard/"):
         assert name in said
     assert "choose another output_dir" in said
-    assert "holds a run already" not in said
+    assert "already has a run" not in said
     assert "--overwrite" not in said
     assert (
         compare(before, snapshot(here.parent)) == ["project/pretrain.yaml: changed"]
@@ -150,7 +150,7 @@ def test_a_link_that_leads_to_no_folder_is_refused_before_anything(here: Path, n
     (here / "new").mkdir()
     (here / "new" / name).symlink_to(here / "nowhere")
     code, said = pretrain("new")
-    assert (code, f"new/{name}: a link that leads to no folder" in said) == (2, True)
+    assert (code, f"new/{name}: a link to a missing folder" in said) == (2, True)
     assert os.listdir(here / "new") == [name]
     (here / "new" / name).unlink()
     (here / "new" / name).symlink_to(here / "corpus.txt")

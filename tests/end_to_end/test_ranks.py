@@ -151,7 +151,7 @@ def test_an_error_is_said_once_and_ends_all_ranks(text: Path, alone: Path) -> No
     out, err = process.communicate(timeout=120)
     assert process.returncode != 0
     assert out == ""
-    assert err.count("holds a run already: --resume goes on with it") == 1
+    assert err.count("already has a run: --resume continues it") == 1
     assert "/bertcli/" not in err.replace(
         str(alone), ""
     )  # torchrun's own report of a failed rank is no trace of ours

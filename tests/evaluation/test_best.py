@@ -67,7 +67,9 @@ def test_a_model_is_picked_by_numbers_alone() -> None:
     found = scores(0.25, accuracy=0.75, per_class={"a": {"f1": 1.0}}, confusion_matrix=[[1]])
     assert metric_values(found) == {"loss": 0.25, "accuracy": 0.75}
     assert metric_value(found, "accuracy") == 0.75
-    with pytest.raises(UserError, match=r"task.metric: 'per_class' is none of this task's: loss, accuracy$"):
+    with pytest.raises(
+        UserError, match=r"task.metric: 'per_class' is not a metric of this task; give one of loss, accuracy$"
+    ):
         metric_value(found, "per_class")
 
 

@@ -30,7 +30,7 @@ def of_labels(truth: str, given: str) -> Verdict:
     return verdict(settings(), texts(list(truth)), metrics)
 
 
-def test_the_commonest_label() -> None:
+def test_the_most_frequent_label() -> None:
     truth = "h" * 80 + "s" * 20
     same = of_labels(truth, "h" * 100)
     assert not same.better
@@ -45,11 +45,11 @@ def test_the_commonest_label() -> None:
     assert "within the noise of 100 rows" in lucky.text
     balanced = of_labels(truth, "h" * 60 + "s" * 20 + "s" * 18 + "h" * 2)
     assert balanced.better
-    assert "the answers follow the labels: Matthews correlation" in balanced.text
+    assert "the answers correlate with the labels: Matthews correlation" in balanced.text
     assert not of_labels("hhhh", "hhhs").better
 
 
-def test_the_commonest_labels_of_several() -> None:
+def test_the_most_frequent_labels_of_several() -> None:
     truth = [("a",)] * 60 + [("a", "b")] * 40
     wanted = [["a" in labels, "b" in labels] for labels in truth]
     for given, better in (([[True, False]] * 100, False), (wanted, True)):
@@ -58,7 +58,7 @@ def test_the_commonest_labels_of_several() -> None:
         assert found.better == better
         assert found.baseline == {"micro_f1": pytest.approx(200 / 240)}
     nothing = verdict(settings(multi_label=True), texts([()]), {"micro_f1": 0.0})
-    assert nothing.text == "no row has a label: no score can tell what was learned"
+    assert nothing.text == "no row has a label: no score can show what was learned"
 
 
 def test_the_mean_value() -> None:
@@ -66,7 +66,7 @@ def test_the_mean_value() -> None:
     for given, better, said in (
         ([4.5] * 100, False, "no better than always answering the mean value (8.25, 0)"),
         ([value + 0.5 for value in truth], True, "97.0% less error than"),
-        ([value / 100 for value in truth], True, "the order is learned, but not the size"),
+        ([value / 100 for value in truth], True, "the order is learned, but not the scale"),
         ([-value for value in truth], False, "no better than"),
     ):
         found = verdict(settings(type="regression"), texts(truth), correlation_scores(truth, given))
@@ -79,7 +79,7 @@ def test_no_entity_no_answer_and_chance() -> None:
     tags = [("B-x", "O")] * 3
     sentences: list[Any] = [TaggedExample("", {}, "a b", ("a", "b"), (), each) for each in tags]
     outside = verdict(words(), sentences, entity_scores(tags, [("O", "O")] * 3))
-    assert outside.text.startswith("no entity was found rightly: F1 0")
+    assert outside.text.startswith("no entity was found correctly: F1 0")
     assert verdict(words(), sentences, entity_scores(tags, tags)).better
 
     answered: list[Any] = [QuestionExample("", {}, "", "q", "c", (Answer("c", 0),))] * 4

@@ -203,11 +203,11 @@ def test_its_rows_of_pretraining_are_those_of_its_frame(tokenizer: Tokenizer, ob
 
 def test_what_is_not_the_familys_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch):
     change_config(folder, activation="relu")
-    with pytest.raises(UserError, match="activation: 'relu' is another model than Dummy; expected 'gelu'"):
+    with pytest.raises(UserError, match="activation: 'relu' is not a Dummy; expected 'gelu'"):
         read_architecture(folder / "config.json")
     change_config(folder, activation="gelu")
     monkeypatch.setitem(FAMILIES, "dummy", replace(DUMMY, tokenizer="Unigram"))
-    with pytest.raises(UserError, match="a WordPiece tokenizer; that of Dummy is a Unigram"):
+    with pytest.raises(UserError, match="a WordPiece tokenizer, but Dummy has a Unigram"):
         load_model_folder(folder)
     monkeypatch.setitem(FAMILIES, "dummy", DUMMY)
     rewrite(folder, lambda weights: weights | {"dummy.segments.weight": torch.zeros(2, ODD.hidden)})

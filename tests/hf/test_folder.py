@@ -144,7 +144,7 @@ def test_weights_split_over_several_files(folder, stem):
     assert_same(load_model_folder(folder).model, random_model())
 
     (folder / f"{stem}-00002-of-00003.{suffix}").unlink()
-    with pytest.raises(UserError, match=f"names files that are not there: {stem}-00002-of-00003.{suffix}"):
+    with pytest.raises(UserError, match=f"lists files that are missing: {stem}-00002-of-00003.{suffix}"):
         load_model_folder(folder)
     index.write_text("{}")
     with pytest.raises(UserError, match="has no weight_map from weights to files"):

@@ -96,7 +96,7 @@ def test_a_pickle_that_would_run_code_is_refused_by_name_and_runs_nothing(folder
     trace = tmp_path / "code was run"
     torch.save({"bert.embeddings.LayerNorm.bias": _Code(trace)}, folder / "pytorch_model.bin")
     with pytest.raises(
-        UserError, match=r"would run code when loaded \(.*getattr\) and was refused: weights are"
+        UserError, match=r"would run code when loaded \(.*getattr\) and was refused: a weight"
     ):
         load_model_folder(folder)
     assert not trace.exists()
@@ -124,7 +124,9 @@ def test_tensors_that_are_not_plain_numbers_are_named(folder):
     weights = load_file(folder / "model.safetensors") | odd
     (folder / "model.safetensors").unlink()
     torch.save(weights, folder / "pytorch_model.bin")
-    with pytest.raises(UserError, match=r"no plain tensors of numbers .*: a, b\. Save the model in float32"):
+    with pytest.raises(
+        UserError, match=r"tensors of an unsupported kind .*: a, b\. Save the model in float32"
+    ):
         load_model_folder(folder)
 
 
@@ -142,7 +144,7 @@ def test_weights_outside_of_the_folder_are_refused(folder, tmp_path, outside):
     name = outside.format("other.safetensors", tmp_path)
     index = {"weight_map": {"bert.pooler.dense.bias": name}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(UserError, match=r"weight_map names files outside of its folder: .*other\.safetens"):
+    with pytest.raises(UserError, match=r"weight_map lists files outside of its folder: .*other\.safetens"):
         load_model_folder(folder)
 
 

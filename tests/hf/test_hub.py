@@ -90,9 +90,9 @@ def test_a_hub_that_is_out_of_reach(hub, monkeypatch, error, reason):
     with pytest.raises(UserError) as caught:
         resolve_model("some-org/model")
     assert str(caught.value) == (
-        f"some-org/model: no such folder here, and no model from the Hugging Face hub: {reason}. "
-        f"Name a folder; or fetch the model where there is a network (hf download some-org/model "
-        f"--local-dir FOLDER), bring that folder here, and name it."
+        f"some-org/model: no such local folder, and not available from the Hugging Face hub: {reason}. "
+        f"Give a folder; or download the model on a machine with a network (hf download some-org/model "
+        f"--local-dir FOLDER), copy that folder here, and give it."
     )
 
 

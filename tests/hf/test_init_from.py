@@ -55,7 +55,7 @@ def test_every_key_that_contradicts_is_named_at_once(folder: Path):
     with pytest.raises(UserError) as caught:
         locate_init_from(config(folder, model=model, tokenizer=tokenizer))
     assert str(caught.value).split("\n  ") == [
-        f"model.init_from: {folder} decides sizes and vocabulary, and the config says otherwise:",
+        f"model.init_from: {folder} sets sizes and vocabulary, but the config has other values:",
         "model.feed_forward: 60; the folder has 23",
         "model.layers: 4; the folder has 2",
         "model.max_positions: 512; the folder has 19",

@@ -12,7 +12,7 @@ def test_the_length_that_a_model_was_trained_on(tmp_path):
     assert check_length(tmp_path, 8, "task.max_length") is None
     assert check_length(tmp_path, 9, "task.max_length") == (
         f"task.max_length: 9 tokens, but {tmp_path} was pretrained on rows of 8; "
-        f"the positions beyond it have learned nothing yet"
+        f"later positions are not trained yet"
     )
 
 

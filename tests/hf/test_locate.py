@@ -63,7 +63,7 @@ def test_a_folder_that_is_no_model_hears_all_that_is_missing(tmp_path):
 def test_a_model_without_weights(run):
     (run / "model" / "model.safetensors").unlink()
     with pytest.raises(
-        UserError, match=r"model: no complete model folder; missing: weights \(one of"
+        UserError, match=r"model: not a complete model folder; missing: weights \(one of"
     ) as caught:
         resolve_model(run)
     assert "vocabulary (one of" not in str(caught.value)

@@ -89,7 +89,7 @@ def test_other_modes_are_refused_by_name(folder, pooling, message):
 )
 def test_other_modules_are_refused_by_name(folder, kinds):
     with pytest.raises(
-        UserError, match=f"modules.json: the modules are {', '.join(kinds)}; bertcli computes"
+        UserError, match=f"modules.json: the modules are {', '.join(kinds)}; bertcli supports"
     ):
         read_pooling(folder(MEAN, kinds=kinds))
 

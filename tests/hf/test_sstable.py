@@ -19,9 +19,9 @@ def test_what_was_written_is_read_again(entries, per_block):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda data: b"", "does not end as such a table does"),
-        (lambda data: data[:-1], "does not end as such a table does"),
-        (lambda data: b"a text file\n" * 9, "does not end as such a table does"),
+        (lambda data: b"", "does not end with the footer"),
+        (lambda data: data[:-1], "does not end with the footer"),
+        (lambda data: b"a text file\n" * 9, "does not end with the footer"),
         (
             lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:],
             "checksum of the block at byte 0 is wrong",

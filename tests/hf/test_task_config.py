@@ -84,7 +84,7 @@ def test_labels_stand_in_the_order_of_their_numbers():
         (classifier(id2label=labels("a", "a")), "id2label gives two outputs the same name"),
         (
             classifier(problem_type="regression", id2label=labels("a", "b")),
-            "a regression to 2 values at once; bertcli reads those to one",
+            "a regression with 2 values a row; bertcli supports one",
         ),
         (
             classifier(**{SETTINGS: {"type": "classification", "text": "t", "max_lenght": 4}}),

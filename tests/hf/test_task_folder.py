@@ -94,7 +94,7 @@ def test_a_fine_tuned_folder_without_its_head_is_refused(tmp_path):
         (True, ["BertForPreTraining"], "a masked language model"),
         (False, ["BertForMaskedLM"], "a masked language model"),
         (True, ["BertModel"], "BertModel"),
-        (True, "absent", "a BERT of no task"),
+        (True, "absent", "a BERT without a head"),
     ],
 )
 def test_a_model_that_is_not_fine_tuned(tmp_path, nsp, classes, what):
@@ -103,7 +103,7 @@ def test_a_model_that_is_not_fine_tuned(tmp_path, nsp, classes, what):
     with pytest.raises(UserError) as caught:
         load_task_folder(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'config.json'}: this is {what}, not a fine-tuned one: fine-tune it first: "
+        f"{tmp_path / 'config.json'}: this is {what}, not a fine-tuned model; fine-tune it first: "
         f"bertcli finetune CONFIG"
     )
 

@@ -143,7 +143,7 @@ def test_a_corpus_that_changes_under_a_run_changes_nothing_until_it_is_resumed(
         with pytest.raises(UserError, match=r"corpus.txt: the file changed, from .* bytes to"):
             pretrain(config(text, folder, **own), resume=True, overwrite=False)
         prepare_store(config(text, folder, **own), lambda line: None, overwrite=True)
-        with pytest.raises(UserError, match=r"cannot resume: .*store was built anew since .*corpus.txt"):
+        with pytest.raises(UserError, match=r"cannot resume: .*store was built again since .*corpus.txt"):
             pretrain(config(text, folder, **own), resume=True, overwrite=False)
     finally:
         text.write_text(content)

@@ -25,7 +25,7 @@ def test_sigterm_in_the_last_step_of_a_seed_begins_no_other(tmp_path: Path) -> N
 
     other = own.model_copy(update={"seeds": [3]})
     (tmp_path / "run" / "seed-notes").mkdir()
-    with pytest.raises(UserError, match="holds a run already"):
+    with pytest.raises(UserError, match="already has a run"):
         finetune_seeds(other, resume=False, overwrite=False)
     finetune_seeds(other, resume=False, overwrite=True)
     assert sorted(path.name for path in (tmp_path / "run").glob("seed-*")) == ["seed-3", "seed-notes"]

@@ -76,7 +76,9 @@ def test_the_card_says_where_dev_data_came_from_and_keeps_its_table(
     (tmp_path / "train.tsv").write_text(text)
     config["task"] |= {"train": str(tmp_path / "train.tsv"), "dev": None, "dev_fraction": 0.25}
     card = (run(config).model / "README.md").read_text()
-    assert "| trained on | 72 rows of train.tsv |\n| judged on | 24 rows of train.tsv, split off |\n" in card
+    assert (
+        "| trained on | 72 rows of train.tsv |\n| evaluated on | 24 rows of train.tsv, split off |\n" in card
+    )
     assert r"| labels | ham, s\|m |" in card
     assert yaml.safe_load(card.split("---\n")[1])["pipeline_tag"] == "text-classification"
     for name in ("README.md", "config.json"):
@@ -155,7 +157,7 @@ def test_the_end_is_no_early_one(config: dict[str, Any], capsys: pytest.CaptureF
         (
             "task",
             {"metric": "acuracy"},
-            "task.metric: 'acuracy' is none of this task's: loss, accuracy, f1, macro_f1, ",
+            "task.metric: 'acuracy' is not a metric of this task; give one of loss, accuracy, f1, macro_f1, ",
         ),
         ("training", {"freeze_layers": 3}, "training.freeze_layers: 3, but the model has only 2 layers"),
         ("task", {"class_weights": {"ham": 1.0}}, "a weight for each label, missing: spam"),

@@ -98,8 +98,10 @@ def test_skipped_steps_are_named_and_too_many_in_a_row_stop_the_run(
     with pytest.raises(UserError, match="3 steps in a row gave a non-finite loss or gradient"):
         run(tmp_path, reports)
     said = capsys.readouterr().err
-    assert "step 2 was skipped, its weights untouched: mlm_loss nan, nsp_loss 0.7, gradient norm 2.0" in said
-    assert "(3 in a row, 3 in all)" in said
+    assert (
+        "step 2 was skipped, the weights are unchanged: mlm_loss nan, nsp_loss 0.7, gradient norm 2.0" in said
+    )
+    assert "(3 in a row, 3 in total)" in said
 
 
 def test_a_loss_scale_is_kept_shown_and_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +110,7 @@ def test_a_loss_scale_is_kept_shown_and_logged(tmp_path: Path, capsys: pytest.Ca
     ]
     end, _ = run(tmp_path, reports)
     assert end.loss_scale == LossScale(512.0)
-    assert "(1 in a row, 1 in all); the loss scale is now 512\n" in capsys.readouterr().err
+    assert "(1 in a row, 1 in total); the loss scale is now 512\n" in capsys.readouterr().err
     assert read_rows(tmp_path / "metrics.jsonl", "train")[-1]["loss_scale"] == 512.0
 
 

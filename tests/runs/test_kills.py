@@ -51,7 +51,7 @@ def run_in(folder: Path, loss: float = 0.5, slow: int = 9, program: str = RUN) -
 
 
 def test_the_times_of_an_undisturbed_run_are_those_of_its_rows(tmp_path: Path) -> None:
-    times = run_in(tmp_path / "run").undisturbed()
+    times = run_in(tmp_path / "run").complete()
     assert len(times) == 8  # its folder taken, six rows, the end
     assert times == sorted(times)
 
@@ -67,10 +67,10 @@ def test_the_times_of_an_undisturbed_run_are_those_of_its_rows(tmp_path: Path) -
 )
 def test_a_kill_tells_where_it_struck_and_the_run_goes_on(tmp_path: Path, moment: Moment, where: str) -> None:
     run, undisturbed = run_in(tmp_path / "run", slow=moment.row), run_in(tmp_path / "undisturbed")
-    undisturbed.undisturbed()
+    undisturbed.complete()
     assert run.kill(moment) == Kill(moment, moment.row, where)
     assert run.kill(Moment(5, 0.0)) is not None  # counted in what this process wrote, not in what it found
-    run.finish()
+    run.complete()
     assert differences(undisturbed.folder, run.folder) == []
 
 
@@ -87,8 +87,8 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
 
 def test_every_difference_counts(tmp_path: Path) -> None:
     one, other = run_in(tmp_path / "one"), run_in(tmp_path / "other", loss=0.5000000000000001)
-    one.finish()
-    other.finish()
+    one.complete()
+    other.complete()
     assert differences(one.folder, one.folder) == []
     assert differences(one.folder, other.folder) == [
         "metrics.jsonl, line 1: loss 0.5 and 0.5000000000000001",

@@ -103,7 +103,7 @@ def test_killed_in_the_second_run_it_ends_as_undisturbed(
         with pytest.raises(Killed):
             finetune_seeds(own, resume=False, overwrite=False)
     assert not (tmp_path / "run" / "model").exists()
-    with pytest.raises(UserError, match="holds a run already"):
+    with pytest.raises(UserError, match="already has a run"):
         finetune_seeds(own, resume=False, overwrite=False)
     capsys.readouterr()
     finetune_seeds(own, resume=True, overwrite=False)
@@ -118,7 +118,7 @@ def test_killed_in_the_second_run_it_ends_as_undisturbed(
 
 def test_the_folder_is_that_of_these_seeds(done: Path, files: Path, tmp_path: Path) -> None:
     own = config(files, done)
-    with pytest.raises(UserError, match="holds a run already"):
+    with pytest.raises(UserError, match="already has a run"):
         finetune_seeds(checked(own), resume=False, overwrite=False)
     with pytest.raises(UserError, match=r"seeds: \[1, 2\] in the run, \[1, 3\] now"):
         finetune_seeds(checked(own | {"seeds": [1, 3]}), resume=True, overwrite=False)

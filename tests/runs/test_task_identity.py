@@ -29,7 +29,9 @@ def test_a_resume_wants_the_same_labels_and_files(files: Path) -> None:
     with pytest.raises(UserError, match="the labels are none now"):
         check_same_data(before, task_identity(config, ()), note)
     write_spam(files / "dev.tsv", rows=21, skip=60)
-    with pytest.raises(UserError, match=rf"cannot resume: {files}/dev.tsv changed since the run began"):
+    with pytest.raises(
+        UserError, match=rf"cannot resume: {files}/dev.tsv changed since the start of the run"
+    ):
         check_same_data(before, task_identity(config, LABELS), note)
     write_spam(files / "dev.tsv", rows=20, skip=60)
     check_same_data(before, task_identity(config, LABELS), note)

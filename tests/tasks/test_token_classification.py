@@ -1,4 +1,4 @@
-"""Words to tags: windows, first pieces, each word judged once, and the entities that come out."""
+"""Words to tags: windows, first pieces, each word predicted once, and the entities."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_what_is_cut_off_a_word_is_counted():
 
 
 def test_an_unknown_tag_is_an_error():
-    message = "made.conll, line 1: the tag 'B-z' of the word 'cat' is none of the model's: O, B-x, I-x, B-y"
+    message = "made.conll, line 1: the tag 'B-z' of the word 'cat' is not one of the model's: O, B-x,"
     with pytest.raises(UserError, match=message):
         made_task().encode([tagged(["the", "cat"], ["O", "B-z"])], TOKENIZER)
 

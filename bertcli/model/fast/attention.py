@@ -1,4 +1,4 @@
-"""Attention by torch's kernels, or for training on a CPU with its matrices written out: replaces
+"""Attention by torch's kernels, or for training on a CPU with explicit matrices: replaces
 `attention.attend`."""
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from bertcli.model.fast.dropout import draw
 from bertcli.model.fast.switch import is_on_cpu
 
 _LONGEST = 512
-"""Tokens a row up to which a CPU keeps the [T, T] matrices: faster than in blocks, more memory."""
+"""Tokens in a row up to which a CPU keeps the [T, T] matrices: faster than in blocks, more memory."""
 
 _AT_ONCE = 1 << 19
-"""Scores that are computed at once: few enough to stay in the cache until they are probabilities."""
+"""Scores that are computed at once: they must stay in the cache until they are probabilities."""
 
 
 def attend(
     query_BNWH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None, dropout: float
 ) -> Tensor:
-    """softmax(Q K^T / sqrt(H)) V, to [B, N, W, H], of W queries a row, which may be fewer than T."""
+    """softmax(Q K^T / sqrt(H)) V -> [B, N, W, H], with W queries in a row, which may be fewer than T."""
     if is_written_out(key_BNTH):
         inputs = query_BNWH, key_BNTH, value_BNTH, mask_B11T, dropout
         return _Attend.apply(*inputs)  # pyright: ignore[reportReturnType]
@@ -33,7 +33,7 @@ def attend(
 
 
 def is_written_out(values: Tensor) -> bool:
-    """Whether the matrices are written out for these [..., T, H]: torch's own kernel has a slow backward."""
+    """Whether the matrices are explicit for these [..., T, H]: torch's own kernel has a slow backward."""
     return torch.is_grad_enabled() and is_on_cpu("written_out", values) and values.shape[-2] <= _LONGEST
 
 
@@ -52,7 +52,7 @@ def _probabilities(query_IWH: Tensor, key_ITH: Tensor, mask_B11T: Tensor | None,
 
 
 def _scores(query_IWH: Tensor, key_ITH: Tensor) -> Tensor:
-    """In fp32 at least: a score of 30 rounded to bf16 may be off by 0.06, and its probability by 6 %."""
+    """In fp32 at least: a score of 30 in bf16 may have an error of 0.06, and its probability one of 6 %."""
     scores_IWT = query_IWH @ key_ITH.mT
     if scores_IWT.dtype.itemsize > 2:
         return scores_IWT
@@ -63,9 +63,9 @@ def _scores(query_IWH: Tensor, key_ITH: Tensor) -> Tensor:
 
 
 class _Attend(torch.autograd.Function):
-    """It and its derivatives in few passes over the [W, T] matrices; I rows in all heads: B * N.
+    """Attention and its derivatives in few passes over the [W, T] matrices; I = B * N (rows and heads).
 
-    What scales the kept probabilities is put on the values, which are far fewer.
+    Instead of the kept probabilities, the values are scaled, which are far fewer.
     """
 
     @staticmethod
@@ -95,7 +95,7 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, gradient_BNWH: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         query_IWH, key_ITH, value_ITH, probabilities_IWT, kept_IWT, context_IWH = ctx.saved_tensors
         rows_heads, gradient_IWH = gradient_BNWH.shape[:2], gradient_BNWH.flatten(0, 1)
-        # P * (dP - sum(P * dP)), where the sum is that of gradient * context (Dao et al. 2022, section 3.1).
+        # P * (dP - sum(P * dP)); the sum equals that of gradient * context (Dao et al. 2022, section 3.1).
         of_kept_IWT = (gradient_IWH @ value_ITH.mT).mul_(kept_IWT)
         sum_IW1 = (gradient_IWH * context_IWH).sum(-1, keepdim=True)
         of_scores_IWT = of_kept_IWT.addcmul_(probabilities_IWT, sum_IW1, value=-1.0)
@@ -106,5 +106,5 @@ class _Attend(torch.autograd.Function):
 
 
 def _copy(values_BNTH: Tensor) -> Tensor:
-    """[B, N, T, H] -> [I, T, H], never the same memory: it may be written to."""
+    """[B, N, T, H] -> [I, T, H], always a copy, because it is written to."""
     return values_BNTH.clone(memory_format=torch.contiguous_format).flatten(0, 1)

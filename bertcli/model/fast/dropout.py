@@ -1,8 +1,8 @@
 """Dropout (Srivastava et al. 2014) with faster random numbers: replaces `nn.Dropout.forward` on a CPU.
 
-There torch draws Bernoulli numbers one after the other. Here 16 bits of SFC64 (Doty-Humphrey 2010) decide on
-each element, drawn by all threads. A probability is met to within 2^-17, and what stays is scaled by the
-probability that is met: the mean is exact.
+On a CPU, torch draws Bernoulli numbers one after the other. Here all threads draw them, 16 bits of SFC64
+(Doty-Humphrey 2010) for each element. The probability is exact to within 2^-17, and kept elements are scaled
+by the probability after rounding, so the mean is exact.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from bertcli.model.fast.switch import is_on_cpu
 
 _BLOCK = 1 << 20
-"""Elements that one generator decides on, whatever the number of threads."""
+"""Elements per generator, for any number of threads."""
 _LEVELS = 1 << 16
 
 
 class Dropout(nn.Dropout):
-    """torch's own, drawn by `draw`: in training, each element is 0 with probability `p`, else scaled so that
-    the mean stays."""
+    """As torch's, but with `draw`: in training, each element is 0 with probability `p`, else scaled so that
+    the mean does not change."""
 
     def forward(self, input: Tensor) -> Tensor:
         """[...] -> [...]."""
@@ -36,15 +36,15 @@ class Dropout(nn.Dropout):
 
 
 def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
-    """uint8, for each of the values 0, with this probability, or 1; and by how much to scale what stays.
+    """uint8 for each of the values: 0 with this probability, else 1; and the scale of the kept values.
 
-    A function of the state of torch's generator: what restores that one draws them again.
+    A function of the state of torch's generator: with the same state, it draws the same again.
     """
     dropped = min(round(probability * _LEVELS), _LEVELS - 1)
     kept = torch.empty(values.shape, dtype=torch.uint8)
     seed = int(torch.randint(2**63 - 1, ()))
     flat = kept.view(-1).numpy().view(np.bool_)
-    if len(flat) <= _BLOCK:  # waking a thread takes longer
+    if len(flat) <= _BLOCK:  # starting a thread would take longer
         _draw(flat, (seed, 0), dropped)
     else:
         starts = range(0, len(flat), _BLOCK)
@@ -56,7 +56,7 @@ def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
 
 def _draw(kept: NDArray[np.bool_], seed: tuple[int, int], dropped: int) -> None:
     generator = np.random.Generator(np.random.SFC64(seed))
-    words = generator.integers(2**64, size=-(-len(kept) // 4), dtype=np.uint64)  # lets go of Python's lock
+    words = generator.integers(2**64, size=-(-len(kept) // 4), dtype=np.uint64)  # releases Python's lock
     np.greater_equal(words.view(np.uint16)[: len(kept)], dropped, out=kept)
 
 
@@ -65,7 +65,7 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(torch.get_num_threads(), "dropout")
 
 
-os.register_at_fork(after_in_child=_threads.cache_clear)  # a fork has none of its parent's threads
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a fork does not have its parent's threads
 
 
 class _Drop(torch.autograd.Function):

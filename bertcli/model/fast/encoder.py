@@ -1,5 +1,5 @@
-"""The encoder on packed rows, its last layer for selected tokens alone: replaces `Encoder.forward` and, for
-what that one gives to its layers, `EncoderLayer.forward` and `Attention.forward`."""
+"""The encoder on packed rows, with the last layer for selected tokens alone: replaces `Encoder.forward` and,
+on packed rows, `EncoderLayer.forward` and `Attention.forward`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Selected:
-    """The tokens whose last hidden states are read.
+    """The tokens whose last hidden states are needed.
 
     Attributes:
-        numbers_K: int64, which of the R packed ones they are.
+        numbers_K: int64, their indices among the R packed tokens.
         packing: of their queries alone, row by row; None: attention is computed for all queries.
     """
 
@@ -40,8 +40,8 @@ def is_faster(*inputs: Any, **named: Any) -> bool:
 def encode(
     encoder: Encoder, hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None = None
 ) -> Tensor:
-    """As `Encoder.forward`. Where tokens are selected, most of the last layer is left out for the others,
-    which in pretraining are five of six."""
+    """As `Encoder.forward`. If tokens are selected, most of the last layer is skipped for the others, which
+    are five of six in pretraining."""
     packing = Packing.of(mask_BT, hidden_BTD)
     hidden_RD = packing.pack(hidden_BTD)
     *lower, last = encoder.layers
@@ -54,7 +54,7 @@ def encode(
 
 
 def _select(selected_K: Tensor, packing: Packing, hidden_BTD: Tensor) -> Selected:
-    """Queries of their own pay where attention is written out; on a GPU, counting them would wait for it."""
+    """Separate queries are faster with explicit attention; on a GPU, counting them would wait for it."""
     numbers_K, (num_rows, length) = packing.find(selected_K), packing.shape
     if not is_written_out(hidden_BTD) or not len(selected_K):
         return Selected(numbers_K, None)
@@ -71,22 +71,24 @@ def run_layer(
 ) -> Tensor:
     """As `EncoderLayer.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens.
 
-    The others are looked at, but go no further.
+    The other tokens are only attended to.
     """
-    asking_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
+    querying_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
     if layer.attention.layout == "packed":
-        attended_KD = attend_packed(layer.attention, asking_KD, hidden_RD, packing=packing, selected=selected)
+        attended_KD = attend_packed(
+            layer.attention, querying_KD, hidden_RD, packing=packing, selected=selected
+        )
     else:
         attended_KD = packing.pack(layer.attention(packing.unpack(hidden_RD), packing.mask_B11T))
         if selected is not None:
             attended_KD = take(attended_KD, selected.numbers_K)
-    return layer.combine(asking_KD, attended_KD)
+    return layer.combine(querying_KD, attended_KD)
 
 
 def attend_packed(
-    attention: Attention, asking_KD: Tensor, hidden_RD: Tensor, packing: Packing, selected: Selected | None
+    attention: Attention, querying_KD: Tensor, hidden_RD: Tensor, packing: Packing, selected: Selected | None
 ) -> Tensor:
-    """As `Attention.forward` for the tokens that ask: [R, D] -> [R, D], or [K, D] of the selected tokens."""
+    """As `Attention.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens (`querying_KD`)."""
     mask_B11T, dropout = packing.mask_B11T, attention.dropout_now
     if selected is None or selected.packing is None or torch.compiler.is_compiling():
         query_BNTH, key_BNTH, value_BNTH = _heads(
@@ -97,7 +99,7 @@ def attend_packed(
         if selected is not None:
             context_KD = take(context_KD, selected.numbers_K)
     else:
-        (query_BNWH,) = _heads(attention, asking_KD, selected.packing, projections=[attention.query])
+        (query_BNWH,) = _heads(attention, querying_KD, selected.packing, projections=[attention.query])
         key_BNTH, value_BNTH = _heads(
             attention, hidden_RD, packing, projections=[attention.key, attention.value]
         )

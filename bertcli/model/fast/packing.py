@@ -1,6 +1,6 @@
-"""Padded rows <-> their real tokens alone, one after the other: the layout that `fast.encoder` computes on.
+"""Padded rows <-> their real tokens alone, one after the other: the layout of `fast.encoder`.
 
-Padding then costs nothing but attention, which is computed over padded rows.
+Padding then has a cost only in attention, which is computed on padded rows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from bertcli.model.fast.switch import is_on
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the real tokens of a batch stand.
+    """The positions of the real tokens of a batch.
 
     Attributes:
         shape: (B, T).
-        places_R: int64, their flat places b * T + t, and some of padding (`round_up`); None: every place.
-        numbers_BT: int64, the inverse: which of the R stands there (0 at padding that is none of them).
-        mask_B11T: bool, True at real tokens, for attention; None: every place is.
+        places_R: int64, their flat positions b * T + t, and some of padding (`round_up`); None: all.
+        numbers_BT: int64, the inverse: the index in `places_R` (0 at padding that is not in it).
+        mask_B11T: bool, True at real tokens, for attention; None: no padding.
     """
 
     shape: tuple[int, int]
@@ -33,7 +33,7 @@ class Packing:
 
     @classmethod
     def of(cls, mask_BT: Tensor | None, hidden_BTD: Tensor) -> Packing:
-        """Of the real tokens alone on a CPU; on a GPU, whose kernels want sizes that stay, of every place.
+        """Of the real tokens alone on a CPU; on a GPU, where constant sizes are faster, of all positions.
 
         `mask_BT`: bool, True at real tokens; None: no padding.
         """
@@ -50,8 +50,8 @@ class Packing:
 
     @classmethod
     def side_by_side(cls, rows_K: Tensor, num_rows: int) -> Packing:
-        """Of K tokens of these rows: the tokens of a row one after the other, in a row as long as the most
-        that one has."""
+        """Of K tokens, whose rows are `rows_K`: the tokens of a row one after the other; all rows have the
+        length of the longest."""
         counts_B = rows_K.bincount(minlength=num_rows)
         most = int(counts_B.max())
         by_row_K = rows_K.argsort(stable=True)
@@ -73,7 +73,7 @@ class Packing:
         return values_RD.unflatten(0, self.shape)
 
     def find(self, places_K: Tensor) -> Tensor:
-        """Real tokens at flat places b * T + t -> numbers_K, which of the R they are."""
+        """Real tokens at flat positions b * T + t -> numbers_K, their indices among the R packed tokens."""
         return places_K if self.numbers_BT is None else self.numbers_BT.flatten()[places_K]
 
 
@@ -87,23 +87,23 @@ def _inverse(places_R: Tensor, shape: tuple[int, int]) -> Tensor:
 def round_up(number: int) -> int:
     """The next of 16 sizes from each power of 2 to the next.
 
-    Batches that differ in size by a little then take the same memory and the same kernels: with a size of its
-    own for each, freed memory fits nothing that follows, and a heap grows to a multiple of what is in use.
+    So batches of nearly the same size use the same memory and kernels. If each had its own size, freed memory
+    would fit no later batch, and the heap would grow to a multiple of the memory in use.
     """
     step = 1 << max(0, number.bit_length() - 5)
     return -(-number // step) * step
 
 
 def take(values_RD: Tensor, numbers_K: Tensor) -> Tensor:
-    """[K, D], some of the R rows, each as often as it is asked for."""
+    """[K, D], some of the R rows, with repetitions."""
     if values_RD.device.type == "cpu":
         return values_RD.index_select(0, numbers_K)
-    # Its derivative is summed in a fixed order; that of index_select too, but it first reads numbers_K back.
+    # Deterministic backward; so is that of index_select, but it first copies numbers_K to the CPU.
     return F.embedding(numbers_K, values_RD)
 
 
 class _Gather(torch.autograd.Function):
-    """`index_select` of distinct places; torch's own backward adds row by row, as if they might repeat."""
+    """`index_select` of distinct positions; torch's own backward adds row by row, as for repeated ones."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, places: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class _Gather(torch.autograd.Function):
 
 
 class _Scatter(torch.autograd.Function):
-    """The inverse: rows to distinct places, 0 elsewhere."""
+    """The inverse: rows to distinct positions, 0 elsewhere."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, places: Tensor, size: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""One switch for all fast paths, and how one of them takes the place of a plain function."""
+"""One switch for all fast paths, and the decorator that replaces a plain function by a fast one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _off: frozenset[str] = frozenset()
 
 @contextmanager
 def plain_path(*paths: str) -> Iterator[None]:
-    """Inside, every model computes without these of `PATHS`; without all of them where none is named.
+    """Inside, models do not use these `PATHS`; without arguments, none of them.
 
-    For reading, for export, and for comparing. A backward pass belongs inside with its forward pass.
+    For reading, for export, and for comparison. A backward pass must be inside with its forward pass.
     """
     global _off
     before, _off = _off, _off | (frozenset(paths) or PATHS)
@@ -36,14 +36,14 @@ def is_on(path: str) -> bool:
 
 
 def is_on_cpu(path: str, values: Tensor) -> bool:
-    """For paths that are faster on a CPU alone: GPUs, and what a compiler makes, have their own."""
+    """For paths that are faster only on a CPU: GPUs and compiled code have their own."""
     return is_on(path) and values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def replaced_by(
     fast: Callable[..., Any], when: Callable[..., bool]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorates a plain function: `fast`, which gives the same, is called in its place `when` that holds of
+    """Decorates a plain function: `fast`, which computes the same, is called instead if `when` is true for
     the arguments."""
 
     def decorate(plain: Callable[P, R]) -> Callable[P, R]:
