@@ -92,7 +92,7 @@ def test_chinese_is_counted_by_characters(tmp_path: Path) -> None:
 def test_wide_encodings_are_named(tmp_path: Path, encoding: str) -> None:
     report = checked(tmp_path, "Some lines of text.\nAnd another one.\n".encode(encoding))
     (finding,) = [finding for finding in report.findings if finding.fails]
-    assert finding.problem.endswith(f"does: set corpus.encoding: {encoding}")
+    assert finding.problem.endswith(f": set corpus.encoding: {encoding}")
     assert "cp1252" not in problems(report)
     read = checked(tmp_path, "Some lines of text.\n".encode(encoding), corpus={"encoding": encoding})
     assert not any(finding.fails for finding in read.findings)
