@@ -186,7 +186,13 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
         task = self.data.task
         save_task_folder(
-            folder, self.model, self.tokenizer, task.settings, labels=task.labels, card=card, weights=weights
+            folder,
+            self.model,
+            self.tokenizer,
+            settings=task.settings,
+            labels=task.labels,
+            card=card,
+            weights=weights,
         )
 
     def finish(self, scores: Scores | None) -> Finetuned:
