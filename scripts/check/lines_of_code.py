@@ -20,9 +20,8 @@ def main() -> None:
         files = sorted(root.rglob("*.py"))
         lengths = [len(path.read_text(encoding="utf-8").splitlines()) for path in files]
         total = sum(map(lines_of_code, files))
-        print(
-            f"{root}: {total:,} lines of code; files: median {statistics.median(lengths):g}, max {max(lengths)}"
-        )
+        median, longest = statistics.median(lengths), max(lengths)
+        print(f"{root}: {total:,} lines of code; files: median {median:g}, longest {longest}")
 
 
 def lines_of_code(path: Path) -> int:
