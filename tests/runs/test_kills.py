@@ -80,7 +80,7 @@ def test_a_run_that_ends_too_soon_is_not_killed(tmp_path: Path) -> None:
 
 def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
     run = run_in(tmp_path / "run", program="import sys; sys.exit('no such corpus')")
-    for use in (run.undisturbed, run.finish, lambda: run.kill(Moment(0, 0.0))):
+    for use in (run.complete, lambda: run.kill(Moment(0, 0.0))):
         with pytest.raises(UserError, match=r"exit code 1; its last lines:\n  no such corpus"):
             use()
 

@@ -24,7 +24,9 @@ def test_a_resume_wants_the_same_labels_and_files(files: Path) -> None:
     config, note = checked(spam_config(files)), files / "data.json"
     before = task_identity(config, LABELS)
     check_same_data(before, task_identity(config, LABELS), note)
-    with pytest.raises(UserError, match="the labels are ham, spam, eggs now, and were ham, spam when the"):
+    with pytest.raises(
+        UserError, match="the labels are ham, spam, eggs now, and were ham, spam at the start"
+    ):
         check_same_data(before, task_identity(config, (*LABELS, "eggs")), note)
     with pytest.raises(UserError, match="the labels are none now"):
         check_same_data(before, task_identity(config, ()), note)
@@ -45,5 +47,5 @@ def test_a_resume_wants_the_same_model_folder(files: Path) -> None:
     with open(model / "model.safetensors", "rb+") as file:
         file.seek(-1, 2)
         file.write(b"?")
-    with pytest.raises(UserError, match=rf"cannot resume: {model}/model.safetensors changed since the run"):
+    with pytest.raises(UserError, match=rf"cannot resume: {model}/model.safetensors changed since the start"):
         check_same_data(before, task_identity(config, LABELS), note)
