@@ -95,7 +95,7 @@ def test_a_resume_wants_the_data_that_the_run_began_with(
     config["task"]["train"] = str(data)
     run_bertcli("finetune", write_config(tmp_path / "config.yaml", config))
     data.write_text(text + "ham\tone more\n")
-    assert f"cannot resume: {data} changed since the run" in refused(
+    assert f"cannot resume: {data} changed since the start" in refused(
         run_bertcli, tmp_path, config, "--resume"
     )
     data.write_text(text + "eggs\tone more\n")

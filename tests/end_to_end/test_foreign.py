@@ -231,7 +231,7 @@ def test_seeds_keep_what_stands_in_their_folders(here: Path) -> None:
     put(here / "new" / "seed-2" / "config.yaml")
     command = write_finetune(here, "new", {"seeds": [1, 2]})
     code, said = in_process(command)
-    assert (code, "new/seed-2: config.yaml" in said) == (2, True)
+    assert (code, "new/seed-2: the run would overwrite config.yaml" in said) == (2, True)
     assert not (here / "new" / "seed-1").exists()  # told before the first one
     (here / "new" / "seed-2" / "config.yaml").unlink()
     assert in_process(command)[0] == 0

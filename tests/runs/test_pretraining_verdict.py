@@ -46,7 +46,7 @@ def test_a_good_run_says_by_how_much() -> None:
         (7.292, "0.28 nats worse than"),
         (7.0, "no better than"),
         (585.0, "577.99 nats worse"),
-        (math.nan, "no number"),
+        (math.nan, "not a number"),
     ],
 )
 def test_a_run_that_learned_nothing_says_so(mlm: float, words: str) -> None:
