@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+import torch
 from pydantic import model_validator
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig, Section, TrainingConfig
 from bertcli.runs.pretraining import pretrain
-from bertcli.tasks.data import load_labeled_data
+from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.tokenizer import Tokenizer
 from tests.config.reads import Key, all_keys, recorded_reads
@@ -37,7 +38,9 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
             spam_config(spam_files(folder), training={"epochs": 0.2}, task={"dev": None, "dev_fraction": 0.2})
         )
         load_task(folder, CHOICES, "choices.csv", "q,a,b,right\nOne or two?,one,two,0\nNo?,no,yes,0\n")
-        load_task(folder, {"type": "question-answering"}, "questions.json", QUESTIONS)
+        data = load_task(folder, {"type": "question-answering"}, "questions.json", QUESTIONS)
+        item, example = data.train.items[0], data.train.examples[0]
+        data.task.predict(example, [item], [torch.zeros(item.length, 2)])
     return reads | {("TaskConfig", key) for section, key in reads if section == "TaskSettings"}
 
 
@@ -52,11 +55,11 @@ def run_pretraining(folder: Path) -> None:
     pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)
 
 
-def load_task(folder: Path, task: dict[str, Any], name: str, text: str) -> None:
+def load_task(folder: Path, task: dict[str, Any], name: str, text: str) -> LabeledData:
     """Read a labeled file of this text, as that task; the vocabulary is that of `spam_files`."""
     config = spam_config(folder)
     config["task"] = {**task, "train": str(write(folder / name, text)), "max_length": 32, "doc_stride": 8}
-    load_labeled_data(checked(config), Tokenizer.load(folder / "bert"), lambda line: None)
+    return load_labeled_data(checked(config), Tokenizer.load(folder / "bert"), lambda line: None)
 
 
 def unread(root: type[Section], read: set[Key]) -> set[Key]:
