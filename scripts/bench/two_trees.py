@@ -24,9 +24,9 @@ from typing import Any
 import yaml
 
 COMMANDS: dict[str, tuple[str, list[str]]] = {
-    "step": ("tokens_per_s", ["bench", "step", "--preset", "mini", "--steps", "15", "--json"]),
-    "finetune": ("rows_per_s", ["bench", "finetune", "spam.yaml", "--steps", "25", "--json"]),
-    "predict": ("texts_per_s", ["bench", "predict", "--model", "model", "--texts", "1500", "--json"]),
+    "step": ("tokens_per_s", ["bench", "step", "--preset", "mini", "--steps", "6", "--json"]),
+    "finetune": ("rows_per_s", ["bench", "finetune", "spam.yaml", "--steps", "10", "--json"]),
+    "predict": ("texts_per_s", ["bench", "predict", "--model", "model", "--texts", "500", "--json"]),
     "prepare": ("", ["prepare", "corpus.yaml", "--overwrite"]),
     "check-data": ("", ["check-data", "corpus.yaml"]),
     "help": ("", ["--help"]),
@@ -59,7 +59,7 @@ def make_inputs(tree: Path, folder: Path) -> Path:
     folder.mkdir()
     corpus: dict[str, Any] = {
         "output_dir": "run",
-        "corpus": {"files": ["classics"], "join_lines": True, "document": "file"},
+        "corpus": {"files": ["classics"]},
         "model": {"preset": "mini"},
         "training": {"steps": 2},
     }
