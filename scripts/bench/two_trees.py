@@ -26,7 +26,7 @@ import yaml
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "step": ("tokens_per_s", ["bench", "step", "--preset", "mini", "--steps", "6", "--json"]),
     "finetune": ("rows_per_s", ["bench", "finetune", "spam.yaml", "--steps", "10", "--json"]),
-    "predict": ("texts_per_s", ["bench", "predict", "--model", "model", "--texts", "500", "--json"]),
+    "predict": ("texts_per_s", ["bench", "predict", "model", "--texts", "500", "--json"]),
     "prepare": ("", ["prepare", "corpus.yaml", "--overwrite"]),
     "check-data": ("", ["check-data", "corpus.yaml"]),
     "help": ("", ["--help"]),
