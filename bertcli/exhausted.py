@@ -12,7 +12,8 @@ from bertcli.errors import DISK_FULL
 _NO_MEMORY = re.compile(
     r"can(no|')t allocate memory|failed to map segment|bad_alloc|out of memory|os error 12\b"
     r"|DefaultCPUAllocator|insufficient memory|failed to allocate|failed to create mmap|unable to mmap"
-    r"|could not create a primitive",  # oneDNN
+    r"|could not create a primitive"  # oneDNN
+    r"|SystemError: error return without exception set",  # Python itself
     re.IGNORECASE,
 )
 _NO_THREADS = re.compile(

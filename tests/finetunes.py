@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,10 @@ class Killed(BaseException):
 
 
 def run(config: dict[str, Any], resume: bool = False, overwrite: bool = False) -> Finetuned:
-    """In this process, which is faster than a new one."""
+    """In this process, which is faster than a new one. A run that was killed in it has left its thread."""
+    for thread in threading.enumerate():
+        if thread.name == "checkpoint":
+            thread.join()
     return finetune(checked(config), resume, overwrite)
 
 
