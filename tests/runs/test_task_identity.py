@@ -8,16 +8,14 @@ import pytest
 
 from bertcli.errors import UserError
 from bertcli.runs.task_identity import check_same_data, task_identity
-from tests.finetunes import checked, spam_config, write_model, write_spam
+from tests.finetunes import checked, spam_config, write_model, write_spam, write_spam_split
 
 LABELS = ("ham", "spam")
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    write_spam(tmp_path / "train.tsv", rows=60)
-    write_spam(tmp_path / "dev.tsv", rows=20, skip=60)
-    return tmp_path
+    return write_spam_split(tmp_path)
 
 
 def test_a_resume_wants_the_same_labels_and_files(files: Path) -> None:

@@ -10,16 +10,14 @@ import pytest
 from bertcli.errors import UserError
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.text.tokenizer import Normalization, Tokenizer
-from tests.finetunes import LETTERS, checked, spam_config, write_spam
+from tests.finetunes import LETTERS, checked, spam_config, write_spam_split
 
 LABELS = ("ham", "spam")
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    write_spam(tmp_path / "train.tsv", rows=60)
-    write_spam(tmp_path / "dev.tsv", rows=20, skip=60)
-    return tmp_path
+    return write_spam_split(tmp_path)
 
 
 def load(folder: Path, **sections: Any) -> tuple[LabeledData, list[str]]:
