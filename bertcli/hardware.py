@@ -19,6 +19,8 @@ NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens at once; beyond that a device of this kind gains no speed, and only uses more memory."""
+_LABELED_ROWS = 16
+"""Rows of a labeled task at once on a CPU: sorted by length, so the fewer, the less padding (`LOG.md`)."""
 USABLE = 0.75
 """Share of the free memory to use: others may need some later, and a step's need is known to about 10 %."""
 
@@ -101,6 +103,8 @@ def auto_micro_batch_size(
     if sizes.on_cpu:
         available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // sizes.length)
+    if sizes.on_cpu and not sizes.predicted:
+        by_speed = min(by_speed, _LABELED_ROWS)
     return rows_that_fit(
         architecture, parameters, sizes, available=available, at_most=min(batch_size, by_speed)
     )

@@ -73,6 +73,13 @@ def test_an_automatic_micro_batch_is_no_larger_than_the_batch_or_than_gains_spee
     assert rows(small, 10_000, 128, CPU) == 128
 
 
+def test_labeled_rows_are_few_at_once_on_a_cpu() -> None:
+    """They are sorted by length, and each micro-batch is padded to its own longest row."""
+    small = Architecture(1000, 64, 2, 1, 256, 128)
+    assert rows(small, 32, 128, CPU, predicted=0.0) == 16
+    assert rows(small, 8, 128, CPU, predicted=0.0) == 8
+
+
 @pytest.mark.parametrize(("free", "fit"), [(0, 1), (16, 1), (24, 3), (48, 10)])
 def test_an_automatic_micro_batch_fits_into_the_free_memory(
     monkeypatch: pytest.MonkeyPatch, free: int, fit: int

@@ -193,7 +193,7 @@ class LoopConfig(Section):
     batch_size: Decided[int, Field(ge=1)] = AUTO
     """Rows per optimizer step. auto: 32 in a short run, up to 256 in a long one."""
     micro_batch_size: Count | Auto = "auto"
-    """Rows at once on the device."""
+    """Rows at once on the device. auto: as many as fit and gain speed."""
     learning_rate: Decided[float, Field(gt=0.0)] = AUTO
     """The peak. auto: by the model's width and depth."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (

@@ -23,9 +23,11 @@ from typing import Any
 
 import yaml
 
+FINETUNE = ["bench", "finetune", "spam.yaml", "--steps", "30", "--json"]
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "step": ("tokens_per_s", ["bench", "step", "--preset", "mini", "--steps", "6", "--json"]),
-    "finetune": ("rows_per_s", ["bench", "finetune", "spam.yaml", "--steps", "10", "--json"]),
+    "finetune": ("rows_per_s", FINETUNE),
+    "finetune-fp32": ("rows_per_s", [*FINETUNE, "--set", "training.precision=fp32"]),
     "predict": ("texts_per_s", ["bench", "predict", "model", "--texts", "500", "--json"]),
     "prepare": ("", ["prepare", "corpus.yaml", "--overwrite"]),
     "check-data": ("", ["check-data", "corpus.yaml"]),
