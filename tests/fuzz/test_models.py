@@ -136,7 +136,7 @@ DTYPES = [value for value in vars(torch).values() if isinstance(value, torch.dty
 
 def odd_weights(weights: dict[str, torch.Tensor], name: str, dtype: torch.dtype, shape: list[int]) -> bytes:
     odd = torch.zeros(shape, dtype=torch.uint8)
-    with suppress(RuntimeError, NotImplementedError, TypeError):
+    with suppress(RuntimeError, NotImplementedError, TypeError):  # uint8 if it cannot be converted
         odd = odd.to(dtype)
     file = io.BytesIO()
     try:

@@ -143,7 +143,7 @@ def finetune(both: Both, task: str) -> Found:
     ):
         training: dict[str, Any] = {"epochs": 1, "learning_rate": 1e-4, "batch_size": batch_size}
         training |= {"device": "cpu", "precision": "fp32", "weight_decay": 0.0, "max_grad_norm": 1e6}
-        training["micro_batch_size"] = batch_size  # `auto` decides 16 since, which sums in another order
+        training["micro_batch_size"] = batch_size  # NEW would take 16 at once, and sum in another order
         config = {"output_dir": name, "model": str(both.shared / model), "task": {**keys, **files}}
         config |= {"training": training, "logging": {"every_steps": 1}}
         both.outputs("finetune", str(both.write(name, config)))
