@@ -2,12 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 Spellings = tuple[tuple[str, str], ...]
 """Regular expressions and their replacements, applied one after the other."""
+
+PARTS = {
+    "pooler": "pooler",
+    "mlm_head": "masked-language-model head",
+    "rtd_head": "replaced-token head",
+    "pair_head": "next-sentence head",
+    "classifier": "task head",
+    "qa_outputs": "task head",
+}
+"""Our modules that a folder may lack -> their names in messages."""
+ENCODER_ALONE = {
+    "is_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "is_encoder_decoder": (False, None),
+}
+"""Keys with the values of a model that is an encoder; None: as if absent."""
+BERT_SIZES: dict[str, tuple[str, int | None]] = {
+    "vocab_size": ("vocab_size", None),
+    "hidden": ("hidden_size", None),
+    "layers": ("num_hidden_layers", None),
+    "heads": ("num_attention_heads", None),
+    "feed_forward": ("intermediate_size", None),
+    "max_positions": ("max_position_embeddings", None),
+    "num_segments": ("type_vocab_size", 2),  # this and the rates: Google's release
+}
+BERT_RATES: dict[str, tuple[str, float | None]] = {
+    "dropout": ("hidden_dropout_prob", 0.1),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+    "classifier_dropout": ("classifier_dropout", None),
+    "layer_norm_eps": ("layer_norm_eps", 1e-12),
+    "init_std": ("initializer_range", 0.02),
+}
+"""The keys that BERT's descendants kept."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The layers between the body and the outputs of a task: [dense, activation, norm,] dropout, output.
+
+    Attributes:
+        output: name of the last dense layer in a folder.
+        dense: name of the dense layer before it; None: there is none.
+        activation: after `dense`.
+        norm: name of the LayerNorm after the activation; None: there is none.
+        dense_dropout, dropout: the field of `Architecture` with the rate before `dense`, and before
+            `output`; None: no dropout.
+    """
+
+    output: str
+    dense: str | None = None
+    activation: Literal["tanh", "gelu", "relu"] = "tanh"
+    norm: str | None = None
+    dense_dropout: str | None = None
+    dropout: str | None = "head_dropout"
+
+    def tensors(self) -> dict[str, str]:
+        """Our modules -> their names in a folder."""
+        names = {"pooler.dense": self.dense, "pooler.norm": self.norm}
+        named = {ours: theirs for ours, theirs in names.items() if theirs is not None}
+        return {**named, "classifier": self.output, "qa_outputs": self.output}
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Several dense layers of ours that a folder holds as one.
+
+    Attributes:
+        name: of that layer, a regular expression.
+        parts: names of ours, which stand after `name` and a dot in `Family.tensors`.
+        by_head: its rows are those of all parts for head 0, then for head 1 ...; else part after part.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    by_head: bool
 
 
 @dataclass(frozen=True)
@@ -17,25 +93,30 @@ class Family:
     Attributes:
         model_type: in `config.json`.
         name: in messages.
-        tokenizer: kind of its tokenizer's model, as the tokenizers library calls it.
         sizes, rates: field of `Architecture` -> key of `config.json`, and its default. Sizes are integers
             above 0 (default None: the key is required), rates numbers from 0 to below 1 (None: may be null).
+        choices: field of `Architecture` -> key, and its values -> ours; the first is the default.
         parts: field of `Architecture` -> its value in every model of the family; it has no key.
+        derive: the full `config.json` -> further fields of `Architecture`; raises `ValueError` that names
+            the key.
+        keys: an `Architecture` -> the keys that `derive` reads.
         fixed: key -> the allowed values; another value would be another model.
         written: keys that are written, and only checked on reading.
-        tensors: our module -> its name in a folder; `{}` is the number of a layer.
+        row_keys: keys that are written with the id of a row's first token, and those with its last.
+        tensors: our module or parameter -> its name in a folder; `{}` is the number of a layer.
+        fused: layers that a folder holds as one.
         prefix: prefix of the names of the body, except in a folder of the encoder alone.
         tied_decoder: name of the copy of the word embeddings that many folders hold.
         old_spellings: names in older folders -> those of `tensors`.
-        buffers, other_heads: regular expressions of names in a folder that a model may not use.
-        heads: our modules that a folder may lack -> their names in messages.
+        buffers: regular expression of names in a folder that no model uses.
+        unused_heads: regular expression of heads that bertcli does not have.
+        heads: task -> its head. A task that is not there has no class in transformers, and is refused.
         classes: what a folder holds, or its task -> the class of transformers that loads it.
         tensorflow: names in checkpoints of the authors' own code -> those of `tensors`.
     """
 
     model_type: str
     name: str
-    tokenizer: str
     sizes: Mapping[str, tuple[str, int | None]]
     rates: Mapping[str, tuple[str, float | None]]
     fixed: Mapping[str, tuple[Any, ...]]
@@ -43,10 +124,89 @@ class Family:
     tensors: Mapping[str, str]
     prefix: str
     tied_decoder: str
-    old_spellings: Spellings
-    buffers: str
-    other_heads: str
-    heads: Mapping[str, str]
+    heads: Mapping[str, Head]
     classes: Mapping[str, str]
-    parts: Mapping[str, int] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda config: {}
+    keys: Callable[[Any], Mapping[str, Any]] = lambda architecture: {}
+    row_keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    fused: Fused | None = None
+    old_spellings: Spellings = ()
+    buffers: str = r"(.+\.)?embeddings\.(position_ids|token_type_ids)"  # 0, 1, 2 ... and zeros
+    unused_heads: str | None = None
     tensorflow: Spellings = ()
+
+    @property
+    def a_name(self) -> str:
+        """The name with its article."""
+        return f"{'an' if self.name[0] in 'AE' else 'a'} {self.name}"
+
+    def names(self, kind: str | None = None) -> dict[str, str]:
+        """`tensors`, with those of the head of `kind`, if it is a task."""
+        head = self.heads.get(kind or "")
+        return {**self.tensors, **(head.tensors() if head else {})}
+
+    def head_names(self) -> set[str]:
+        """Names of all modules that are not in the body, with any head."""
+        tables = [self.tensors, *(head.tensors() for head in self.heads.values())]
+        return {theirs for table in tables for ours, theirs in table.items() if not ours.startswith("body.")}
+
+    @property
+    def bare_prefix(self) -> str:
+        """Regular expression of the beginning of a name in a folder of the encoder alone."""
+        inside = {
+            name.removeprefix(self.prefix).split(".")[0]
+            for name in self.tensors.values()
+            if name.startswith(self.prefix)
+        }
+        return rf"^(?=({'|'.join(map(re.escape, sorted(inside)))})\.)"
+
+
+def task_heads(
+    sequences: Head, tokens: Head, questions: Head, choices: Head | None = None
+) -> dict[str, Head]:
+    """The heads by task; `sequences` is for classification and regression. `choices`: None as `sequences`."""
+    return {
+        "classification": sequences,
+        "regression": sequences,
+        "token-classification": tokens,
+        "question-answering": questions,
+        "multiple-choice": choices or sequences,
+    }
+
+
+def class_names(family: str, pretraining: bool = False, pairs: bool = False) -> dict[str, str]:
+    """The classes of transformers, which begin with `family`, by what a folder holds."""
+    names = {
+        "masked-lm": "MaskedLM",
+        "classification": "SequenceClassification",
+        "regression": "SequenceClassification",
+        "token-classification": "TokenClassification",
+        "question-answering": "QuestionAnswering",
+        "multiple-choice": "MultipleChoice",
+    }
+    if pretraining:
+        names["pretraining"] = "PreTraining"
+    if pairs:
+        names["pairs"] = "NextSentencePrediction"
+    return {"encoder": f"{family}Model", **{kind: f"{family}For{name}" for kind, name in names.items()}}
+
+
+def bert_layers(prefix: str) -> dict[str, str]:
+    """Our modules of a body whose names are BERT's, after `prefix`."""
+    layer = f"{prefix}encoder.layer.{{}}."
+    return {
+        "body.embeddings.word": f"{prefix}embeddings.word_embeddings",
+        "body.embeddings.position": f"{prefix}embeddings.position_embeddings",
+        "body.embeddings.segment": f"{prefix}embeddings.token_type_embeddings",
+        "body.embeddings.norm": f"{prefix}embeddings.LayerNorm",
+        "body.encoder.layers.{}.attention.query": f"{layer}attention.self.query",
+        "body.encoder.layers.{}.attention.key": f"{layer}attention.self.key",
+        "body.encoder.layers.{}.attention.value": f"{layer}attention.self.value",
+        "body.encoder.layers.{}.attention.output": f"{layer}attention.output.dense",
+        "body.encoder.layers.{}.attention_norm": f"{layer}attention.output.LayerNorm",
+        "body.encoder.layers.{}.feed_forward.expand": f"{layer}intermediate.dense",
+        "body.encoder.layers.{}.feed_forward.contract": f"{layer}output.dense",
+        "body.encoder.layers.{}.feed_forward_norm": f"{layer}output.LayerNorm",
+    }

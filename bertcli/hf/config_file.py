@@ -12,6 +12,7 @@ from bertcli.families.family import Family
 from bertcli.families.registry import FAMILIES, UNNAMED
 from bertcli.model.architecture import Architecture
 from bertcli.text.json_file import read_json
+from bertcli.text.tokenizer import Tokenizer
 
 _MOST_LAYERS, _LARGEST = 1000, 1 << 24
 """Upper limits of `layers`, and of every other size: a larger model could not be built, not even without
@@ -37,13 +38,22 @@ def read_architecture(path: Path) -> Architecture:
     for ours, (key, default) in family.rates.items():
         value = config.get(key, default)
         values[ours] = None if value is default is None else _rate(key, value, problems)
-    if values["init_std"] == 0:
+    for ours, (key, known) in family.choices.items():
+        values[ours] = _choice(key, config.get(key, next(iter(known))), known, problems=problems)
+    try:
+        values |= family.derive(config)
+    except ValueError as error:
+        problems.append(str(error))
+    if values.get("init_std") == 0:
         problems.append(
             f"{family.rates['init_std'][0]}: 0 would give all weights of a new head the same start value"
         )
     if values["hidden"] % values["heads"]:
         hidden, heads = family.sizes["hidden"][0], family.sizes["heads"][0]
         problems.append(f"{heads}: {values['heads']} does not divide {hidden} {values['hidden']}")
+    if values["max_positions"] <= values.get("position_offset", 0):
+        key = family.sizes["max_positions"][0]
+        problems.append(f"{key}: {values['max_positions']} leaves no position for a token")
     if problems:
         raise UserError("\n  ".join([f"{path}:", *problems]))
     return Architecture(**values)
@@ -60,7 +70,7 @@ def find_family(config: Mapping[str, Any], where: Path) -> Family:
 
 
 def config_json(
-    architecture: Architecture, kind: str, pad_id: int, more: Mapping[str, Any] | None = None
+    architecture: Architecture, kind: str, tokenizer: Tokenizer, more: Mapping[str, Any] | None = None
 ) -> str:
     """The text of a `config.json` that transformers 4 and 5 read.
 
@@ -70,13 +80,22 @@ def config_json(
     """
     family = FAMILIES[architecture.family]
     keys = {ours: key for ours, (key, _) in {**family.sizes, **family.rates}.items()}
+    chosen = {
+        key: next(theirs for theirs, value in known.items() if value == getattr(architecture, ours))
+        for ours, (key, known) in family.choices.items()
+    }
+    first, last = family.row_keys
     config = {
         "architectures": [family.classes[kind]],
         "dtype": "float32",
         "model_type": family.model_type,
-        "pad_token_id": pad_id,
+        "pad_token_id": tokenizer.pad_id,
+        **dict.fromkeys(first, tokenizer.frame.prefix[0]),
+        **dict.fromkeys(last, tokenizer.frame.suffix[-1]),
         **family.written,
         **{key: getattr(architecture, ours) for ours, key in keys.items()},
+        **chosen,
+        **family.keys(architecture),
         **(more or {}),
     }
     return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -92,6 +111,13 @@ def _positive_int(key: str, value: Any, most: int, problems: list[str]) -> int:
     else:
         return value
     return 1
+
+
+def _choice(key: str, value: Any, known: Mapping[str, Any], problems: list[str]) -> Any:
+    if not isinstance(value, str) or value not in known:
+        problems.append(f"{key}: {value!r} is not supported; expected one of {', '.join(known)}")
+        return next(iter(known.values()))
+    return known[value]
 
 
 def _rate(key: str, value: Any, problems: list[str]) -> float:

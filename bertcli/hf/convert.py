@@ -120,6 +120,9 @@ def _build(files: ModelFiles) -> _WithHeads:
         model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
         keys = {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}
         return _WithHeads(model, report, "pretraining" if pairs else "masked-lm", keys=keys)
+    if files.holds("rtd_head.dense.weight") and "discriminator" in files.family.classes:
+        model, report = build_from(files, lambda: PooledModel(sizes, pooler=False, rtd_head=True))
+        return _WithHeads(model, report, "discriminator", keys={})
     model, report = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
     return _WithHeads(model, report, "pairs" if pairs else "encoder", keys={})
 
@@ -164,4 +167,6 @@ def _outputs(model: nn.Module, ids_1T: Tensor) -> list[Tensor]:
         outputs.append(model.pooler(outputs[0][:, 0]))
         if model.pair_head is not None:
             outputs.append(model.pair_head(outputs[-1]))
+    if isinstance(model, PooledModel) and model.rtd_head is not None:
+        outputs.append(model.rtd_head(outputs[0]))
     return outputs

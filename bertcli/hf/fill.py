@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,9 +10,9 @@ import torch
 from torch import nn
 
 from bertcli.errors import UserError
-from bertcli.families.family import Family
+from bertcli.families.family import PARTS, Family
 from bertcli.hf.model_files import ModelFiles
-from bertcli.hf.names import hf_name, is_harmless
+from bertcli.hf.names import hf_name, is_buffer, is_harmless
 from bertcli.model.build import sizes_alone
 from bertcli.model.init import initialize
 
@@ -25,6 +24,10 @@ class LoadReport:
     """What became of each weight, by its Hugging Face name."""
 
     family: Family
+    heads: frozenset[str]
+    """The modules of the model besides its body that the folder holds (`families.family.PARTS`)."""
+    new_heads: frozenset[str]
+    """Those that are freshly initialized."""
     loaded: tuple[str, ...]
     new: tuple[str, ...]
     """Not in the folder, or not taken from it: freshly initialized."""
@@ -33,24 +36,21 @@ class LoadReport:
 
     def new_parts(self) -> list[str]:
         """The parts of the model that are new, in words."""
-        return [words for part, words in self.family.heads.items() if self._names(part) & set(self.new)]
+        return [words for part, words in PARTS.items() if part in self.new_heads]
 
     def dropped(self) -> list[str]:
         """The learned weights among `left_aside`: those of heads, not the buffers of the body."""
-        return [name for name in self.left_aside if not re.fullmatch(self.family.buffers, name)]
+        return [name for name in self.left_aside if not is_buffer(self.family, name)]
 
     def has(self, *parts: str) -> bool:
         """Whether the folder holds all these heads: a new one cannot predict."""
-        return all(self._names(part) & set(self.loaded) for part in parts)
-
-    def _names(self, part: str) -> set[str]:
-        modules = [theirs for ours, theirs in self.family.tensors.items() if ours.split(".")[0] == part]
-        return {f"{module}.{parameter}" for module in modules for parameter in ("weight", "bias")}
+        return self.heads >= set(parts)
 
 
 def build_from(
     files: ModelFiles,
     build: Callable[[], Model],
+    kind: str | None = None,
     may_be_new: Collection[str] = (),
     fresh: Collection[str] = (),
 ) -> tuple[Model, LoadReport]:
@@ -59,7 +59,8 @@ def build_from(
     Args:
         files: of the folder.
         build: makes the model; called on the meta device, without memory and random numbers.
-        may_be_new: which of `Family.heads` are initialized, from torch's generator, if the folder lacks them.
+        kind: the task that the model is for; None: none.
+        may_be_new: which of `PARTS` are initialized, from torch's generator, if the folder lacks them.
         fresh: which are initialized in any case; the folder's own are left aside.
 
     Raises:
@@ -67,10 +68,10 @@ def build_from(
     """
     with sizes_alone():
         model = build()
-    new_parts = _find_new_parts(model, files, may_be_new, fresh=fresh)
-    new = [theirs for part in new_parts.values() for theirs in part]
-    names = {name: hf_name(files.family, name) for name in model.state_dict()}
-    names = {ours: theirs for ours, theirs in names.items() if theirs not in new}
+    names = {name: hf_name(files.family, name, kind) for name in model.state_dict()}
+    new_parts = _find_new_parts(names, files, may_be_new, fresh=fresh)
+    new = sorted(theirs for ours, theirs in names.items() if _part(ours) in new_parts)
+    names = {ours: theirs for ours, theirs in names.items() if _part(ours) not in new_parts}
     left_aside = _check(model, files, names)  # before memory is taken for the sizes in config.json
     for part in new_parts:
         fresh_part = getattr(model, part).to_empty(device="cpu")
@@ -82,21 +83,35 @@ def build_from(
     }
     model.load_state_dict(model.state_dict() | taken, assign=True)
     return model, LoadReport(
-        files.family, tuple(names.values()), new=tuple(sorted(new)), left_aside=tuple(sorted(left_aside))
+        files.family,
+        heads=frozenset(map(_part, names)) & PARTS.keys(),
+        new_heads=frozenset(new_parts),
+        loaded=tuple(names.values()),
+        new=tuple(new),
+        left_aside=tuple(sorted(left_aside)),
     )
 
 
 def _find_new_parts(
-    model: nn.Module, files: ModelFiles, may_be_new: Collection[str], fresh: Collection[str]
-) -> dict[str, list[str]]:
-    """The parts that are initialized -> the Hugging Face names in each."""
-    new: dict[str, list[str]] = {}
-    for part in files.family.heads:
-        theirs = [hf_name(files.family, name) for name in model.state_dict() if name.startswith(f"{part}.")]
-        absent = not any(name in files.weights for name in theirs)
+    names: dict[str, str], files: ModelFiles, may_be_new: Collection[str], fresh: Collection[str]
+) -> list[str]:
+    """Which of `PARTS` are initialized; `names`: our parameter -> its name in a folder.
+
+    In some families, the pooler of tasks and the MLM head have a dense layer in common.
+    """
+    poolers = {name for head in files.family.heads.values() for name in (head.dense, head.norm)}
+    new = []
+    for part in PARTS:
+        theirs = [theirs for ours, theirs in names.items() if _part(ours) == part]
+        own = [name for name in theirs if part == "pooler" or name.rpartition(".")[0] not in poolers]
+        absent = not any(name in files.weights for name in own)
         if theirs and (part in fresh or (part in may_be_new and absent)):
-            new[part] = theirs
+            new.append(part)
     return new
+
+
+def _part(name: str) -> str:
+    return name.split(".")[0]
 
 
 def _check(model: nn.Module, files: ModelFiles, names: dict[str, str]) -> list[str]:

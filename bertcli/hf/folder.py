@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bertcli.config.finetune import TaskType
 from bertcli.errors import UserError
+from bertcli.families.family import PARTS
 from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.model_files import read_model_files, write_model_files
@@ -30,16 +31,30 @@ class LoadedModel:
     """The task that the folder was fine-tuned for; None: it was not."""
 
     def need(self, head: str, *read: str) -> None:
-        """Raise `UserError` unless the folder holds `head` (of `Family.heads`) and the parts that it reads:
-        new ones cannot predict."""
+        """Raise `UserError` unless the folder holds `head` (of `PARTS`) and the parts that it reads: new ones
+        cannot predict."""
         if self.task is not None:
             raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli predict")
         family = self.report.family
-        if not self.report.has(head, *read):
+        if self.report.has(head, *read):
+            return
+        if f"{head}.dense" not in family.tensors:
             raise UserError(
-                f"the model has no {family.heads[head]}: give one that was pretrained with it, by bertcli "
-                f"pretrain (data.objective), or as a {family.classes['pretraining']} of transformers"
+                f"the model is {family.a_name}, and that family has no {PARTS[head]}. For a prediction about "
+                "two texts, fine-tune it on labeled pairs (bertcli finetune), then run bertcli predict"
             )
+        discriminator = family.tensors.get("rtd_head.dense")
+        if discriminator is not None and f"{discriminator}.weight" in self.report.left_aside:
+            raise UserError(
+                f"the model is the discriminator of {family.a_name}: it tells replaced words from others "
+                f"and has no {PARTS[head]}. Give the folder of the generator; the discriminator is "
+                "for bertcli finetune and bertcli embed"
+            )
+        kind = "pretraining" if "pretraining" in family.classes else "masked-lm"
+        raise UserError(
+            f"the model has no {PARTS[head]}: give one that was pretrained with it, by bertcli pretrain "
+            f"(data.objective), or as {family.classes[kind]} of transformers"
+        )
 
 
 def save_model_folder(
@@ -84,9 +99,7 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
     if dropout is not None:
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
     with_nsp = files.holds("pair_head.dense.weight") if nsp is None else nsp
-    model, report = build_from(
-        files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=files.family.heads
-    )
+    model, report = build_from(files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=PARTS)
     task = task_type(files.config, files.family)
     return LoadedModel(model, files.tokenizer, report, task=task)
 

@@ -14,6 +14,7 @@ from bertcli.errors import UserError
 from bertcli.families.family import Family
 from bertcli.families.registry import FAMILIES
 from bertcli.hf.config_file import config_json, read_architecture
+from bertcli.hf.fused import join_fused, split_fused
 from bertcli.hf.locate import check_folder
 from bertcli.hf.names import hf_name, modern_name
 from bertcli.hf.weights import read_weights, write_safetensors
@@ -39,11 +40,6 @@ class ModelFiles:
     weights: dict[str, Tensor]
 
     def __post_init__(self) -> None:
-        if self.tokenizer.kind != self.family.tokenizer:
-            raise UserError(
-                f"{self.where.parent}: a {self.tokenizer.kind} tokenizer, but {self.family.name} has a "
-                f"{self.family.tokenizer} tokenizer. Put the model's own tokenizer there."
-            )
         tokens, places = self.tokenizer.vocab_size, self.architecture.vocab_size
         if tokens > places:
             raise UserError(
@@ -58,8 +54,11 @@ class ModelFiles:
         return FAMILIES[self.architecture.family]
 
     def holds(self, parameter: str) -> bool:
-        """Whether the folder holds a parameter, by our name."""
-        return hf_name(self.family, parameter) in self.weights
+        """Whether the folder holds a parameter, by our name; outside of a head for a task."""
+        try:
+            return hf_name(self.family, parameter) in self.weights
+        except KeyError:  # no model of this family has it
+            return False
 
 
 def read_model_files(folder: Path) -> ModelFiles:
@@ -71,7 +70,8 @@ def read_model_files(folder: Path) -> ModelFiles:
     where = check_folder(folder)
     config = folder / "config.json"
     architecture, tokenizer = read_architecture(config), Tokenizer.load(folder)
-    weights = _modernize(read_weights(where), where, FAMILIES[architecture.family])
+    family = FAMILIES[architecture.family]
+    weights = split_fused(family, _modernize(read_weights(where), where, family), architecture.heads)
     return ModelFiles(where, read_json(config), architecture, tokenizer=tokenizer, weights=weights)
 
 
@@ -93,16 +93,27 @@ def write_model_files(
     """
     folder.mkdir(parents=True, exist_ok=True)
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
-    text = config_json(architecture, kind, tokenizer.pad_id, more=more)
+    text = config_json(architecture, kind, tokenizer, more=more)
     (folder / "config.json").write_text(text, encoding="utf-8")
     family, state = FAMILIES[architecture.family], weights or model.state_dict()
-    named = {hf_name(family, name): value for name, value in state.items()}
-    if kind == "encoder":
-        named = {name.removeprefix(family.prefix): value for name, value in named.items()}
+    named = hf_weights(family, state, kind, heads=architecture.heads)
     write_safetensors(folder / "model.safetensors", named)
     tokenizer.save(folder, model_max_length=architecture.usable_positions)
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def hf_weights(family: Family, state: Mapping[str, Tensor], kind: str, heads: int) -> dict[str, Tensor]:
+    """Our parameters -> the tensors of a folder by their names.
+
+    Args:
+        kind: what the folder holds, a key of `Family.classes`.
+        heads: of attention.
+    """
+    named = {hf_name(family, name, kind): value for name, value in state.items()}
+    if kind == "encoder":
+        named = {name.removeprefix(family.prefix): value for name, value in named.items()}
+    return join_fused(family, named, heads)
 
 
 def _modernize(weights: dict[str, Tensor], where: Path, family: Family) -> dict[str, Tensor]:

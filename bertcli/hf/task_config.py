@@ -41,7 +41,7 @@ def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
     """The task that a model was fine-tuned for; None: it was not."""
     classes = _classes(config)
     for task in get_args(TaskType):
-        if family.classes[task] in classes:
+        if family.classes.get(task) in classes:
             regression = config.get("problem_type") == "regression" or (
                 config.get("problem_type") is None and len(_names_of_outputs(config)) == 1
             )
@@ -68,7 +68,7 @@ def read_task(
     task = task_type(config, family)
     if task is None:
         classes = _classes(config)
-        masked = any(family.classes[kind] in classes for kind in ("pretraining", "masked-lm"))
+        masked = any(family.classes.get(kind) in classes for kind in ("pretraining", "masked-lm"))
         other = classes[0] if classes else f"a {family.name} without a head"
         what = "a masked language model" if masked else other
         raise UserError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
 from bertcli.hf.config_file import find_family
 from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_files
@@ -76,7 +77,7 @@ def task_model(files: ModelFiles) -> LoadedTask:
     """As `load_task_folder`, from the content of the folder."""
     settings, labels = _read_task(files)
     model, report = build_from(
-        files, lambda: build_task_model(settings.type, files.architecture, len(labels))
+        files, lambda: build_task_model(settings.type, files.architecture, len(labels)), settings.type
     )
     return LoadedTask(model, files.tokenizer, settings, labels=labels, report=report)
 
@@ -91,9 +92,15 @@ def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[s
         UserError: as `hf.folder.load_model_folder`.
     """
     files = read_model_files(folder)
+    if settings.type not in files.family.heads:
+        raise UserError(
+            f"task.type: {settings.type}, for which transformers has no {files.family.name} class, so nobody "
+            f"could load the result; choose another task, or a model of another family"
+        )
     model, report = build_from(
         files,
         lambda: build_task_model(settings.type, files.architecture, len(labels)),
+        kind=settings.type,
         may_be_new=("pooler",),
         fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
     )

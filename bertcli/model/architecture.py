@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,25 @@ class Architecture:
     """0: no segment embedding."""
     position_offset: int = 0
     """The index in the position table of a row's first token; lower ones are not used."""
+    embedding: int | None = None
+    """Width of the embeddings, which a dense layer widens to `hidden` (Lan et al. 2020, section 3.1); None:
+    they have the width `hidden`."""
+    layer_groups: int | None = None
+    """Layers of a group share their weights (Lan et al. 2020, section 3.1); None: each has its own."""
+    activation: Literal["gelu", "gelu_tanh"] = "gelu"
+    """Of the feed-forward network and the MLM head."""
     dropout: float = 0.1
     """Of hidden states: after the embeddings and after each sub-layer."""
     attention_dropout: float = 0.1
     """Of attention probabilities."""
+    attention_output_dropout: float | None = None
+    """After attention's output projection; None: as `dropout`."""
     classifier_dropout: float | None = None
     """Of the input of a task's head; None: as `dropout`."""
+    question_dropout: float = 0.0
+    """Of the input of a question answering head, in families whose head has dropout."""
+    choice_dropout: float = 0.1
+    """Of the input of a multiple choice head, in families with their own rate for it."""
     layer_norm_eps: float = 1e-12
     init_std: float = 0.02
     """Of the normal distribution before truncation (`bertcli.model.init`)."""
@@ -45,6 +59,12 @@ class Architecture:
     def usable_positions(self) -> int:
         """The maximum number of tokens in a row."""
         return self.max_positions - self.position_offset
+
+    @property
+    def layer_order(self) -> list[int]:
+        """The number of each layer's weights, in the order of the layers."""
+        groups = self.layer_groups or self.layers
+        return [int(layer / (self.layers / groups)) for layer in range(self.layers)]
 
     @property
     def head_dropout(self) -> float:

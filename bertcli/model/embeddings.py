@@ -10,20 +10,24 @@ from bertcli.model.fast.dropout import Dropout
 
 
 class Embeddings(nn.Module):
-    """Word + learned position + segment (Devlin et al. 2019, section 3, figure 2)."""
+    """Word + learned position + segment (Devlin et al. 2019, section 3, figure 2).
+
+    Embeddings narrower than the layers are widened at the end (Lan et al. 2020, section 3.1).
+    """
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        sizes, hidden = architecture, architecture.hidden
-        self.word = nn.Embedding(sizes.vocab_size, hidden)
-        self.position = nn.Embedding(sizes.max_positions, hidden)
-        self.segment = nn.Embedding(sizes.num_segments, hidden) if sizes.num_segments else None
-        self.norm = nn.LayerNorm(hidden, eps=sizes.layer_norm_eps)
+        sizes, width = architecture, architecture.embedding or architecture.hidden
+        self.word = nn.Embedding(sizes.vocab_size, width)
+        self.position = nn.Embedding(sizes.max_positions, width)
+        self.segment = nn.Embedding(sizes.num_segments, width) if sizes.num_segments else None
+        self.norm = nn.LayerNorm(width, eps=sizes.layer_norm_eps)
         self.dropout = Dropout(sizes.dropout)
+        self.widen = nn.Linear(width, sizes.hidden) if sizes.embedding else None
         self.position_offset, self.usable_positions = sizes.position_offset, sizes.usable_positions
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor) -> Tensor:
-        """`ids_BT` and `segments_BT` (int64; ignored by a model without segments) -> hidden_BTD.
+        """`ids_BT` and `segments_BT` (int64; ignored by a model with one segment or none) -> hidden_BTD.
 
         Raises `ValueError` if T exceeds the model's positions.
         """
@@ -34,5 +38,6 @@ class Embeddings(nn.Module):
         # The order of this sum is that of the original: another order differs in the last bit.
         hidden_BTD = self.word(ids_BT)
         if self.segment is not None:
-            hidden_BTD = hidden_BTD + self.segment(segments_BT)
-        return self.dropout(self.norm(hidden_BTD + self.position(positions_T)))
+            hidden_BTD = hidden_BTD + self.segment(segments_BT.clamp(max=self.segment.num_embeddings - 1))
+        hidden_BTD = self.dropout(self.norm(hidden_BTD + self.position(positions_T)))
+        return hidden_BTD if self.widen is None else self.widen(hidden_BTD)

@@ -30,6 +30,8 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(architecture)
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.dropout = Dropout(architecture.dropout)
+        rate = architecture.attention_output_dropout
+        self.attention_dropout = self.dropout if rate is None else Dropout(rate)
 
     @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
     def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
@@ -39,12 +41,12 @@ class EncoderLayer(nn.Module):
     def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
         """The part after attention, for each token by itself."""
         dtype = hidden_BTD.dtype  # under CUDA's autocast a norm returns fp32
-        hidden_BTD = self.attention_norm(hidden_BTD + self.dropout(attended_BTD)).to(dtype)
+        hidden_BTD = self.attention_norm(hidden_BTD + self.attention_dropout(attended_BTD)).to(dtype)
         return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD))).to(dtype)
 
 
 class Encoder(nn.Module):
-    """`architecture.layers` layers, one after the other.
+    """`architecture.layers` layers, one after the other; some may have the same weights.
 
     With `activation_checkpointing`, the backward pass computes a layer's activations again instead of keeping
     them (Chen et al. 2016): less memory, about a third more time, the same gradients to the bit.
@@ -52,7 +54,8 @@ class Encoder(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.layers))
+        self.order = architecture.layer_order
+        self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in set(self.order))
         self.activation_checkpointing = False
 
     @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
@@ -63,9 +66,13 @@ class Encoder(nn.Module):
             mask_BT: bool, True at real tokens; None: no padding.
             selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
         """
-        for layer in self.layers:
+        for layer in self.in_order():
             hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD))
         return hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K]
+
+    def in_order(self) -> list[nn.Module]:
+        """The layers as `forward` takes them; one with shared weights several times."""
+        return [self.layers[number] for number in self.order]
 
     def run(self, layer: nn.Module, *inputs: Any) -> Tensor:
         """One layer, with or without activation checkpointing."""
@@ -104,7 +111,7 @@ class Body(nn.Module):
         hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
         mask_B11T = _for_attention(mask_BT, ids_BT)
         with plain_path():
-            for layer in self.encoder.layers:
+            for layer in self.encoder.in_order():
                 assert isinstance(layer, EncoderLayer)
                 probabilities.append(layer.attention.probabilities(hidden_states[-1], mask_B11T))
                 hidden_states.append(layer(hidden_states[-1], mask_B11T))

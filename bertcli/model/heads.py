@@ -7,37 +7,65 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
+from bertcli.families.family import Head
 from bertcli.model.architecture import Architecture
+from bertcli.model.fast.dropout import Dropout
+from bertcli.model.feed_forward import ACTIVATIONS
 
 
 class Pooler(nn.Module):
-    """tanh(W h + b) of the first token (Devlin et al. 2019, section 3; in the original code only)."""
+    """What a head reads of a token: [dropout,] dense, activation [, LayerNorm].
 
-    def __init__(self, architecture: Architecture) -> None:
+    BERT's is tanh(W h + b) of the first token (Devlin et al. 2019, section 3; in the original code only).
+    """
+
+    def __init__(self, architecture: Architecture, head: Head = Head("")) -> None:
         super().__init__()
+        rate = getattr(architecture, head.dense_dropout) if head.dense_dropout else 0.0
+        self.dropout = Dropout(rate)
         self.dense = nn.Linear(architecture.hidden, architecture.hidden)
+        self.activation = ACTIVATIONS[head.activation]
+        eps = architecture.layer_norm_eps
+        self.norm = nn.LayerNorm(architecture.hidden, eps=eps) if head.norm else None
 
-    def forward(self, first_BD: Tensor) -> Tensor:
-        """The first token's hidden states -> pooled_BD."""
-        return torch.tanh(self.dense(first_BD))
+    def forward(self, hidden_BD: Tensor) -> Tensor:
+        """[..., D] -> [..., D]."""
+        pooled_BD = self.activation(self.dense(self.dropout(hidden_BD)))
+        return pooled_BD if self.norm is None else self.norm(pooled_BD)
 
 
 class MlmHead(nn.Module):
     """Masked language model: dense, GELU, LayerNorm, then the word embeddings as decoder, and a bias.
 
     Devlin et al. 2019, section 3.1 (task 1); the transform before the decoder is in the original code only.
+    Its width is that of the embeddings.
     """
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.dense = nn.Linear(architecture.hidden, architecture.hidden)
-        self.norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
+        width = architecture.embedding or architecture.hidden
+        self.dense = nn.Linear(architecture.hidden, width)
+        self.activation = ACTIVATIONS[architecture.activation]
+        self.norm = nn.LayerNorm(width, eps=architecture.layer_norm_eps)
         self.bias = Parameter(torch.zeros(architecture.vocab_size))
 
-    def forward(self, hidden_MD: Tensor, word_embeddings_VD: Tensor) -> Tensor:
+    def forward(self, hidden_MD: Tensor, word_embeddings_VE: Tensor) -> Tensor:
         """[M, D] and the embeddings' own weight (the tied decoder) -> logits_MV."""
-        transformed_MD = self.norm(F.gelu(self.dense(hidden_MD)))
-        return F.linear(transformed_MD, word_embeddings_VD, self.bias)
+        transformed_ME = self.norm(self.activation(self.dense(hidden_MD)))
+        return F.linear(transformed_ME, word_embeddings_VE, self.bias)
+
+
+class RtdHead(nn.Module):
+    """Replaced token detection (Clark et al. 2020, section 2): a logit a token, high if it was replaced."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.dense = nn.Linear(architecture.hidden, architecture.hidden)
+        self.output = nn.Linear(architecture.hidden, 1)
+
+    def forward(self, hidden_BTD: Tensor) -> Tensor:
+        """[..., D] -> logits [...]."""
+        return self.output(F.gelu(self.dense(hidden_BTD))).squeeze(-1)
 
 
 class PairHead(nn.Module):

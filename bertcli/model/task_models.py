@@ -5,10 +5,12 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from bertcli.config.finetune import TaskType
+from bertcli.families.family import Head
+from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
 from bertcli.model.encoder import Body, first_tokens
 from bertcli.model.fast.dropout import Dropout
-from bertcli.model.heads import PairHead, Pooler
+from bertcli.model.heads import PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize
 
 
@@ -18,12 +20,12 @@ class SequenceModel(nn.Module):
     Classification and regression; multiple choice with one logit a row (section 4.4).
     """
 
-    def __init__(self, architecture: Architecture, num_labels: int) -> None:
+    def __init__(self, architecture: Architecture, num_labels: int, head: Head) -> None:
         super().__init__()
         self.architecture = architecture
         self.body = Body(architecture)
-        self.pooler = Pooler(architecture)
-        self.dropout = Dropout(architecture.head_dropout)
+        self.pooler = Pooler(architecture, head)
+        self.dropout = _dropout(architecture, head)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialize(self, architecture.init_std)
 
@@ -34,48 +36,54 @@ class SequenceModel(nn.Module):
 
 
 class TokenModel(nn.Module):
-    """A vector of logits a token: dropout, dense (Devlin et al. 2019, section 5.3)."""
+    """A vector of logits a token: [pooler,] dropout, dense (Devlin et al. 2019, section 5.3)."""
 
-    def __init__(self, architecture: Architecture, num_labels: int) -> None:
+    def __init__(self, architecture: Architecture, num_labels: int, head: Head) -> None:
         super().__init__()
         self.architecture = architecture
         self.body = Body(architecture)
-        self.dropout = Dropout(architecture.head_dropout)
+        self.pooler = Pooler(architecture, head) if head.dense else nn.Identity()
+        self.dropout = _dropout(architecture, head)
         self.classifier = nn.Linear(architecture.hidden, num_labels)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_BTC; the arguments are those of `Body`."""
-        return self.classifier(self.dropout(self.body(ids_BT, segments_BT, mask_BT)))
+        return self.classifier(self.dropout(self.pooler(self.body(ids_BT, segments_BT, mask_BT))))
 
 
 class SpanModel(nn.Module):
     """Two logits a token, start and end of the answer (Devlin et al. 2019, section 4.2)."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, head: Head) -> None:
         super().__init__()
         self.architecture = architecture
         self.body = Body(architecture)
+        self.pooler = Pooler(architecture, head) if head.dense else nn.Identity()
+        self.dropout = _dropout(architecture, head)
         self.qa_outputs = nn.Linear(architecture.hidden, 2)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_BT2, start and end; the arguments are those of `Body`."""
-        return self.qa_outputs(self.body(ids_BT, segments_BT, mask_BT))
+        return self.qa_outputs(self.dropout(self.pooler(self.body(ids_BT, segments_BT, mask_BT))))
 
 
 class PooledModel(nn.Module):
     """The body alone, or with a pooler, for sentence vectors. Freshly initialized.
 
-    `pair_head`, which reads the pooler, is for folders with no other head.
+    `pair_head`, which reads the pooler, and `rtd_head` are for folders with no other head.
     """
 
-    def __init__(self, architecture: Architecture, pooler: bool, pair_head: bool = False) -> None:
+    def __init__(
+        self, architecture: Architecture, pooler: bool, pair_head: bool = False, rtd_head: bool = False
+    ) -> None:
         super().__init__()
         self.architecture = architecture
         self.body = Body(architecture)
         self.pooler = Pooler(architecture) if pooler else None
         self.pair_head = PairHead(architecture) if pair_head else None
+        self.rtd_head = RtdHead(architecture) if rtd_head else None
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
@@ -88,12 +96,17 @@ TaskModel = SequenceModel | TokenModel | SpanModel
 
 
 def build_task_model(task: TaskType, architecture: Architecture, num_labels: int) -> TaskModel:
-    """The body with the head of `task`, freshly initialized.
+    """The body with the head of `task` that its family has in transformers, freshly initialized.
 
     `num_labels` is for classification and token-classification; the other tasks have fixed outputs.
     """
+    head = FAMILIES[architecture.family].heads[task]
     if task == "question-answering":
-        return SpanModel(architecture)
+        return SpanModel(architecture, head)
     if task == "token-classification":
-        return TokenModel(architecture, num_labels)
-    return SequenceModel(architecture, num_labels if task == "classification" else 1)
+        return TokenModel(architecture, num_labels, head)
+    return SequenceModel(architecture, num_labels if task == "classification" else 1, head)
+
+
+def _dropout(architecture: Architecture, head: Head) -> Dropout:
+    return Dropout(getattr(architecture, head.dropout) if head.dropout else 0.0)

@@ -13,7 +13,7 @@ from bertcli.engine.optimizer import (
 from bertcli.errors import UserError
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.model.task_models import SequenceModel
+from bertcli.model.task_models import TaskModel, build_task_model
 
 
 def new_model() -> PretrainingModel:
@@ -79,8 +79,8 @@ def test_moments_of_another_shape_are_refused() -> None:
         load_optimizer_tensors(model, optimizer, tensors)
 
 
-def task_model() -> SequenceModel:
-    return SequenceModel(Architecture(50, 16, 3, 2, 32, 16), num_labels=2)
+def task_model() -> TaskModel:
+    return build_task_model("classification", Architecture(50, 16, 3, 2, 32, 16), num_labels=2)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ Its rows, `<s> A </s>` and `<s> A </s></s> B </s>`, stand in the files of its to
 
 from __future__ import annotations
 
-from bertcli.families.family import Family
+from bertcli.families.family import Family, Head, task_heads
 
 DUMMY = Family(
     model_type="dummy",
     name="Dummy",
-    tokenizer="WordPiece",
     sizes={
         "vocab_size": ("vocab_size", None),
         "hidden": ("d_model", None),
@@ -45,21 +44,15 @@ DUMMY = Family(
         "mlm_head.dense": "lm_head.dense",
         "mlm_head.norm": "lm_head.norm",
         "pair_head.dense": "head.pair",
-        "classifier": "head.out",
-        "qa_outputs": "qa",
     },
     prefix="dummy.",
     tied_decoder="lm_head.decoder.weight",
-    old_spellings=((r"^(words|positions|norm|layers)\.", r"dummy.\1."),),
     buffers=r"dummy\.position_ids",
-    other_heads=r"(head|lm_head|qa)\..+",
-    heads={
-        "pooler": "pooler",
-        "mlm_head": "word head",
-        "pair_head": "pair head",
-        "classifier": "task head",
-        "qa_outputs": "task head",
-    },
+    heads=task_heads(
+        sequences=Head("head.out", dense="head.pool"),
+        tokens=Head("head.out"),
+        questions=Head("qa", dropout=None),
+    ),
     classes={
         "pretraining": "DummyForPretraining",
         "masked-lm": "DummyForMaskedLM",

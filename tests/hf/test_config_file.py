@@ -5,11 +5,11 @@ import pytest
 
 from bertcli.errors import UserError
 from bertcli.hf.config_file import config_json, read_architecture
-from tests.hf.folders import ODD
+from tests.hf.folders import ODD, tiny_tokenizer
 
 
 def written(tmp_path, **changes):
-    config = json.loads(config_json(ODD, "pretraining", pad_id=0)) | changes
+    config = json.loads(config_json(ODD, "pretraining", tiny_tokenizer())) | changes
     path = tmp_path / "config.json"
     path.write_text(json.dumps({key: value for key, value in config.items() if value != "absent"}))
     return path
@@ -50,7 +50,7 @@ def test_a_config_that_leaves_them_out_means_googles_release(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "roberta"}, "model_type is 'roberta'; bertcli reads 'bert' (BERT)"),
+        ({"model_type": "t5"}, "model_type is 't5'; bertcli reads 'bert' (BERT)"),
         ({"hidden_act": "relu"}, "hidden_act: 'relu' is not a BERT; expected 'gelu'"),
         ({"hidden_act": "gelu_new"}, "hidden_act: 'gelu_new' is not a BERT; expected 'gelu'"),
         (

@@ -112,5 +112,5 @@ def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     for name, weight in ours.state_dict().items():
         tolerance = 2e-4 if name.endswith(NO_GRADIENT) else 5e-6  # AdamW makes this of a rounding
         torch.testing.assert_close(
-            weight, their_weights[hf_name(BERT, name)], rtol=0, atol=tolerance, msg=name
+            weight, their_weights[hf_name(BERT, name, SETTINGS[kind].type)], rtol=0, atol=tolerance, msg=name
         )

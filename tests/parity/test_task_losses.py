@@ -23,6 +23,7 @@ from tests.hf.folders import tiny_tokenizer  # noqa: E402
 from tests.parity.transformers_side import odd_config  # noqa: E402
 from tests.tasks.contract import batch, task_model  # noqa: E402
 
+TASKS = ("token-classification", "question-answering", "multiple-choice")
 LABELS = ("O", "B-x", "I-x")
 
 
@@ -30,7 +31,8 @@ def of_transformers(name: str, ours: nn.Module) -> nn.Module:
     """The model of that name, with our weights."""
     config = odd_config(num_labels=len(LABELS) if name == "BertForTokenClassification" else 2)
     theirs = getattr(transformers, name)(config).eval()
-    theirs.load_state_dict({hf_name(BERT, key): value for key, value in ours.state_dict().items()})
+    kind = next(kind for kind in TASKS if BERT.classes[kind] == name)
+    theirs.load_state_dict({hf_name(BERT, key, kind): value for key, value in ours.state_dict().items()})
     return theirs
 
 

@@ -130,10 +130,10 @@ def test_every_bert_class_of_transformers_can_be_gone_on_from(tmp_path, name, op
 
 
 def test_another_family_is_refused(tmp_path):
-    config = transformers.RobertaConfig(
+    config = transformers.MPNetConfig(
         vocab_size=37, hidden_size=15, num_hidden_layers=1, num_attention_heads=5, intermediate_size=23
     )
-    transformers.RobertaModel(config).save_pretrained(tmp_path)
+    transformers.MPNetModel(config).save_pretrained(tmp_path)
     tiny_tokenizer().save(tmp_path)
-    with pytest.raises(UserError, match="model_type is 'roberta'"):
+    with pytest.raises(UserError, match="model_type is 'mpnet'"):
         load_model_folder(tmp_path)

@@ -44,7 +44,7 @@ def encode(
     are five of six in pretraining."""
     packing = Packing.of(mask_BT, hidden_BTD)
     hidden_RD = packing.pack(hidden_BTD)
-    *lower, last = encoder.layers
+    *lower, last = encoder.in_order()
     for layer in lower:
         hidden_RD = encoder.run(layer, hidden_RD, packing)
     if selected_K is not None and is_on("last_layer"):

@@ -1,0 +1,73 @@
+"""ALBERT (Lan et al. 2020): BERT's layers with shared weights, narrow embeddings, order of sentences."""
+
+from __future__ import annotations
+
+from bertcli.families.family import (
+    BERT_RATES,
+    BERT_SIZES,
+    ENCODER_ALONE,
+    Family,
+    Head,
+    class_names,
+    task_heads,
+)
+
+_LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
+
+ALBERT = Family(
+    model_type="albert",
+    name="ALBERT",
+    sizes={
+        **BERT_SIZES,
+        "embedding": ("embedding_size", 128),
+        "layer_groups": ("num_hidden_groups", 1),
+    },
+    rates={
+        **BERT_RATES,
+        "dropout": ("hidden_dropout_prob", 0.0),
+        "attention_dropout": ("attention_probs_dropout_prob", 0.0),
+        "classifier_dropout": ("classifier_dropout_prob", 0.1),
+    },
+    choices={
+        "activation": (
+            "hidden_act",
+            {"gelu_new": "gelu_tanh", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh"},
+        ),
+    },
+    fixed={
+        "position_embedding_type": ("absolute", None),
+        "inner_group_num": (1,),
+        **ENCODER_ALONE,
+    },
+    written={"inner_group_num": 1, "tie_word_embeddings": True},
+    row_keys=(("bos_token_id",), ("eos_token_id",)),
+    tensors={
+        "body.embeddings.word": "albert.embeddings.word_embeddings",
+        "body.embeddings.position": "albert.embeddings.position_embeddings",
+        "body.embeddings.segment": "albert.embeddings.token_type_embeddings",
+        "body.embeddings.norm": "albert.embeddings.LayerNorm",
+        "body.embeddings.widen": "albert.encoder.embedding_hidden_mapping_in",
+        "body.encoder.layers.{}.attention.query": f"{_LAYER}attention.query",
+        "body.encoder.layers.{}.attention.key": f"{_LAYER}attention.key",
+        "body.encoder.layers.{}.attention.value": f"{_LAYER}attention.value",
+        "body.encoder.layers.{}.attention.output": f"{_LAYER}attention.dense",
+        "body.encoder.layers.{}.attention_norm": f"{_LAYER}attention.LayerNorm",
+        "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}ffn",
+        "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}ffn_output",
+        "body.encoder.layers.{}.feed_forward_norm": f"{_LAYER}full_layer_layer_norm",
+        "pooler.dense": "albert.pooler",
+        "mlm_head": "predictions",
+        "mlm_head.dense": "predictions.dense",
+        "mlm_head.norm": "predictions.LayerNorm",
+        "pair_head.dense": "sop_classifier.classifier",
+    },
+    prefix="albert.",
+    tied_decoder="predictions.decoder.weight",
+    old_spellings=((r"^predictions\.decoder\.bias$", "predictions.bias"),),
+    heads=task_heads(
+        sequences=Head("classifier", dense="albert.pooler"),
+        tokens=Head("classifier"),
+        questions=Head("qa_outputs", dropout=None),
+    ),
+    classes=class_names("Albert", pretraining=True),
+)

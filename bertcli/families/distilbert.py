@@ -1,0 +1,58 @@
+"""DistilBERT (Sanh et al. 2019): BERT's layers under other names, without segments and pooler.
+
+No dropout after attention's output; ReLU in the head of a task.
+"""
+
+from __future__ import annotations
+
+from bertcli.families.family import Family, Head, class_names, task_heads
+
+_LAYER = "distilbert.transformer.layer.{}."
+_SEQUENCES = Head("classifier", dense="pre_classifier", activation="relu")
+
+DISTILBERT = Family(
+    model_type="distilbert",
+    name="DistilBERT",
+    sizes={
+        "vocab_size": ("vocab_size", None),
+        "hidden": ("dim", None),
+        "layers": ("n_layers", None),
+        "heads": ("n_heads", None),
+        "feed_forward": ("hidden_dim", None),
+        "max_positions": ("max_position_embeddings", None),
+    },
+    rates={
+        "dropout": ("dropout", 0.1),
+        "attention_dropout": ("attention_dropout", 0.1),
+        "classifier_dropout": ("seq_classif_dropout", 0.2),
+        "question_dropout": ("qa_dropout", 0.1),
+        "init_std": ("initializer_range", 0.02),
+    },
+    fixed={"activation": ("gelu",)},
+    written={"activation": "gelu", "tie_word_embeddings": True},
+    parts={"num_segments": 0, "attention_output_dropout": 0.0, "layer_norm_eps": 1e-12},
+    tensors={
+        "body.embeddings.word": "distilbert.embeddings.word_embeddings",
+        "body.embeddings.position": "distilbert.embeddings.position_embeddings",
+        "body.embeddings.norm": "distilbert.embeddings.LayerNorm",
+        "body.encoder.layers.{}.attention.query": f"{_LAYER}attention.q_lin",
+        "body.encoder.layers.{}.attention.key": f"{_LAYER}attention.k_lin",
+        "body.encoder.layers.{}.attention.value": f"{_LAYER}attention.v_lin",
+        "body.encoder.layers.{}.attention.output": f"{_LAYER}attention.out_lin",
+        "body.encoder.layers.{}.attention_norm": f"{_LAYER}sa_layer_norm",
+        "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}ffn.lin1",
+        "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}ffn.lin2",
+        "body.encoder.layers.{}.feed_forward_norm": f"{_LAYER}output_layer_norm",
+        "mlm_head": "vocab_projector",
+        "mlm_head.dense": "vocab_transform",
+        "mlm_head.norm": "vocab_layer_norm",
+    },
+    prefix="distilbert.",
+    tied_decoder="vocab_projector.weight",
+    heads=task_heads(
+        sequences=_SEQUENCES,
+        tokens=Head("classifier", dropout="dropout"),
+        questions=Head("qa_outputs", dropout="question_dropout"),
+    ),
+    classes=class_names("DistilBert"),
+)

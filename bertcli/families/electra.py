@@ -1,0 +1,73 @@
+"""ELECTRA (Clark et al. 2020): BERT's layers, embeddings of their own width; a generator or a discriminator.
+
+The generator has the masked-language-model head, the discriminator the replaced-token head. Neither has a
+pooler: a task has a dense layer with GELU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bertcli.families.family import (
+    BERT_RATES,
+    BERT_SIZES,
+    ENCODER_ALONE,
+    Family,
+    Head,
+    bert_layers,
+    class_names,
+    task_heads,
+)
+
+
+def _width(config: Mapping[str, Any]) -> dict[str, int | None]:
+    width = config.get("embedding_size", 128)
+    if type(width) is not int or width < 1:
+        raise ValueError(f"embedding_size: {width!r} is not an integer above 0")
+    return {"embedding": None if width == config.get("hidden_size") else width}
+
+
+ELECTRA = Family(
+    model_type="electra",
+    name="ELECTRA",
+    sizes=BERT_SIZES,
+    rates={**BERT_RATES, "choice_dropout": ("summary_last_dropout", 0.1)},
+    derive=_width,
+    keys=lambda architecture: {"embedding_size": architecture.embedding or architecture.hidden},
+    fixed={
+        "hidden_act": ("gelu",),
+        "position_embedding_type": ("absolute", None),
+        "summary_type": ("first",),
+        "summary_use_proj": (True,),
+        "summary_activation": ("gelu",),
+        "summary_first_dropout": (0, None),
+        **ENCODER_ALONE,
+    },
+    written={"hidden_act": "gelu", "summary_activation": "gelu", "tie_word_embeddings": True},
+    tensors={
+        **bert_layers("electra."),
+        "body.embeddings.widen": "electra.embeddings_project",
+        "mlm_head": "generator_lm_head",
+        "mlm_head.dense": "generator_predictions.dense",
+        "mlm_head.norm": "generator_predictions.LayerNorm",
+        "rtd_head.dense": "discriminator_predictions.dense",
+        "rtd_head.output": "discriminator_predictions.dense_prediction",
+    },
+    prefix="electra.",
+    tied_decoder="generator_lm_head.weight",
+    heads=task_heads(
+        sequences=Head(
+            "classifier.out_proj",
+            dense="classifier.dense",
+            activation="gelu",
+            dense_dropout="head_dropout",
+        ),
+        tokens=Head("classifier"),
+        questions=Head("qa_outputs", dropout=None),
+        choices=Head(
+            "classifier", dense="sequence_summary.summary", activation="gelu", dropout="choice_dropout"
+        ),
+    ),
+    classes={**class_names("Electra"), "discriminator": "ElectraForPreTraining"},
+)

@@ -1,0 +1,63 @@
+"""RoBERTa (Liu et al. 2019): BERT's layers, other names; and models with its layout under other names.
+
+Positions begin after the index of padding. One segment, no next-sentence head. A task reads `<s>` through a
+dense layer of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bertcli.families.family import (
+    BERT_RATES,
+    BERT_SIZES,
+    ENCODER_ALONE,
+    Family,
+    Head,
+    bert_layers,
+    class_names,
+    task_heads,
+)
+
+
+def _first_position(config: Mapping[str, Any]) -> dict[str, int]:
+    pad_id = config.get("pad_token_id", 1)
+    if type(pad_id) is not int or pad_id < 0:
+        raise ValueError(f"pad_token_id: {pad_id!r} is not a token id; positions begin after it")
+    return {"position_offset": pad_id + 1}
+
+
+ROBERTA = Family(
+    model_type="roberta",
+    name="RoBERTa",
+    sizes=BERT_SIZES,
+    rates=BERT_RATES,
+    derive=_first_position,
+    keys=lambda architecture: {"pad_token_id": architecture.position_offset - 1},
+    fixed={"hidden_act": ("gelu",), "position_embedding_type": ("absolute", None), **ENCODER_ALONE},
+    written={"hidden_act": "gelu", "tie_word_embeddings": True},
+    row_keys=(("bos_token_id",), ("eos_token_id",)),
+    tensors={
+        **bert_layers("roberta."),
+        "pooler.dense": "roberta.pooler.dense",
+        "mlm_head": "lm_head",
+        "mlm_head.dense": "lm_head.dense",
+        "mlm_head.norm": "lm_head.layer_norm",
+    },
+    prefix="roberta.",
+    tied_decoder="lm_head.decoder.weight",
+    old_spellings=((r"^lm_head\.decoder\.bias$", "lm_head.bias"),),
+    heads=task_heads(
+        sequences=Head("classifier.out_proj", dense="classifier.dense", dense_dropout="head_dropout"),
+        tokens=Head("classifier"),
+        questions=Head("qa_outputs", dropout=None),
+        choices=Head("classifier", dense="roberta.pooler.dense", dropout="dropout"),
+    ),
+    classes=class_names("Roberta"),
+)
+XLM_ROBERTA = replace(
+    ROBERTA, model_type="xlm-roberta", name="XLM-RoBERTa", classes=class_names("XLMRoberta")
+)
+CAMEMBERT = replace(ROBERTA, model_type="camembert", name="CamemBERT", classes=class_names("Camembert"))
