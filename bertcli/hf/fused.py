@@ -23,11 +23,13 @@ def split_fused(family: Family, weights: Mapping[str, Tensor], heads: int) -> di
         if fused is None or not re.fullmatch(fused.name, module) or len(value) % _pieces(fused, heads):
             split[name] = value
             continue
-        by_part = value.unflatten(
-            0, (heads, len(fused.parts), -1) if fused.by_head else (len(fused.parts), -1)
-        )
-        for part, rows in zip(fused.parts, by_part.unbind(1 if fused.by_head else 0), strict=True):
-            split[f"{module}.{part}.{parameter}"] = rows.flatten(0, 1) if fused.by_head else rows
+        if fused.by_head:
+            by_head = value.unflatten(0, (heads, len(fused.parts), -1)).unbind(1)
+            parts = [rows.flatten(0, 1) for rows in by_head]
+        else:
+            parts = list(value.chunk(len(fused.parts)))
+        for part, rows in zip(fused.parts, parts, strict=True):
+            split[f"{module}.{part}.{parameter}"] = rows
     return split
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -38,9 +38,9 @@ def attend(
 class Attention(nn.Module):
     """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) with its output projection."""
 
-    layout: ClassVar[Literal["padded", "packed"]] = "packed"
-    """The layout of its input inside `fast.encoder`. "packed": `fast.encoder.attend_packed` computes it.
-    "padded", for a kind of attention without such a function: `forward` computes it."""
+    any_queries: ClassVar[bool] = True
+    """Whether `attend` may get the queries of some tokens alone: the result does not depend on their places.
+    """
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -55,8 +55,14 @@ class Attention(nn.Module):
         """[B, T, D] -> [B, T, D]."""
         projections = self.query, self.key, self.value
         query_BNTH, key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in projections)
-        context_BNTH = attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)
+        context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B11T)
         return self.output(self.join_heads(context_BNTH))
+
+    def attend(
+        self, query_BNWH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None
+    ) -> Tensor:
+        """-> context [B, N, W, H]; the other kinds of attention have a function of their own here."""
+        return attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
         """[B, T, D] -> probabilities_BNTT, the weights of the values in `forward`, before dropout."""

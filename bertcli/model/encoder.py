@@ -34,9 +34,15 @@ class EncoderLayer(nn.Module):
         self.attention_dropout = self.dropout if rate is None else Dropout(rate)
 
     @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
-        """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`."""
-        return self.combine(hidden_BTD, self.attention(hidden_BTD, mask_B11T))
+    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
+        """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`, `shared`: what `Encoder.shared` gives
+        to the attention of all layers."""
+        attended_BTD = self.attention(self.before_attention(hidden_BTD), mask_B11T, *shared)
+        return self.combine(hidden_BTD, attended_BTD)
+
+    def before_attention(self, hidden_BTD: Tensor) -> Tensor:
+        """The input of attention, for each token by itself."""
+        return hidden_BTD
 
     def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
         """The part after attention, for each token by itself."""
@@ -66,9 +72,14 @@ class Encoder(nn.Module):
             mask_BT: bool, True at real tokens; None: no padding.
             selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
         """
+        shared = self.shared()
         for layer in self.in_order():
-            hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD))
+            hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD), *shared)
         return hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K]
+
+    def shared(self) -> tuple[Tensor, ...]:
+        """What the attention of all layers reads besides hidden states."""
+        return ()
 
     def in_order(self) -> list[nn.Module]:
         """The layers as `forward` takes them; one with shared weights several times."""
@@ -109,12 +120,13 @@ class Body(nn.Module):
         """The intermediate values of `forward` on the plain path: layers + 1 hidden states [B, T, D], the
         embeddings first, and the probabilities_BNTT of each layer's attention."""
         hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
-        mask_B11T = _for_attention(mask_BT, ids_BT)
+        mask_B11T, shared = _for_attention(mask_BT, ids_BT), self.encoder.shared()
         with plain_path():
             for layer in self.encoder.in_order():
                 assert isinstance(layer, EncoderLayer)
-                probabilities.append(layer.attention.probabilities(hidden_states[-1], mask_B11T))
-                hidden_states.append(layer(hidden_states[-1], mask_B11T))
+                attention_input_BTD = layer.before_attention(hidden_states[-1])
+                probabilities.append(layer.attention.probabilities(attention_input_BTD, mask_B11T, *shared))
+                hidden_states.append(layer(hidden_states[-1], mask_B11T, *shared))
         return hidden_states, probabilities
 
 

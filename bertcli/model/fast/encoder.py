@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertcli.model.attention import Attention, attend
+from bertcli.model.attention import Attention
 from bertcli.model.fast.attention import is_written_out
 from bertcli.model.fast.packing import Packing, take
 from bertcli.model.fast.switch import is_on
@@ -43,13 +43,13 @@ def encode(
     """As `Encoder.forward`. If tokens are selected, most of the last layer is skipped for the others, which
     are five of six in pretraining."""
     packing = Packing.of(mask_BT, hidden_BTD)
-    hidden_RD = packing.pack(hidden_BTD)
+    hidden_RD, shared = packing.pack(hidden_BTD), encoder.shared()
     *lower, last = encoder.in_order()
     for layer in lower:
-        hidden_RD = encoder.run(layer, hidden_RD, packing)
+        hidden_RD = encoder.run(layer, hidden_RD, packing, None, *shared)
     if selected_K is not None and is_on("last_layer"):
-        return encoder.run(last, hidden_RD, packing, _select(selected_K, packing, hidden_BTD))
-    hidden_RD = encoder.run(last, hidden_RD, packing)
+        return encoder.run(last, hidden_RD, packing, _select(selected_K, packing, hidden_BTD), *shared)
+    hidden_RD = encoder.run(last, hidden_RD, packing, None, *shared)
     return packing.unpack(hidden_RD) if selected_K is None else take(hidden_RD, packing.find(selected_K))
 
 
@@ -61,50 +61,59 @@ def _select(selected_K: Tensor, packing: Packing, hidden_BTD: Tensor) -> Selecte
     return Selected(numbers_K, Packing.side_by_side(selected_K // length, num_rows))
 
 
-def is_packed(layer: EncoderLayer, hidden: Tensor, rows: Packing | Tensor | None, *selected: Any) -> bool:
+def is_packed(layer: EncoderLayer, hidden: Tensor, rows: Packing | Tensor | None, *more: Any) -> bool:
     """Whether `run_layer` replaces `EncoderLayer.forward`."""
     return isinstance(rows, Packing)
 
 
 def run_layer(
-    layer: EncoderLayer, hidden_RD: Tensor, packing: Packing, selected: Selected | None = None
+    layer: EncoderLayer, hidden_RD: Tensor, packing: Packing, selected: Selected | None, *shared: Tensor
 ) -> Tensor:
     """As `EncoderLayer.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens.
 
     The other tokens are only attended to.
     """
-    querying_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
-    if layer.attention.layout == "packed":
-        attended_KD = attend_packed(
-            layer.attention, querying_KD, hidden_RD, packing=packing, selected=selected
-        )
+    input_RD = layer.before_attention(hidden_RD)
+    querying_KD = input_RD if selected is None else take(input_RD, selected.numbers_K)
+    if input_RD is hidden_RD:
+        residual_KD = querying_KD
     else:
-        attended_KD = packing.pack(layer.attention(packing.unpack(hidden_RD), packing.mask_B11T))
-        if selected is not None:
-            attended_KD = take(attended_KD, selected.numbers_K)
-    return layer.combine(querying_KD, attended_KD)
+        residual_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
+    attended_KD = attend_packed(
+        layer.attention, querying_KD, input_RD, packing=packing, selected=selected, shared=shared
+    )
+    return layer.combine(residual_KD, attended_KD)
 
 
 def attend_packed(
-    attention: Attention, querying_KD: Tensor, hidden_RD: Tensor, packing: Packing, selected: Selected | None
+    attention: Attention,
+    querying_KD: Tensor,
+    hidden_RD: Tensor,
+    packing: Packing,
+    selected: Selected | None,
+    shared: tuple[Tensor, ...],
 ) -> Tensor:
     """As `Attention.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens (`querying_KD`)."""
-    mask_B11T, dropout = packing.mask_B11T, attention.dropout_now
-    if selected is None or selected.packing is None or torch.compiler.is_compiling():
+    queries = None if selected is None or torch.compiler.is_compiling() else selected.packing
+    if queries is None or not attention.any_queries:
         query_BNTH, key_BNTH, value_BNTH = _heads(
             attention, hidden_RD, packing, projections=[attention.query, attention.key, attention.value]
         )
-        context_BNTH = attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=dropout)
+        context_BNTH = attention.attend(
+            query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T
+        )
         context_KD = packing.pack(attention.join_heads(context_BNTH))
         if selected is not None:
             context_KD = take(context_KD, selected.numbers_K)
     else:
-        (query_BNWH,) = _heads(attention, querying_KD, selected.packing, projections=[attention.query])
+        (query_BNWH,) = _heads(attention, querying_KD, queries, projections=[attention.query])
         key_BNTH, value_BNTH = _heads(
             attention, hidden_RD, packing, projections=[attention.key, attention.value]
         )
-        context_BNWH = attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=dropout)
-        context_KD = selected.packing.pack(attention.join_heads(context_BNWH))
+        context_BNWH = attention.attend(
+            query_BNWH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T
+        )
+        context_KD = queries.pack(attention.join_heads(context_BNWH))
     return attention.output(context_KD)
 
 
@@ -113,7 +122,10 @@ def _heads(
 ) -> tuple[Tensor, ...]:
     """[R, D] -> [B, N, T, H] of each projection, all of them by one product."""
     weight_ED = torch.cat([projection.weight for projection in projections])
-    bias_E = torch.cat([projection.bias for projection in projections])
+    biases = [projection.bias for projection in projections]
+    none_D = weight_ED.new_zeros(len(weight_ED) // len(projections))
+    given = [none_D if bias is None else bias for bias in biases]
+    bias_E = None if all(bias is None for bias in biases) else torch.cat(given)
     projected_BTE = packing.unpack(F.linear(hidden_RD, weight_ED, bias_E))
     by_head = projected_BTE.unflatten(-1, (len(projections), -1, attention.head_size))
     return by_head.permute(2, 0, 3, 1, 4).unbind()

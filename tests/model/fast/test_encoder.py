@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from bertcli.model import attention
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
 from bertcli.model.encoder import Body
-from bertcli.model.fast import encoder
 from bertcli.model.fast.packing import round_up
 from bertcli.model.fast.switch import plain_path
 
@@ -68,14 +68,27 @@ def test_rows_of_any_lengths_come_out_as_on_the_plain_path(lengths: list[int]) -
     assert_agree(Body(sizes).double(), rows(lengths))
 
 
-def test_attention_that_reads_padded_rows_gets_them(body: Body, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(Attention, "layout", "padded")
-    for layer in body.encoder.layers:
-        attention = layer.get_submodule("attention")
-        attention.register_forward_hook(lambda _, inputs, __: seen.append(tuple(inputs[0].shape)))
+def test_attention_that_depends_on_places_gets_all_queries(
+    body: Body, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Attention, "any_queries", False)
     assert_agree(body, (*rows([11, 6, 1]), SELECTED_K))
-    assert seen == [(3, 11, 15)] * 4
+    assert queries_of(body, monkeypatch) == [11, 11]
+
+
+def queries_of(body: Body, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of queries in a row, for each layer."""
+    seen = []
+    attend = attention.attend
+
+    def recorded(query_BNWH: Tensor, *others: Any, **named: Any) -> Tensor:
+        seen.append(query_BNWH.shape[2])
+        return attend(query_BNWH, *others, **named)
+
+    monkeypatch.setattr(attention, "attend", recorded)
+    body(*rows([11, 6, 1]), SELECTED_K)
+    monkeypatch.setattr(attention, "attend", attend)
+    return seen
 
 
 def test_padding_is_not_computed_and_the_last_layer_is_for_selected_tokens(body: Body) -> None:
@@ -106,18 +119,9 @@ def test_padding_is_not_computed_and_the_last_layer_is_for_selected_tokens(body:
 def test_queries_are_those_of_selected_tokens_in_training(
     body: Body, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
-    attend = encoder.attend
-
-    def recorded(query_BNWH: Tensor, *others: Any, **named: Any) -> Tensor:
-        seen.append(query_BNWH.shape[2])
-        return attend(query_BNWH, *others, **named)
-
-    monkeypatch.setattr(encoder, "attend", recorded)
-    body(*rows([11, 6, 1]), SELECTED_K)
+    assert queries_of(body, monkeypatch) == [11, 3]  # row 0 has three of them
     with torch.no_grad():
-        body(*rows([11, 6, 1]), SELECTED_K)
-    assert seen == [11, 3, 11, 11]  # row 0 has three of them
+        assert queries_of(body, monkeypatch) == [11, 11]
 
 
 def test_where_no_token_is_selected_nothing_comes_out_and_no_gradient_goes_back(body: Body) -> None:
