@@ -12,43 +12,19 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
 from bertcli.model.embeddings import Embeddings
 from bertcli.model.fast import encoder as fast_encoder
-from bertcli.model.fast.dropout import Dropout
 from bertcli.model.fast.switch import plain_path, replaced_by
 from bertcli.model.feed_forward import FeedForward
+from bertcli.model.layer import EncoderLayer
+from bertcli.model.norm import layer_norm
+from bertcli.model.pre_norm import PreNormLayer
+from bertcli.model.rotary import RotaryAttention
 
 
-class EncoderLayer(nn.Module):
-    """Attention, then feed-forward, each as LayerNorm(x + Dropout(sublayer(x))).
-
-    The norm is after the sum ("post-LayerNorm"), as in Vaswani et al. 2017, section 3.1.
-    """
-
-    def __init__(self, architecture: Architecture) -> None:
-        super().__init__()
-        self.attention = Attention(architecture)
-        self.attention_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.feed_forward = FeedForward(architecture)
-        self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.dropout = Dropout(architecture.dropout)
-        rate = architecture.attention_output_dropout
-        self.attention_dropout = self.dropout if rate is None else Dropout(rate)
-
-    @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
-        """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`, `shared`: what `Encoder.shared` gives
-        to the attention of all layers."""
-        attended_BTD = self.attention(self.before_attention(hidden_BTD), mask_B11T, *shared)
-        return self.combine(hidden_BTD, attended_BTD)
-
-    def before_attention(self, hidden_BTD: Tensor) -> Tensor:
-        """The input of attention, for each token by itself."""
-        return hidden_BTD
-
-    def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
-        """The part after attention, for each token by itself."""
-        dtype = hidden_BTD.dtype  # under CUDA's autocast a norm returns fp32
-        hidden_BTD = self.attention_norm(hidden_BTD + self.attention_dropout(attended_BTD)).to(dtype)
-        return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD))).to(dtype)
+def build_layer(architecture: Architecture, number: int) -> EncoderLayer:
+    """The layer `number`, from 0, of the kind that the architecture names."""
+    if architecture.pre_norm:
+        return PreNormLayer(architecture, RotaryAttention(architecture, number), is_first=number == 0)
+    return EncoderLayer(architecture, Attention(architecture), FeedForward(architecture))
 
 
 class Encoder(nn.Module):
@@ -61,7 +37,8 @@ class Encoder(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.order = architecture.layer_order
-        self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in set(self.order))
+        self.layers = nn.ModuleList(build_layer(architecture, number) for number in sorted(set(self.order)))
+        self.norm = layer_norm(architecture) if architecture.pre_norm else nn.Identity()
         self.activation_checkpointing = False
 
     @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
@@ -75,7 +52,7 @@ class Encoder(nn.Module):
         shared = self.shared()
         for layer in self.in_order():
             hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD), *shared)
-        return hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K]
+        return self.norm(hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K])
 
     def shared(self) -> tuple[Tensor, ...]:
         """What the attention of all layers reads besides hidden states."""
@@ -127,12 +104,21 @@ class Body(nn.Module):
                 attention_input_BTD = layer.before_attention(hidden_states[-1])
                 probabilities.append(layer.attention.probabilities(attention_input_BTD, mask_B11T, *shared))
                 hidden_states.append(layer(hidden_states[-1], mask_B11T, *shared))
+        hidden_states[-1] = self.encoder.norm(hidden_states[-1])
         return hidden_states, probabilities
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
     """int64 [B]: the flat positions of the rows' first tokens, whose hidden states represent the rows."""
     return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
+
+
+def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
+    """[B, D]: the mean over the real tokens of each row. `mask_BT` as in `Body`."""
+    if mask_BT is None:
+        return hidden_BTD.mean(dim=1)
+    mask_BT = mask_BT.to(hidden_BTD.device)
+    return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / mask_BT.sum(dim=1, keepdim=True)
 
 
 def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:

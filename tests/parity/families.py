@@ -51,6 +51,9 @@ CASES = (
     Case("electra", {"embedding_size": 24}),
     Case("albert", {"embedding_size": 10}),
     Case("albert", {"embedding_size": 24, "hidden_act": "gelu"}),
+    Case("modernbert", {"local_attention": 16, "num_hidden_layers": 5}),
+    Case("modernbert", {"local_attention": 128, "classifier_pooling": "mean"}),
+    Case("modernbert", {"local_attention": 6, "layer_types": ["sliding_attention"] * 3}),
     Case("albert", {"embedding_size": 10, "num_hidden_groups": 2, "num_hidden_layers": 5}),
 )
 FIRST = tuple({case.model_type: case for case in reversed(CASES)}.values())
