@@ -114,3 +114,9 @@ def for_transformers(case: Case, inputs: tuple[Tensor, Tensor, Tensor | None]) -
     if their_config(case).to_dict().get("type_vocab_size", 0) > 1:
         named["token_type_ids"] = segments_BT
     return named
+
+
+def no_dropout(case: Case) -> dict[str, float]:
+    """Every rate of the family, as 0."""
+    family = FAMILIES[case.model_type]
+    return {key: 0.0 for ours, (key, _) in family.rates.items() if ours.endswith("dropout")}
