@@ -21,9 +21,7 @@ _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
 def _groups(config: Mapping[str, Any]) -> dict[str, Any]:
     groups, layers = config.get("num_hidden_groups", 1), config.get("num_hidden_layers")
     if type(groups) is int and type(layers) is int and groups > layers:
-        raise ValueError(
-            f"num_hidden_groups: {groups} groups, but only {layers} layers; some would be unused"
-        )
+        raise ValueError(f"num_hidden_groups: {groups} groups, but only {layers} layers")
     return {}
 
 

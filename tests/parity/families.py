@@ -98,6 +98,7 @@ def rows(lengths: tuple[int, ...], case: Case) -> tuple[Tensor, Tensor, Tensor |
     generator = torch.Generator().manual_seed(11)
     longest, lengths_B1 = max(lengths), torch.tensor(lengths)[:, None]
     ids_BT = torch.randint(5, len(WORDS), (len(lengths), longest), generator=generator)
+    ids_BT = ids_BT.masked_fill(ids_BT == pad_id, len(WORDS) - 1)
     positions_T = torch.arange(longest)
     mask_BT = positions_T < lengths_B1
     segments_BT = ((positions_T >= lengths_B1 // 2) & mask_BT).long()
