@@ -17,7 +17,7 @@ LAYERS: dict[str, set[str]] = {
     "exhausted": {"errors"},
     "samples": set(),
     "config": {"errors", "files"},
-    "text": {"errors", "files", "owned", "config", "samples"},
+    "text": {"errors", "files", "owned", "families", "config", "samples"},
     "store": {"errors", "terminal", "files", "owned", "processes", "config", "text"},
     "examples": {"errors", "files", "config", "text", "samples"},
     "metrics": {"errors"},

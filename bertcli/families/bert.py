@@ -7,7 +7,6 @@ from bertcli.families.family import Family
 BERT = Family(
     model_type="bert",
     name="BERT",
-    tokenizer="WordPiece",
     sizes={
         "vocab_size": ("vocab_size", None),
         "hidden": ("hidden_size", None),

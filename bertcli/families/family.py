@@ -17,7 +17,6 @@ class Family:
     Attributes:
         model_type: in `config.json`.
         name: in messages.
-        tokenizer: kind of its tokenizer's model, as the tokenizers library calls it.
         sizes, rates: field of `Architecture` -> key of `config.json`, and its default. Sizes are integers
             above 0 (default None: the key is required), rates numbers from 0 to below 1 (None: may be null).
         parts: field of `Architecture` -> its value in every model of the family; it has no key.
@@ -35,7 +34,6 @@ class Family:
 
     model_type: str
     name: str
-    tokenizer: str
     sizes: Mapping[str, tuple[str, int | None]]
     rates: Mapping[str, tuple[str, float | None]]
     fixed: Mapping[str, tuple[Any, ...]]

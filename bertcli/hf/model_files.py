@@ -39,11 +39,6 @@ class ModelFiles:
     weights: dict[str, Tensor]
 
     def __post_init__(self) -> None:
-        if self.tokenizer.kind != self.family.tokenizer:
-            raise UserError(
-                f"{self.where.parent}: a {self.tokenizer.kind} tokenizer, but {self.family.name} has a "
-                f"{self.family.tokenizer} tokenizer. Put the model's own tokenizer there."
-            )
         tokens, places = self.tokenizer.vocab_size, self.architecture.vocab_size
         if tokens > places:
             raise UserError(

@@ -10,7 +10,6 @@ from bertcli.families.family import Family
 DUMMY = Family(
     model_type="dummy",
     name="Dummy",
-    tokenizer="WordPiece",
     sizes={
         "vocab_size": ("vocab_size", None),
         "hidden": ("d_model", None),
