@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import pre_tokenizers
+from tokenizers import pre_tokenizers, processors
 
 from bertcli.errors import UserError
 from bertcli.text.added_tokens import register_tokens
@@ -32,14 +32,14 @@ def obey_folder(
 
     Raises `UserError` where the folder needs what bertcli does not support, or its files disagree.
     """
-    where, config = declared.where, declared.config
+    where, config, new_rows = declared.where, declared.config, False
     if file.suffix == ".json":
         kind = type(backend.model).__name__
         if declared.rebuilds:
             check_kind(backend, str(file))
             _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
         elif not declared.obeys and kind == declared.facts.kind:
-            _obey_options(backend, file, declared)
+            new_rows = _obey_options(backend, file, declared) or declared.facts.class_errs
         elif not declared.obeys and declared.model.kind == "WordPiece":
             raise unsupported(where, declared.name)
     before = {token.content for token in backend.get_added_tokens_decoder().values()}
@@ -53,7 +53,7 @@ def obey_folder(
         )
     if declared.rebuilds:
         backend.post_processor = None  # the class makes its own rows, `wordpiece.usual_rows`
-    elif (declared.facts.class_errs and not declared.obeys) or read_frame(backend, str(file)) is None:
+    elif new_rows or read_frame(backend, str(file)) is None:
         backend.post_processor = rows(backend, declared.facts, names)
 
 
@@ -67,13 +67,16 @@ def check_kind(backend: tokenizers.Tokenizer, where: str) -> None:
         )
 
 
-def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared) -> None:
-    """Options of a class that rebuilds its pipeline: that of byte-level BPE wins, others must agree."""
+def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared) -> bool:
+    """Options of a class that rebuilds its pipeline: that of byte-level BPE wins, others must agree.
+
+    Returns whether its rows have to be made again: RoBERTa's hold the option too, for the places of pieces.
+    """
     config, before = declared.config, backend.pre_tokenizer
     if isinstance(before, pre_tokenizers.ByteLevel):
         before.add_prefix_space = bool(config.get("add_prefix_space", False))
         backend.pre_tokenizer = before
-        return
+        return isinstance(backend.post_processor, processors.RobertaProcessing)
     normalizer, steps = backend.normalizer, declared.facts.steps
     capital, accented = map(normalizer.normalize_str, "Aé") if normalizer is not None else "Aé"
     has = {
@@ -88,6 +91,7 @@ def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared)
                 f"{json.dumps(given)} in the second. bertcli cannot know which of them the model was trained "
                 "with: write the right values into both"
             )
+    return False
 
 
 def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config: Mapping[str, Any]) -> None:
