@@ -161,5 +161,5 @@ def is_rebuilt(backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Name
 def _without_vocabulary(backend: tokenizers.Tokenizer) -> dict[str, Any]:
     pipeline = json.loads(backend.to_str())
     for key in ("vocab", "merges"):
-        pipeline["model"].pop(key)
+        pipeline["model"].pop(key, None)
     return {**pipeline, "added_tokens": None}
