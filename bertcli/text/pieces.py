@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import tokenizers
@@ -22,16 +22,21 @@ class Spelling:
     Attributes:
         prefix: the beginning of pieces that continue a word; "" where the others are marked.
         blank: the beginning of pieces that begin a word; "" where the others are marked.
-        join: pieces -> the text that they are.
     """
 
     prefix: str
     blank: str
-    join: Callable[[Iterable[str]], str]
 
     def continues(self, piece: str) -> bool:
         """Whether a piece continues the word before it."""
         return piece.startswith(self.prefix) if self.prefix else not piece.startswith(self.blank)
+
+    def join(self, pieces: Iterable[str]) -> str:
+        """The text of pieces, for people."""
+        if self.prefix:
+            return " ".join(pieces).replace(f" {self.prefix}", "")
+        text = _bytes_to_text(pieces) if self.blank == _BYTE_BLANK else "".join(pieces).replace(BLANK, " ")
+        return text.strip()
 
     def readable(self, piece: str) -> str:
         """A piece for people, `▁` for the blank before a word; `�` for bytes that are no full character."""
@@ -45,12 +50,11 @@ def spelling_of(backend: tokenizers.Tokenizer, where: str) -> Spelling:
     """The spelling of a tokenizer. Raises `UserError` for an unsupported kind."""
     model = backend.model
     if isinstance(model, models.WordPiece):
-        prefix = model.continuing_subword_prefix
-        return Spelling(prefix, "", lambda pieces: " ".join(pieces).replace(f" {prefix}", ""))
+        return Spelling(model.continuing_subword_prefix, "")
     if isinstance(model, models.Unigram):
-        return Spelling("", BLANK, lambda pieces: "".join(pieces).replace(BLANK, " ").strip())
+        return Spelling("", BLANK)
     if isinstance(model, models.BPE) and "ByteLevel(" in str(backend.pre_tokenizer):
-        return Spelling("", _BYTE_BLANK, lambda pieces: _bytes_to_text(pieces).strip())
+        return Spelling("", _BYTE_BLANK)
     kind = "BPE without bytes" if isinstance(model, models.BPE) else type(model).__name__
     raise UserError(
         f"{where}: a {kind} tokenizer, which bertcli does not support. Give a WordPiece, a byte-level BPE "

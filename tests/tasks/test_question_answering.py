@@ -205,7 +205,7 @@ def tokenizers_of_kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, T
 def test_every_answer_is_found_again(
     tokenizers_of_kinds: dict[str, Tokenizer], kind: str, context: str, data: st.DataObject
 ):
-    """Its characters, or more of them where a piece holds more than the answer."""
+    """Its characters, or more of them where a piece holds more; less at its end where no piece has them."""
     start = data.draw(st.integers(0, len(context) - 1))
     end = data.draw(st.integers(start + 1, len(context)))
     answer = context[start:end]
@@ -222,7 +222,7 @@ def test_every_answer_is_found_again(
     spans = item.layout.spans
     marks = ("Mn", "Cf") if kind in ("bert", "albert", "xlm-roberta") else ("Mn",)
     rest = context[found.end : end]
-    assert all(unicodedata.category(character) in marks for character in rest), rest
+    assert all(unicodedata.category(character) in marks or character.isspace() for character in rest)
     assert found.start in spans[:, 0]
     assert (np.diff(spans, axis=0) >= 0).all()
     overlapping = (spans[:, 0] < end) & (spans[:, 1] > start)

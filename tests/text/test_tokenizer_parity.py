@@ -119,6 +119,15 @@ def test_a_saved_folder_is_the_same_here(layout: tuple[str, bool, Path], saved: 
     assert (again.continuation == ours.continuation).all()
 
 
+def test_a_folder_that_transformers_saved_is_read(layout: tuple[str, bool, Path], tmp_path: Path):
+    theirs = AutoTokenizer.from_pretrained(layout[2])
+    theirs.save_pretrained(tmp_path)
+    shutil.copy(layout[2] / "config.json", tmp_path)
+    ours = Tokenizer.load(tmp_path)
+    assert ours.encode_batch(TEXTS) == Tokenizer.load(layout[2]).encode_batch(TEXTS)
+    assert ours.frame == Tokenizer.load(layout[2]).frame
+
+
 def test_words_are_cut_as_after_a_blank(layout: tuple[str, bool, Path], saved: Path):
     folder = layout[2]
     ours = Tokenizer.load(folder)
