@@ -68,7 +68,7 @@ def make_tokenizer_folder(model_type: str, folder: Path, slow: bool = False, voc
 
     Args:
         slow: only the vocabulary's own files, without a tokenizer.json.
-        vocab_size: at most; special tokens come in addition for some types.
+        vocab_size: at most; special tokens come in addition for some types. It decides how much is read.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", {"model_type": model_type})
@@ -95,7 +95,7 @@ def change_json(path: Path, **values: Any) -> None:
 
 
 def _wordpiece(folder: Path, vocab_size: int) -> None:
-    trained = train_tokenizer(list(sample_lines()), vocab_size, strip_accents=True)
+    trained = train_tokenizer(list(sample_lines(vocab_size // 2)), vocab_size, strip_accents=True)
     pieces = [trained.token(i) for i in range(trained.vocab_size)]
     model_config = (folder / "config.json").read_bytes()
     (folder / "config.json").unlink()
@@ -114,7 +114,7 @@ def _trained_bpe(size: int, first: tuple[str, ...]) -> tuple[dict[str, int], lis
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    backend.train_from_iterator(sample_lines(), trainer)
+    backend.train_from_iterator(sample_lines(size // 2), trainer)
     model = json.loads(backend.to_str())["model"]
     return model["vocab"], [tuple(merge) for merge in model["merges"]]
 
@@ -163,9 +163,11 @@ def _trained_spm(model_type: str, vocab_size: int) -> bytes:
             **{"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"},
         },
     }
-    written = io.BytesIO()
+    written, lines = io.BytesIO(), sample_lines(vocab_size // 2)
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(line for line in sample_lines() if line.strip() and "\x00" not in line),
+        sentence_iterator=iter(
+            line for line in sample_lines(vocab_size // 2) if line.strip() and "\x00" not in line
+        ),
         model_writer=written,
         vocab_size=vocab_size,
         model_type="unigram",
