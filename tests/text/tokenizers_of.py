@@ -165,9 +165,7 @@ def _trained_spm(model_type: str, vocab_size: int) -> bytes:
     }
     written, lines = io.BytesIO(), sample_lines(vocab_size // 2)
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(
-            line for line in sample_lines(vocab_size // 2) if line.strip() and "\x00" not in line
-        ),
+        sentence_iterator=(line for line in lines if line.strip() and "\x00" not in line),
         model_writer=written,
         vocab_size=vocab_size,
         model_type="unigram",
