@@ -84,11 +84,13 @@ class Body(nn.Module):
         mask_BT: Tensor | None = None,
         selected_K: Tensor | None = None,
     ) -> Tensor:
-        """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
-        None: no padding) -> hidden_BTD. Values at padding have no meaning.
+        """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens; None: no padding) ->
+        hidden_BTD. Values at padding have no meaning, but are never NaN.
 
         With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
         """
+        if mask_BT is not None:  # a row of padding alone reads itself: a softmax over nothing is NaN
+            mask_BT = mask_BT | ~mask_BT.any(dim=1, keepdim=True)
         return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
 
     def trace(
@@ -114,11 +116,12 @@ def first_tokens(ids_BT: Tensor) -> Tensor:
 
 
 def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
-    """[B, D]: the mean over the real tokens of each row. `mask_BT` as in `Body`."""
+    """[B, D]: the mean over the real tokens of each row, 0 without any. `mask_BT` as in `Body`."""
     if mask_BT is None:
         return hidden_BTD.mean(dim=1)
     mask_BT = mask_BT.to(hidden_BTD.device)
-    return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / mask_BT.sum(dim=1, keepdim=True)
+    number_B1 = mask_BT.sum(dim=1, keepdim=True).clamp_min(1)
+    return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / number_B1
 
 
 def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
