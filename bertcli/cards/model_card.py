@@ -38,7 +38,7 @@ def model_card(
     )
     return f"""{head}
 
-# A {family.name} of {sizes.layers} layers x {sizes.hidden}
+# {family.a_name[0].upper()}{family.a_name[1:]} of {sizes.layers} layers x {sizes.hidden}
 
 Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
 {sizes.vocab_size:,} {pieces} ({"lower-cased" if store.tokenizer.lowercase else "cased"}).

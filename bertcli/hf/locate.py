@@ -21,7 +21,7 @@ WEIGHT_FILES = (
 
 
 def resolve_model(path: Path | str) -> Path:
-    """A run folder, its `model/`, a checkpoint, any Hugging Face BERT folder or a hub id -> the model folder.
+    """A run folder, its `model/`, a checkpoint, any Hugging Face folder or a hub id -> the model folder.
 
     Of a run folder: its finished `model/`, else the model of its newest checkpoint. A local path always comes
     before the hub. Raises `UserError` if there is nothing, or no model in it.

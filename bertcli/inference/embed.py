@@ -1,4 +1,4 @@
-"""A BERT and a stream of texts -> one vector a text, in the same order."""
+"""An encoder and a stream of texts -> one vector a text, in the same order."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Embedded:
 class Embedder:
     """Computes the vectors of texts (Reimers and Gurevych 2019, section 3).
 
-    Without training for it, the vectors of a BERT all have nearly the same direction: their cosines are close
-    to 1, and only the order of the cosines has a meaning.
+    Without training for it, the vectors of an encoder all have nearly the same direction: their cosines are
+    close to 1, and only the order of the cosines has a meaning.
     """
 
     model: PooledModel
