@@ -203,3 +203,13 @@ def test_a_discriminator_fills_no_masks(run_bertcli: Bertcli, tmp_path: Path) ->
     assert json.loads((tmp_path / "clean" / "config.json").read_text())["architectures"] == [
         "ElectraForPreTraining"
     ]
+
+
+def test_a_long_row_of_modernbert_is_read(run_bertcli: Bertcli, tmp_path: Path) -> None:
+    """8,192 tokens: a full matrix of each head and layer would take 268 MB."""
+    folder = family_folder("modernbert", tmp_path / "long", max_position_embeddings=8192, local_attention=128)
+    (tmp_path / "text.txt").write_text("late " * 9000)
+    code, out, err = run_bertcli("embed", folder, "--input", tmp_path / "text.txt")
+    assert code == 0, err
+    assert "1 of 1 rows were longer than the model reads, and were cut" in err
+    assert len(json.loads(out)["vector"]) == 24
