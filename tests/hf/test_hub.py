@@ -106,3 +106,15 @@ def test_a_model_that_is_no_bert_folder_says_what_it_lacks(hub):
 @pytest.mark.parametrize("name", ["model", "a/b/c", "/tmp/model", "../elsewhere/model", "org/a model", "./x"])
 def test_what_is_no_id(name):
     assert not is_hub_id(name)
+
+
+@pytest.mark.parametrize(
+    "vocabulary",
+    [("vocab.json", "merges.txt"), ("spm.model",), ("spiece.model",), ("sentencepiece.bpe.model",)],
+)
+def test_vocabularies_of_other_families_are_fetched(hub, vocabulary):
+    remote, cache, _ = hub
+    for name in vocabulary:
+        (remote / name).write_text("a vocabulary")
+    resolve_model("some-org/model")
+    assert names(cache) >= set(vocabulary)
