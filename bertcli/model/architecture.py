@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bertcli.families.relative import Convolution, Relative
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -24,6 +26,11 @@ class Architecture:
     """0: no segment embedding."""
     position_offset: int = 0
     """The index in the position table of a row's first token; lower ones are not used."""
+    position_table: bool = True
+    """Whether the embeddings have positions."""
+    relative: Relative | None = None
+    """Positions in attention; None: it knows none."""
+    convolution: Convolution | None = None
     embedding: int | None = None
     """Width of the embeddings, which a dense layer widens to `hidden` (Lan et al. 2020, section 3.1); None:
     they have the width `hidden`."""
@@ -39,6 +46,8 @@ class Architecture:
     """After attention's output projection; None: as `dropout`."""
     classifier_dropout: float | None = None
     """Of the input of a task's head; None: as `dropout`."""
+    pooler_dropout: float = 0.0
+    """Of the input of a task's dense layer, in families with a rate for it."""
     question_dropout: float = 0.0
     """Of the input of a question answering head, in families whose head has dropout."""
     choice_dropout: float = 0.1

@@ -19,7 +19,7 @@ class Embeddings(nn.Module):
         super().__init__()
         sizes, width = architecture, architecture.embedding or architecture.hidden
         self.word = nn.Embedding(sizes.vocab_size, width)
-        self.position = nn.Embedding(sizes.max_positions, width)
+        self.position = nn.Embedding(sizes.max_positions, width) if sizes.position_table else None
         self.segment = nn.Embedding(sizes.num_segments, width) if sizes.num_segments else None
         self.norm = nn.LayerNorm(width, eps=sizes.layer_norm_eps)
         self.dropout = Dropout(sizes.dropout)
@@ -34,10 +34,12 @@ class Embeddings(nn.Module):
         num_tokens, usable = ids_BT.shape[1], self.usable_positions
         if num_tokens > usable:
             raise ValueError(f"rows of {num_tokens} tokens, but the model has {usable} positions")
-        positions_T = torch.arange(num_tokens, device=ids_BT.device) + self.position_offset
         # The order of this sum is that of the original: another order differs in the last bit.
         hidden_BTD = self.word(ids_BT)
         if self.segment is not None:
             hidden_BTD = hidden_BTD + self.segment(segments_BT.clamp(max=self.segment.num_embeddings - 1))
-        hidden_BTD = self.dropout(self.norm(hidden_BTD + self.position(positions_T)))
+        if self.position is not None:
+            positions_T = torch.arange(num_tokens, device=ids_BT.device) + self.position_offset
+            hidden_BTD = hidden_BTD + self.position(positions_T)
+        hidden_BTD = self.dropout(self.norm(hidden_BTD))
         return hidden_BTD if self.widen is None else self.widen(hidden_BTD)

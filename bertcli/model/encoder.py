@@ -10,6 +10,8 @@ from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
+from bertcli.model.convolution import ConvolutionLayer
+from bertcli.model.disentangled import DisentangledAttention, RelativeTable
 from bertcli.model.embeddings import Embeddings
 from bertcli.model.fast import encoder as fast_encoder
 from bertcli.model.fast.dropout import Dropout
@@ -25,7 +27,10 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.attention = Attention(architecture)
+        relative = architecture.relative
+        self.attention = (
+            Attention(architecture) if relative is None else DisentangledAttention(architecture, relative)
+        )
         self.attention_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
         self.feed_forward = FeedForward(architecture)
         self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
@@ -62,6 +67,9 @@ class Encoder(nn.Module):
         super().__init__()
         self.order = architecture.layer_order
         self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in set(self.order))
+        relative, convolution = architecture.relative, architecture.convolution
+        self.relative = None if relative is None else RelativeTable(architecture, relative)
+        self.convolution = None if convolution is None else ConvolutionLayer(architecture, convolution)
         self.activation_checkpointing = False
 
     @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
@@ -72,14 +80,25 @@ class Encoder(nn.Module):
             mask_BT: bool, True at real tokens; None: no padding.
             selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
         """
-        shared = self.shared()
+        shared, beside_BTD = self.shared(), self.beside_first(hidden_BTD, mask_BT)
         for layer in self.in_order():
             hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD), *shared)
+            hidden_BTD, beside_BTD = self.join(hidden_BTD, beside_BTD), None
         return hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K]
 
     def shared(self) -> tuple[Tensor, ...]:
         """What the attention of all layers reads besides hidden states."""
-        return ()
+        return () if self.relative is None else (self.relative(),)
+
+    def beside_first(self, embedded_BTD: Tensor, mask_BT: Tensor | None) -> Tensor | None:
+        """What `join` adds to the first layer's output; None: nothing."""
+        return None if self.convolution is None else self.convolution(embedded_BTD, mask_BT)
+
+    def join(self, hidden_BTD: Tensor, beside_BTD: Tensor | None) -> Tensor:
+        """A layer's output, with what was computed beside it, for each token by itself."""
+        if self.convolution is None or beside_BTD is None:
+            return hidden_BTD
+        return self.convolution.add(hidden_BTD, beside_BTD)
 
     def in_order(self) -> list[nn.Module]:
         """The layers as `forward` takes them; one with shared weights several times."""
@@ -121,12 +140,15 @@ class Body(nn.Module):
         embeddings first, and the probabilities_BNTT of each layer's attention."""
         hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
         mask_B11T, shared = _for_attention(mask_BT, ids_BT), self.encoder.shared()
+        beside_BTD = self.encoder.beside_first(hidden_states[0], mask_BT)
         with plain_path():
             for layer in self.encoder.in_order():
                 assert isinstance(layer, EncoderLayer)
                 attention_input_BTD = layer.before_attention(hidden_states[-1])
                 probabilities.append(layer.attention.probabilities(attention_input_BTD, mask_B11T, *shared))
-                hidden_states.append(layer(hidden_states[-1], mask_B11T, *shared))
+                hidden_BTD = layer(hidden_states[-1], mask_B11T, *shared)
+                hidden_states.append(self.encoder.join(hidden_BTD, beside_BTD))
+                beside_BTD = None
         return hidden_states, probabilities
 
 

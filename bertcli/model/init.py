@@ -21,8 +21,8 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
     | module      | parameter | initial value                                   |
     |-------------|-----------|-------------------------------------------------|
     | Embedding   | weight    | normal(0, std) truncated at 2 std, every row    |
-    | Linear      | weight    | normal(0, std) truncated at 2 std               |
-    | Linear      | bias      | 0                                               |
+    | Linear, Conv1d | weight    | normal(0, std) truncated at 2 std               |
+    | Linear, Conv1d | bias      | 0                                               |
     | LayerNorm   | weight    | 1                                               |
     | LayerNorm   | bias      | 0                                               |
     | MlmHead     | bias      | 0                                               |
@@ -35,7 +35,7 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
             smaller.
     """
     for module in model.modules():
-        if isinstance(module, nn.Embedding | nn.Linear):
+        if isinstance(module, nn.Embedding | nn.Linear | nn.Conv1d):
             bound = TRUNCATION * std  # trunc_normal_'s own bounds are absolute: they would have no effect
             if truncated:
                 nn.init.trunc_normal_(module.weight, std=std, a=-bound, b=bound)
@@ -43,7 +43,7 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
                 nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.LayerNorm):
             nn.init.ones_(module.weight)
-        if isinstance(module, nn.Linear | nn.LayerNorm | MlmHead):
+        if isinstance(module, nn.Linear | nn.Conv1d | nn.LayerNorm | MlmHead) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
 

@@ -118,8 +118,9 @@ class Pretraining(Run[PretrainConfig, Path]):
         assert data.workers != "auto"
         steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
         for step, micro_batches in enumerate(steps, first_step):
-            if step and step == data.short_steps:
-                table_TD = self.model.body.embeddings.position.weight.detach()
+            positions = self.model.body.embeddings.position
+            if step and step == data.short_steps and positions is not None:
+                table_TD = positions.weight.detach()
                 offset = self.model.architecture.position_offset
                 tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
                 table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
