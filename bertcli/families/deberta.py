@@ -24,73 +24,83 @@ from bertcli.families.relative import Convolution, Relative
 
 _ATTENTION = "body.encoder.layers.{}.attention."
 _SELF = "deberta.encoder.layer.{}.attention.self."
-_SEQUENCES = Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout")
+_LATER = ("attention_head_size", "position_buckets", "share_att_key", "norm_rel_ebd", "conv_kernel_size")
+"""Keys that version 1 does not have."""
 
 
-def _common(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What both versions have; `relative` has the keys of version 1."""
-    hidden = config.get("hidden_size")
-    _only(config, "relative_attention", (True,))
-    _only(config, "embedding_size", (hidden, None), default=None)
-    _only(config, "pooler_hidden_size", (hidden, None), default=None)
-    terms = _terms(config.get("pos_att_type"))
-    reach = _integer(config, "max_relative_positions", default=-1)
+def _derive(config: Mapping[str, Any]) -> dict[str, Any]:
+    hidden, positions = _integer(config, "hidden_size"), _integer(config, "max_position_embeddings")
+    _one_of(config, "relative_attention", [True], default=False)
+    for key in ("embedding_size", "pooler_hidden_size"):
+        _one_of(config, key, [hidden], default=hidden)
+    head_size = hidden // max(1, _integer(config, "num_attention_heads"))
+    _one_of(config, "attention_head_size", [head_size], default=head_size)
+    terms = config.get("pos_att_type")
+    terms = [term.strip() for term in terms.lower().split("|")] if isinstance(terms, str) else terms
+    if terms not in (["c2p"], ["p2c"], ["c2p", "p2c"], ["p2c", "c2p"]):
+        raise ValueError(f"pos_att_type: {terms!r} is not supported; expected c2p, p2c or p2c|c2p")
+    given = _integer(config, "max_relative_positions", default=-1)
+    farthest, buckets = given if given > 0 else positions, _integer(config, "position_buckets", default=-1)
+    if buckets == 1 or buckets // 2 >= farthest - 1:
+        raise ValueError(f"position_buckets: {buckets} is not below {2 * farthest - 2}, and not -1 for none")
     return {
         "num_segments": max(0, _integer(config, "type_vocab_size", default=0)),
-        "position_table": _only(config, "position_biased_input", (True, False), default=True),
+        "position_table": _one_of(config, "position_biased_input", [True, False], default=True),
         "relative": Relative(
             content_to_position="c2p" in terms,
             position_to_content="p2c" in terms,
-            max_distance=reach if reach > 0 else _integer(config, "max_position_embeddings"),
+            max_distance=farthest,
+            buckets=buckets if buckets > 0 else None,
+            shared_projections=_one_of(config, "share_att_key", [False, True], default=False),
+            normalized_table=_one_of(config, "norm_rel_ebd", ["layer_norm", "none"], default="none")
+            == "layer_norm",
         ),
+        "convolution": _convolution(config),
     }
-
-
-def _version_1(config: Mapping[str, Any]) -> dict[str, Any]:
-    common = _common(config)
-    return common | {"relative": replace(common["relative"], key_bias=False)}
-
-
-def _version_2(config: Mapping[str, Any]) -> dict[str, Any]:
-    common = _common(config)
-    hidden, heads = _integer(config, "hidden_size"), _integer(config, "num_attention_heads")
-    _only(config, "attention_head_size", (hidden // max(1, heads),), default=hidden // max(1, heads))
-    relative: Relative = common["relative"]
-    buckets = _integer(config, "position_buckets", default=-1)
-    if buckets == 1 or buckets // 2 >= relative.max_distance - 1:
-        raise ValueError(
-            f"position_buckets: {buckets} does not divide distances up to {relative.max_distance} tokens; "
-            f"expected 2 to {2 * relative.max_distance - 3}, or -1 for none"
-        )
-    relative = replace(
-        relative,
-        buckets=buckets if buckets > 0 else None,
-        shared_projections=_only(config, "share_att_key", (True, False), default=False),
-        normalized_table=_only(config, "norm_rel_ebd", ("layer_norm", "none"), "none") == "layer_norm",
-    )
-    return common | {"relative": relative, "convolution": _convolution(config)}
 
 
 def _convolution(config: Mapping[str, Any]) -> Convolution | None:
     width = _integer(config, "conv_kernel_size", default=0)
+    groups = _integer(config, "conv_groups", default=1)
     if width < 1:
         return None
-    groups = _integer(config, "conv_groups", default=1)
     if not width % 2:
         raise ValueError(f"conv_kernel_size: {width} is even; a token would have no place in the middle")
     if groups < 1 or _integer(config, "hidden_size") % groups:
         raise ValueError(f"conv_groups: {groups} does not divide hidden_size {config['hidden_size']}")
-    return Convolution(width, groups, _only(config, "conv_act", ("gelu", "tanh"), default="tanh"))
+    return Convolution(width, groups, _one_of(config, "conv_act", ["gelu", "tanh"], default="tanh"))
 
 
-def _terms(value: Any) -> list[str]:
-    terms = [term.strip() for term in value.lower().split("|")] if isinstance(value, str) else value
-    if not isinstance(terms, list) or sorted(terms) not in (["c2p"], ["p2c"], ["c2p", "p2c"]):
-        raise ValueError(f"pos_att_type: {value!r} is not supported; expected c2p, p2c or p2c|c2p")
-    return terms
+def _keys(architecture: Any) -> dict[str, Any]:
+    relative: Relative = architecture.relative
+    convolution: Convolution | None = architecture.convolution
+    terms = {"p2c": relative.position_to_content, "c2p": relative.content_to_position}
+    as_positions = relative.max_distance == architecture.max_positions
+    keys = {
+        "type_vocab_size": architecture.num_segments,
+        "position_biased_input": architecture.position_table,
+        "pos_att_type": "|".join(term for term, there in terms.items() if there),
+        "max_relative_positions": -1 if as_positions else relative.max_distance,
+        "position_buckets": relative.buckets or -1,
+        "share_att_key": relative.shared_projections,
+        "norm_rel_ebd": "layer_norm" if relative.normalized_table else "none",
+    }
+    if convolution is not None:
+        keys |= {"conv_kernel_size": convolution.width, "conv_groups": convolution.groups}
+        keys |= {"conv_act": convolution.activation}
+    return keys
 
 
-def _only(config: Mapping[str, Any], key: str, known: tuple[Any, ...], default: Any = "absent") -> Any:
+def _derive_1(config: Mapping[str, Any]) -> dict[str, Any]:
+    values = _derive(_without_later(config))
+    return values | {"relative": replace(values["relative"], key_bias=False)}
+
+
+def _without_later(keys: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in keys.items() if key not in _LATER}
+
+
+def _one_of(config: Mapping[str, Any], key: str, known: list[Any], default: Any) -> Any:
     value = config.get(key, default)
     if value not in known:
         raise ValueError(f"{key}: {value!r} is not supported; expected {known[0]!r}")
@@ -104,33 +114,6 @@ def _integer(config: Mapping[str, Any], key: str, default: int | None = None) ->
     return value
 
 
-def _keys_1(architecture: Any) -> dict[str, Any]:
-    relative: Relative = architecture.relative
-    terms = {"p2c": relative.position_to_content, "c2p": relative.content_to_position}
-    as_default = relative.max_distance == architecture.max_positions
-    return {
-        "type_vocab_size": architecture.num_segments,
-        "position_biased_input": architecture.position_table,
-        "pos_att_type": "|".join(term for term, there in terms.items() if there),
-        "max_relative_positions": -1 if as_default else relative.max_distance,
-    }
-
-
-def _keys_2(architecture: Any) -> dict[str, Any]:
-    relative: Relative = architecture.relative
-    convolution: Convolution | None = architecture.convolution
-    keys = {
-        **_keys_1(architecture),
-        "position_buckets": relative.buckets or -1,
-        "share_att_key": relative.shared_projections,
-        "norm_rel_ebd": "layer_norm" if relative.normalized_table else "none",
-    }
-    if convolution is not None:
-        keys |= {"conv_kernel_size": convolution.width, "conv_groups": convolution.groups}
-        keys |= {"conv_act": convolution.activation}
-    return keys
-
-
 DEBERTA_V2 = Family(
     model_type="deberta-v2",
     name="DeBERTa-v2",
@@ -141,8 +124,8 @@ DEBERTA_V2 = Family(
         "pooler_dropout": ("pooler_dropout", 0.0),
         "layer_norm_eps": ("layer_norm_eps", 1e-7),
     },
-    derive=_version_2,
-    keys=_keys_2,
+    derive=_derive,
+    keys=_keys,
     fixed={"hidden_act": ("gelu",), "pooler_hidden_act": ("gelu",), **ENCODER_ALONE},
     written={
         "hidden_act": "gelu",
@@ -175,7 +158,7 @@ DEBERTA_V2 = Family(
     # Replaced tokens, and the positions that the enhanced mask decoder adds (He et al. 2021, section 3.2).
     unused_heads=r"mask_predictions\..+|deberta\.embeddings\.position_embeddings\.weight",
     heads=task_heads(
-        sequences=_SEQUENCES,
+        sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
         questions=Head("qa_outputs", dropout=None),
     ),
@@ -185,8 +168,8 @@ DEBERTA = replace(
     DEBERTA_V2,
     model_type="deberta",
     name="DeBERTa",
-    derive=_version_1,
-    keys=_keys_1,
+    derive=_derive_1,
+    keys=lambda architecture: _without_later(_keys(architecture)),
     fixed={**DEBERTA_V2.fixed, "talking_head": (False, None)},
     tensors={
         **DEBERTA_V2.tensors,

@@ -19,9 +19,7 @@ class ConvolutionLayer(nn.Module):
     def __init__(self, architecture: Architecture, sizes: Convolution) -> None:
         super().__init__()
         hidden = architecture.hidden
-        self.convolve = nn.Conv1d(
-            hidden, hidden, sizes.width, padding=sizes.width // 2, groups=sizes.groups
-        )
+        self.convolve = nn.Conv1d(hidden, hidden, sizes.width, padding=sizes.width // 2, groups=sizes.groups)
         self.activation = ACTIVATIONS[sizes.activation]
         self.dropout = Dropout(architecture.dropout)
         self.norm = nn.LayerNorm(hidden, eps=architecture.layer_norm_eps)

@@ -59,7 +59,7 @@ def attend(
 ) -> Tensor:
     """The mean of the values by `disentangled_probabilities`, with dropout: [B, N, T, H]."""
     probabilities_BNTT = disentangled_probabilities(
-        query_BNTH, key_BNTH, position_key_NEH, position_query_NEH, mask_B11T=mask_B11T
+        query_BNTH, key_BNTH, position_key_NEH, position_query_NEH=position_query_NEH, mask_B11T=mask_B11T
     )
     return F.dropout(probabilities_BNTT, dropout) @ value_BNTH
 
@@ -119,23 +119,15 @@ class DisentangledAttention(Attention):
         *shared: Tensor,
         mask_B11T: Tensor | None,
     ) -> Tensor:
-        position_key_NEH, position_query_NEH = self.positions(shared[0], query_BNWH.shape[-2])
+        positions = self.positions(shared[0], query_BNWH.shape[-2])
         return attend(
-            query_BNWH,
-            key_BNTH,
-            value_BNTH,
-            position_key_NEH=position_key_NEH,
-            position_query_NEH=position_query_NEH,
-            mask_B11T=mask_B11T,
-            dropout=self.dropout_now,
+            query_BNWH, key_BNTH, value_BNTH, *positions, mask_B11T=mask_B11T, dropout=self.dropout_now
         )
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         query_BNTH, key_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.query, self.key))
-        position_key_NEH, position_query_NEH = self.positions(shared[0], query_BNTH.shape[-2])
-        return disentangled_probabilities(
-            query_BNTH, key_BNTH, position_key_NEH, position_query_NEH, mask_B11T=mask_B11T
-        )
+        positions = self.positions(shared[0], query_BNTH.shape[-2])
+        return disentangled_probabilities(query_BNTH, key_BNTH, *positions, mask_B11T=mask_B11T)
 
     def positions(self, table_PD: Tensor, length: int) -> tuple[Tensor | None, Tensor | None]:
         """Kr and Qr of every distance in rows of this length: [N, E, H]; None: without this term."""

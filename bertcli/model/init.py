@@ -21,8 +21,10 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
     | module      | parameter | initial value                                   |
     |-------------|-----------|-------------------------------------------------|
     | Embedding   | weight    | normal(0, std) truncated at 2 std, every row    |
-    | Linear, Conv1d | weight    | normal(0, std) truncated at 2 std               |
-    | Linear, Conv1d | bias      | 0                                               |
+    | Linear      | weight    | normal(0, std) truncated at 2 std               |
+    | Linear      | bias      | 0                                               |
+    | Conv1d      | weight    | normal(0, std) truncated at 2 std               |
+    | Conv1d      | bias      | 0                                               |
     | LayerNorm   | weight    | 1                                               |
     | LayerNorm   | bias      | 0                                               |
     | MlmHead     | bias      | 0                                               |
