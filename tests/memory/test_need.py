@@ -7,6 +7,7 @@ import pytest
 from bertcli.config.schema import LoopConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
+from bertcli.families.relative import Relative
 from bertcli.measure.step import take_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.need import FP32, HEAP_WASTE, StepSizes, rows_that_fit, step_memory
@@ -16,6 +17,7 @@ from bertcli.tasks.masked_language import MaskedLanguage
 from tests.memory.live_bytes import LiveBytes
 
 ARCHITECTURE = Architecture(2000, 128, layers=4, heads=2, feed_forward=512, max_positions=128)
+RELATIVE = Relative(True, True, max_distance=128, buckets=64, normalized_table=True)
 SIZES = StepSizes(rows=8, length=64, predicted=0.125, half=False, checkpointing=False, on_cpu=True)
 
 
@@ -37,6 +39,10 @@ def no_waste(monkeypatch: pytest.MonkeyPatch) -> None:
         {"vocab_size": 30_000},
         {"vocab_size": 30_000, "half": True},
         {"length": 128, "rows": 4, "layers": 6},
+        {"relative": RELATIVE},
+        {"relative": RELATIVE, "half": True},
+        {"relative": RELATIVE, "checkpointing": True},
+        {"relative": RELATIVE, "length": 128, "rows": 4, "layers": 6},
     ],
     ids=str,
 )

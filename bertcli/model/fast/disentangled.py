@@ -152,7 +152,8 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient_BNTH: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        batch, signed = _Inputs(*ctx.saved_tensors[:5]), ctx.saved_tensors[5:]
+        saved = ctx.saved_tensors  # can be read once
+        batch, signed = _Inputs(*saved[:5]), saved[5:]
         exact = torch.promote_types(gradient_BNTH.dtype, torch.float32)  # sums over the whole batch
         of_tokens = [torch.empty_like(each) for each in batch[:3]]
         of_positions = [None if each is None else torch.zeros_like(each, dtype=exact) for each in batch[3:]]
