@@ -70,7 +70,7 @@ class _Inputs(NamedTuple):
     @property
     def factor(self) -> float:
         """1 / sqrt(terms H)."""
-        terms = 3 - self[3:].count(None)
+        terms = 1 + sum(each is not None for each in self[3:])
         return 1 / math.sqrt(terms * self.query.shape[-1])
 
 
@@ -88,9 +88,8 @@ def _forward(
     context_BTNH = inputs.query.new_empty(num_rows, length, *inputs.query.shape[1::2])
     for rows, heads in inputs.blocks():
         block = inputs.block(rows, heads)
-        probabilities_nrTT = _probabilities(block, None if mask_B11T is None else mask_B11T[rows, 0]).to(
-            dtype
-        )
+        mask_r1T = None if mask_B11T is None else mask_B11T[rows, 0]
+        probabilities_nrTT = _probabilities(block, mask_r1T).to(dtype)
         if kept_BNTT is None:
             kept_nrTT = probabilities_nrTT
         else:
@@ -106,7 +105,7 @@ def _forward(
 def _probabilities(block: _Inputs, mask_r1T: Tensor | None) -> Tensor:
     """-> [n, r, T, T], in fp32 at least: see `fast.attention`."""
     exact = torch.promote_types(block.query.dtype, torch.float32)
-    query_nrTH, key_nrTH = (block.query * block.factor).to(exact), block.key.to(exact)
+    query_nrTH, key_nrTH = block.query.to(exact) * block.factor, block.key.to(exact)
     with torch.autocast("cpu", enabled=False):
         scores_nrTT = query_nrTH @ key_nrTH.mT
         if block.position_key is not None:
