@@ -26,6 +26,8 @@ def model_card(
     parameters = sum(parameter.numel() for parameter in model.parameters())
     family = FAMILIES[sizes.family]
     usage = family.classes["masked-lm" if model.pair_head is None else "pretraining"]
+    kind = store.tokenizer.kind
+    pieces = "WordPieces" if kind == "WordPiece" else f"{kind} pieces"
     head = front_matter(
         {
             "language": config.corpus.language,
@@ -36,10 +38,10 @@ def model_card(
     )
     return f"""{head}
 
-# A {family.name} of {sizes.layers} layers x {sizes.hidden}
+# {family.a_name[0].upper()}{family.a_name[1:]} of {sizes.layers} layers x {sizes.hidden}
 
 Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
-{sizes.vocab_size:,} WordPieces ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
+{sizes.vocab_size:,} {pieces} ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
 
 {_corpus(config, store)}
 

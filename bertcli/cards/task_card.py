@@ -8,6 +8,7 @@ from bertcli.cards.markdown import front_matter, plain, public_name
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task_verdict import Verdict
+from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
 from bertcli.tasks.data import LabeledData
 
@@ -31,7 +32,7 @@ def task_card(
     verdict: Verdict | None,
 ) -> str:
     """The card, as Markdown with the front matter that model hubs read."""
-    task, training = config.task, config.training
+    task, training, family = config.task, config.training, FAMILIES[architecture.family]
     train, dev = plain(Path(task.train).name), "none"
     if data.dev is not None:
         source = f"of {train}, split off" if task.dev is None else f"of {plain(Path(task.dev).name)}"
@@ -42,11 +43,11 @@ def task_card(
     head = {
         "library_name": "transformers",
         "pipeline_tag": _PIPELINES[task.type],
-        "tags": ["bert", "bertcli"],
+        "tags": [family.model_type, "bertcli"],
     }
     return f"""{front_matter(head)}
 
-# {task.type.capitalize()} by a BERT of {architecture.layers} layers x {architecture.hidden}
+# {task.type.capitalize()} by {family.a_name} of {architecture.layers} layers x {architecture.hidden}
 
 Fine-tuned with bertcli from {plain(public_name(config.model))}.
 

@@ -19,7 +19,7 @@ _FILES, _LINES = 6, 100
 _LONGEST = 100
 """Characters shown."""
 _LONGEST_WORD = 100
-"""Characters: WordPiece reads a longer word as a single unknown token."""
+"""Characters: WordPiece, and no other kind, reads a longer word as a single unknown token."""
 
 
 class LineLook(NamedTuple):
@@ -54,11 +54,12 @@ def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: To
     number = max(range(len(lines)), key=lambda n: _strangeness(lines[n], shown[n]))
     words = [word for line in lines for word in line.split()]
     letters = max(1, sum(map(len, words)))
+    unread = [length for length in lengths if length > _LONGEST_WORD] if tokenizer.kind == "WordPiece" else []
     return LineLook(
         written=lines[number],
         read=shown[number],
         blanks=sum(line.count(" ") for line in lines) / max(1, sum(map(len, lines))),
-        unbroken=sum(length for length in lengths if length > _LONGEST_WORD) / max(1, sum(lengths)),
+        unbroken=sum(unread) / max(1, sum(lengths)),
         stripped=sum(map(_has_marks, words)) / max(1, len(words)) if tokenizer.strips_accents else 0.0,
         tokens_per_character=sum(map(len, pieces)) / letters,
     )

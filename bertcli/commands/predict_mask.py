@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def predict_mask(
     model: Model,
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe.")
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe."),
     ] = None,
     top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
     input_: Annotated[
@@ -29,7 +30,8 @@ def predict_mask(
 ) -> None:
     """Fill every [MASK] with the likeliest words.
 
-    Prints the filled sentence, and the words of each mask with their probabilities.
+    Prints the filled sentence, and the words of each mask with their probabilities. [MASK] is read as the
+    model's own mask token, such as <mask>. Before a word, ▁ stands for the blank that belongs to its piece.
 
     Text comes from the command line, from --input, or from standard input. Each mask is predicted
     separately, with all the others still masked. Special tokens are never predicted.

@@ -24,7 +24,8 @@ def predict_next(
     """Predict how likely text B follows text A.
 
     The next-sentence head predicts it. Give a pair on the command line, or pairs by --input or standard
-    input. A model pretrained with `objective: mlm` has no such head, and is refused.
+    input. A model pretrained with `objective: mlm` has no such head, and is refused; so is every family but
+    BERT.
 
     Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."
     """

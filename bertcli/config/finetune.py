@@ -148,7 +148,7 @@ class FinetuneConfig(Section):
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     """One run for each; the best one is kept. `seed` then only splits off the dev data."""
     model: str
-    """A run folder, a model folder, any Hugging Face BERT folder, or a hub id."""
+    """A run folder, a model folder, any Hugging Face folder of the family, or a hub id."""
     task: TaskConfig
     training: FinetuneTrainingConfig = FinetuneTrainingConfig()
     evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bertcli.families.family import (
     BERT_RATES,
     BERT_SIZES,
@@ -13,6 +16,14 @@ from bertcli.families.family import (
 )
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
+
+
+def _groups(config: Mapping[str, Any]) -> dict[str, Any]:
+    groups, layers = config.get("num_hidden_groups", 1), config.get("num_hidden_layers")
+    if type(groups) is int and type(layers) is int and groups > layers:
+        raise ValueError(f"num_hidden_groups: {groups} groups, but only {layers} layers")
+    return {}
+
 
 ALBERT = Family(
     model_type="albert",
@@ -28,6 +39,7 @@ ALBERT = Family(
         "attention_dropout": ("attention_probs_dropout_prob", 0.0),
         "classifier_dropout": ("classifier_dropout_prob", 0.1),
     },
+    derive=_groups,
     choices={
         "activation": (
             "hidden_act",

@@ -32,6 +32,7 @@ BERT = Family(
         "mlm_head.norm": "cls.predictions.transform.LayerNorm",
         "pair_head.dense": "cls.seq_relationship",
     },
+    tells_next=True,
     prefix="bert.",
     tied_decoder="cls.predictions.decoder.weight",
     old_spellings=(

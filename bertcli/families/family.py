@@ -102,6 +102,7 @@ class Family:
         keys: an `Architecture` -> the keys that `derive` reads.
         fixed: key -> the allowed values; another value would be another model.
         written: keys that are written, and only checked on reading.
+        tells_next: whether its pair head tells if text B follows text A (NSP).
         row_keys: keys that are written with the id of a row's first token, and those with its last.
         tensors: our module or parameter -> its name in a folder; `{}` is the number of a layer.
         fused: layers that a folder holds as one.
@@ -130,6 +131,7 @@ class Family:
     parts: Mapping[str, Any] = field(default_factory=dict)
     derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda config: {}
     keys: Callable[[Any], Mapping[str, Any]] = lambda architecture: {}
+    tells_next: bool = False
     row_keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     fused: Fused | None = None
     old_spellings: Spellings = ()

@@ -27,7 +27,7 @@ def read_architecture(path: Path) -> Architecture:
     config = read_json(path)
     family = find_family(config, path)
     problems = [
-        f"{key}: {config[key]!r} is not a {family.name}; expected {allowed[0]!r}"
+        f"{key}: {config[key]!r} is not {family.a_name}; expected {allowed[0]!r}"
         for key, allowed in family.fixed.items()
         if key in config and not any(config[key] is value or config[key] == value for value in allowed)
     ]

@@ -1,4 +1,4 @@
-"""Any BERT, also Google's TensorFlow checkpoints -> a clean folder, whose outputs equal the source's."""
+"""Any model folder, also Google's TensorFlow checkpoints -> a clean folder with the same outputs."""
 
 from __future__ import annotations
 

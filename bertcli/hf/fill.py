@@ -14,7 +14,7 @@ from bertcli.families.family import PARTS, Family
 from bertcli.hf.model_files import ModelFiles
 from bertcli.hf.names import hf_name, is_buffer, is_harmless
 from bertcli.model.build import sizes_alone
-from bertcli.model.init import initialize
+from bertcli.model.init import initialize_head
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -75,7 +75,7 @@ def build_from(
     left_aside = _check(model, files, names)  # before memory is taken for the sizes in config.json
     for part in new_parts:
         fresh_part = getattr(model, part).to_empty(device="cpu")
-        initialize(fresh_part, files.architecture.init_std, truncated=False)
+        initialize_head(fresh_part, files.architecture, is_output=part in ("classifier", "qa_outputs"))
     taken = {
         # A copy: safetensors returns the mapped file itself, which may be overwritten later.
         ours: files.weights[theirs].to(torch.float32, copy=True)

@@ -38,7 +38,7 @@ class LoadedModel:
         family = self.report.family
         if self.report.has(head, *read):
             return
-        if f"{head}.dense" not in family.tensors:
+        if head == "pair_head" and not family.tells_next:
             raise UserError(
                 f"the model is {family.a_name}, and that family has no {PARTS[head]}. For a prediction about "
                 "two texts, fine-tune it on labeled pairs (bertcli finetune), then run bertcli predict"
@@ -98,14 +98,20 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
     architecture = files.architecture
     if dropout is not None:
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
-    with_nsp = files.holds("pair_head.dense.weight") if nsp is None else nsp
+    tells_next = files.family.tells_next
+    if nsp and not tells_next:
+        raise UserError(
+            f"data.objective: next sentence prediction, but {folder} holds {files.family.a_name}, and that "
+            "family has no head for it; set data.objective to mlm"
+        )
+    with_nsp = tells_next and files.holds("pair_head.dense.weight") if nsp is None else nsp
     model, report = build_from(files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=PARTS)
     task = task_type(files.config, files.family)
     return LoadedModel(model, files.tokenizer, report, task=task)
 
 
 def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:
-    """The body of any BERT folder, with its pooler if it has one; heads are not read.
+    """The body of any model folder, with its pooler if it has one; heads are not read.
 
     Raises `UserError` as `load_model_folder` does.
     """

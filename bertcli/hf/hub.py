@@ -10,10 +10,11 @@ from pathlib import Path
 from bertcli.errors import UserError
 from bertcli.hf.sentence_transformers import SENTENCE_FILES
 from bertcli.terminal import raw_stream
+from bertcli.text.tokenizer_files import VOCABULARY_FILES
 
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
 _SMALL_FILES = (
-    *("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"),
+    *("config.json", "tokenizer_config.json", *VOCABULARY_FILES, "merges.txt"),
     *("added_tokens.json", "special_tokens_map.json"),  # older folders register tokens there
     *SENTENCE_FILES,
 )

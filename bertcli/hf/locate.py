@@ -9,6 +9,7 @@ from bertcli.errors import UserError
 from bertcli.hf.hub import download, is_hub_id
 from bertcli.hf.init_from import adopt_folder
 from bertcli.owned.run_layout import RunLayout, checkpoint_model
+from bertcli.text.tokenizer_files import VOCABULARY_FILES
 
 WEIGHT_FILES = (
     "model.safetensors",
@@ -17,11 +18,10 @@ WEIGHT_FILES = (
     "pytorch_model.bin.index.json",
 )
 """In the order of preference; an index lists the files of a model in several parts."""
-VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
 
 
 def resolve_model(path: Path | str) -> Path:
-    """A run folder, its `model/`, a checkpoint, any Hugging Face BERT folder or a hub id -> the model folder.
+    """A run folder, its `model/`, a checkpoint, any Hugging Face folder or a hub id -> the model folder.
 
     Of a run folder: its finished `model/`, else the model of its newest checkpoint. A local path always comes
     before the hub. Raises `UserError` if there is nothing, or no model in it.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bertcli.hf.crc32c import crc32c, unmask
-from bertcli.hf.protobuf import read_varint
+from bertcli.text.protobuf import read_varint
 
 _FOOTER_SIZE = 48
 _MAGIC = 0xDB4775248B80FB57

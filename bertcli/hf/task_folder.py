@@ -83,7 +83,7 @@ def task_model(files: ModelFiles) -> LoadedTask:
 
 
 def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[str]) -> LoadedTask:
-    """A model to train on a task, from any BERT folder: its body, its pooler if it has one, and a head.
+    """A model to train on a task, from any model folder: its body, its pooler if it has one, and a head.
 
     The head is the folder's if that was fine-tuned for the same task with the same labels in the same order.
     Else it is new, as is a missing pooler: initialized from torch's generator, and named in the report.

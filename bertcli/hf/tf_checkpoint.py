@@ -15,8 +15,8 @@ import numpy as np
 
 from bertcli.errors import UserError
 from bertcli.hf.crc32c import crc32c, unmask
-from bertcli.hf.protobuf import read_fields
 from bertcli.hf.sstable import read_table
+from bertcli.text.protobuf import read_fields
 
 _DT_FLOAT = 1
 """In tensorflow/core/framework/types.proto."""

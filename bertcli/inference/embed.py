@@ -1,4 +1,4 @@
-"""A BERT and a stream of texts -> one vector a text, in the same order."""
+"""An encoder and a stream of texts -> one vector a text, in the same order."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
 from bertcli.inference.rows import by_length
+from bertcli.model.encoder import mean
 from bertcli.model.task_models import PooledModel
 from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
@@ -33,8 +34,8 @@ class Embedded:
 class Embedder:
     """Computes the vectors of texts (Reimers and Gurevych 2019, section 3).
 
-    Without training for it, the vectors of a BERT all have nearly the same direction: their cosines are close
-    to 1, and only the order of the cosines has a meaning.
+    Without training for it, the vectors of an encoder all have nearly the same direction: their cosines are
+    close to 1, and only the order of the cosines has a meaning.
     """
 
     model: PooledModel
@@ -77,9 +78,8 @@ def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: str) -> Tensor:
     """
     if mode == "cls":
         return hidden_BTD[:, 0]
+    if mode == "mean":
+        return mean(hidden_BTD, mask_BT)
     if mask_BT is None:
-        return hidden_BTD.mean(dim=1) if mode == "mean" else hidden_BTD.amax(dim=1)
-    mask_BT = mask_BT.to(hidden_BTD.device)
-    if mode == "max":
-        return hidden_BTD.masked_fill(~mask_BT[:, :, None], -torch.inf).amax(dim=1)
-    return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / mask_BT.sum(dim=1, keepdim=True)
+        return hidden_BTD.amax(dim=1)
+    return hidden_BTD.masked_fill(~mask_BT.to(hidden_BTD.device)[:, :, None], -torch.inf).amax(dim=1)

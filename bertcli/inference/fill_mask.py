@@ -14,8 +14,14 @@ from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
 from bertcli.inference.rows import in_similar_lengths
+from bertcli.terminal import say
 from bertcli.text.frame import Row
+from bertcli.text.pieces import BLANK
 from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.wordpiece import NAMES
+
+_USUAL = NAMES["mask_token"]
+"""Means the model's own mask token, whatever its name."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,8 @@ class Prediction:
     """A word for a mask."""
 
     token: str
-    """A piece of the vocabulary, with its prefix if it continues a word."""
+    """A piece of the vocabulary, as `Tokenizer.readable`: a WordPiece has its prefix if it continues a word;
+    pieces of other kinds are text, with `▁` for the blank before a word."""
     id: int
     probability: float
     """Of the softmax over the full vocabulary."""
@@ -50,9 +57,10 @@ def fill_masks(
 ) -> Iterator[FilledText]:
     """Fill every mask (`Tokenizer.mask_token`) of every line independently; the results are in order.
 
-    A blank line has no mask and an empty result, so that results and lines are parallel. Other special
-    tokens are plain text. They are never predicted, because they are no targets in training; the
-    probabilities are still those of the full softmax.
+    `[MASK]` means a mask for every model; where that has another name, this is said once. A blank line has no
+    mask and an empty result, so that results and lines are parallel. Other special tokens are plain text.
+    They are never predicted, because they are no targets in training; the probabilities are still those of
+    the full softmax.
 
     Raises `UserError` as `LoadedModel.need`, if `top_k` is out of range, or (while iterating) if another line
     has no mask or is too long for the model.
@@ -74,25 +82,32 @@ def fill_masks(
         predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer=tokenizer))
         return [[next(predictions) for id_ in row.ids if id_ == tokenizer.mask_id] for row in rows]
 
-    results = in_similar_lengths(
-        lines, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
-    )
+    said: list[str] = []
+
+    def encode(some: list[Line]) -> list[Row]:
+        if not said and tokenizer.mask_token != _USUAL and any(_USUAL in line.text for line in some):
+            said.append(f"{_USUAL} is read as {tokenizer.mask_token}, the mask token of this model")
+            say(said[0])
+        return _encode(some, tokenizer, max_tokens)
+
+    results = in_similar_lengths(lines, batch_size, encode=encode, compute=compute)
     return (_filled(line.text, masks, tokenizer) for line, masks in results)
 
 
 def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[Row]:
-    """The row of each line. Only here a row gets the mask's id: text never encodes to it."""
+    """The row of each line."""
     mask = tokenizer.mask_token
-    texts = [line.text.split(mask) for line in lines]
-    encoded = iter(tokenizer.encode_batch([part for parts in texts for part in parts]))
+    texts = [line.text.replace(_USUAL, mask) for line in lines]
     rows = []
-    for line, parts in zip(lines, texts, strict=True):
-        if len(parts) == 1 and line.text.strip():
-            hint = f"; write it as {mask}" if mask.lower() in line.text.lower() else ""
+    for line, text, ids in zip(lines, texts, tokenizer.encode_with_masks(texts), strict=True):
+        if mask not in text and text.strip():
+            hint = f"; write it as {mask}" if mask.lower() in text.lower() else ""
             raise UserError(f"{line.where}: no {mask} in {_shortened(line.text)!r}{hint}")
-        ids = list(next(encoded))
-        for _ in parts[1:]:
-            ids += [tokenizer.mask_id, *next(encoded)]
+        if ids.count(tokenizer.mask_id) != text.count(mask):
+            raise UserError(
+                f"{line.where}: this tokenizer does not find every {mask} in {_shortened(line.text)!r}; "
+                "write a blank on both sides of each"
+            )
         row = tokenizer.frame.row(ids)
         if row.length > max_tokens:
             raise UserError(
@@ -109,18 +124,23 @@ def _top_predictions(
     probabilities_MC = logits_MV.float().softmax(dim=-1)[:, candidates_C]
     top = probabilities_MC.topk(top_k, dim=-1)
     return [
-        [Prediction(tokenizer.token(i), i, p) for i, p in zip(ids, probabilities, strict=True)]
+        [Prediction(tokenizer.readable(i), i, p) for i, p in zip(ids, probabilities, strict=True)]
         for ids, probabilities in zip(candidates_C[top.indices].tolist(), top.values.tolist(), strict=True)
     ]
 
 
 def _filled(text: str, masks: list[list[Prediction]], tokenizer: Tokenizer) -> FilledText:
-    """The user's own text around the masks; a piece that continues a word is joined to the text before it."""
-    filled, *parts = text.split(tokenizer.mask_token)
+    """The user's own text around the masks, each piece joined to it as the tokenizer would have cut it."""
+    mask = tokenizer.mask_token
+    filled, *parts = text.replace(_USUAL, mask).split(mask)
     for predictions, part in zip(masks, parts, strict=True):
         best = predictions[0]
         if tokenizer.continuation[best.id]:
-            filled = filled.rstrip() + best.token.removeprefix(tokenizer.prefix) + part
+            before = filled.rstrip() if tokenizer.mask_strips else filled
+            filled = before + best.token.removeprefix(tokenizer.prefix) + part
+        elif best.token.startswith(BLANK) and not tokenizer.prefix:
+            before = f"{filled.rstrip()} " if filled.strip() else ""
+            filled = before + best.token.removeprefix(BLANK) + part
         else:
             filled += best.token + part
     return FilledText(text, filled, masks)

@@ -87,7 +87,8 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
         last_layer = per_token * _layer_bytes(architecture, sizes, sizes.selected)
         layers = (architecture.layers - 1) * one_layer + last_layer
     embeddings = per_token * 3 * FP32 * hidden
-    backward = per_token * narrow * (2 * hidden + architecture.feed_forward)
+    inner = 3 if architecture.pre_norm else 1  # with a gate: of the product, and of both halves
+    backward = per_token * narrow * (2 * hidden + inner * architecture.feed_forward)
     if sizes.on_cpu and not sizes.checkpointing:  # the gradients of keys and values may need more
         of_attention = 7 if architecture.relative is None else 12  # with those of positions
         backward = max(sizes.selected * backward, per_token * of_attention * narrow * hidden)
@@ -96,7 +97,8 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
     recomputed = one_layer if sizes.checkpointing else 0.0
     activations = layers + embeddings + max(0.0, backward + recomputed - logits)  # logits are freed by then
     # At the end only the gradient of the word embeddings is left: as decoder, as embeddings, and the sum.
-    words = (3 if sizes.predicted else 1) * FP32 * architecture.vocab_size * hidden
+    width = architecture.embedding or hidden
+    words = (3 if sizes.predicted else 1) * FP32 * architecture.vocab_size * width
     copies = HALF * sizes.half * parameters
     activations = max(activations, words - logits - copies)
     return StepMemory(
@@ -125,7 +127,8 @@ def _layer_bytes(architecture: Architecture, sizes: StepSizes, selected: float) 
     """Bytes a token that a layer keeps if the share `selected` of the tokens goes through all of it: measured
     on a CPU; on a GPU by what torch's kernels save."""
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
-    kept = 2 * narrow * selected * architecture.feed_forward  # before and after GELU
+    inner = 4 if architecture.pre_norm else 2  # before and after GELU; with a gate: the gate and the product
+    kept = inner * narrow * selected * architecture.feed_forward
     if architecture.dropout:
         kept += 2 * BOOL * selected * hidden  # masks
     if architecture.relative is not None:  # attention is computed for all queries

@@ -1,7 +1,8 @@
-"""BERT's encoder (Devlin et al. 2019), tensors only. Read the files in this order:
+"""BERT's encoder (Devlin et al. 2019) and its family's, tensors only. Read the files in this order:
 
-`architecture`, `embeddings`, `attention`, `feed_forward`, `encoder`, `heads`, `pretraining`,
-`task_models`, `init`. This is the plain path. `fast/` computes the same in less time.
+`architecture`, `embeddings`, `attention`, `feed_forward`, `layer`, `encoder`, `heads`, `pretraining`,
+`task_models`, `init`. Then what differs in the family: `rotary`, `pre_norm`. This is the plain path. `fast/`
+computes the same in less time.
 
 Names of tensors end with their axes:
 

@@ -27,9 +27,22 @@ class Architecture:
     position_offset: int = 0
     """The index in the position table of a row's first token; lower ones are not used."""
     position_table: bool = True
-    """Whether the embeddings have positions."""
+    """Whether the position table exists: learned positions are added to the embeddings."""
+    rotary_bases: tuple[float, float] | None = None
+    """Bases of the angles of rotary positions, in layers that read full rows, and in local ones (Su et al.
+    2021, section 3.2.2); None: no rotary positions."""
+    local_layers: tuple[bool, ...] = ()
+    """Whether each layer is local, with rotary positions."""
+    window: int = 64
+    """Tokens to each side that a local layer reads."""
+    pre_norm: bool = False
+    """Norms before attention and feed-forward, and a gate in the latter (Warner et al. 2024, section 2.1)."""
+    biases: bool = True
+    """Whether dense layers and norms have biases; task outputs and the decoder always have one."""
+    pooling: Literal["cls", "mean"] = "cls"
+    """What the head of a sequence task reads: the first token, or the mean of the real tokens."""
     relative: Relative | None = None
-    """Positions in attention; None: it knows none."""
+    """Relative positions in attention; None: none."""
     convolution: Convolution | None = None
     embedding: int | None = None
     """Width of the embeddings, which a dense layer widens to `hidden` (Lan et al. 2020, section 3.1); None:
@@ -44,6 +57,8 @@ class Architecture:
     """Of attention probabilities."""
     attention_output_dropout: float | None = None
     """After attention's output projection; None: as `dropout`."""
+    feed_forward_dropout: float = 0.0
+    """Inside a gated feed-forward network."""
     classifier_dropout: float | None = None
     """Of the input of a task's head; None: as `dropout`."""
     pooler_dropout: float = 0.0

@@ -46,10 +46,11 @@ class Attention(nn.Module):
         super().__init__()
         self.head_size = architecture.head_size
         self.dropout = architecture.attention_dropout
-        self.query = nn.Linear(architecture.hidden, architecture.hidden)
-        self.key = nn.Linear(architecture.hidden, architecture.hidden)
-        self.value = nn.Linear(architecture.hidden, architecture.hidden)
-        self.output = nn.Linear(architecture.hidden, architecture.hidden)
+        hidden, biases = architecture.hidden, architecture.biases
+        self.query = nn.Linear(hidden, hidden, bias=biases)
+        self.key = nn.Linear(hidden, hidden, bias=biases)
+        self.value = nn.Linear(hidden, hidden, bias=biases)
+        self.output = nn.Linear(hidden, hidden, bias=biases)
 
     def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         """[B, T, D] -> [B, T, D]; `shared`: what `Encoder.shared` gives."""

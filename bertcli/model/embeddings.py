@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.fast.dropout import Dropout
+from bertcli.model.norm import layer_norm
 
 
 class Embeddings(nn.Module):
@@ -21,7 +22,7 @@ class Embeddings(nn.Module):
         self.word = nn.Embedding(sizes.vocab_size, width)
         self.position = nn.Embedding(sizes.max_positions, width) if sizes.position_table else None
         self.segment = nn.Embedding(sizes.num_segments, width) if sizes.num_segments else None
-        self.norm = nn.LayerNorm(width, eps=sizes.layer_norm_eps)
+        self.norm = layer_norm(sizes, width)
         self.dropout = Dropout(sizes.dropout)
         self.widen = nn.Linear(width, sizes.hidden) if sizes.embedding else None
         self.position_offset, self.usable_positions = sizes.position_offset, sizes.usable_positions

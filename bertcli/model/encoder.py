@@ -14,46 +14,22 @@ from bertcli.model.convolution import ConvolutionLayer
 from bertcli.model.disentangled import DisentangledAttention, RelativeTable
 from bertcli.model.embeddings import Embeddings
 from bertcli.model.fast import encoder as fast_encoder
-from bertcli.model.fast.dropout import Dropout
 from bertcli.model.fast.switch import plain_path, replaced_by
 from bertcli.model.feed_forward import FeedForward
+from bertcli.model.layer import EncoderLayer
+from bertcli.model.norm import layer_norm
+from bertcli.model.pre_norm import PreNormLayer
+from bertcli.model.rotary import RotaryAttention
 
 
-class EncoderLayer(nn.Module):
-    """Attention, then feed-forward, each as LayerNorm(x + Dropout(sublayer(x))).
-
-    The norm is after the sum ("post-LayerNorm"), as in Vaswani et al. 2017, section 3.1.
-    """
-
-    def __init__(self, architecture: Architecture) -> None:
-        super().__init__()
-        relative = architecture.relative
-        self.attention = (
-            Attention(architecture) if relative is None else DisentangledAttention(architecture, relative)
-        )
-        self.attention_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.feed_forward = FeedForward(architecture)
-        self.feed_forward_norm = nn.LayerNorm(architecture.hidden, eps=architecture.layer_norm_eps)
-        self.dropout = Dropout(architecture.dropout)
-        rate = architecture.attention_output_dropout
-        self.attention_dropout = self.dropout if rate is None else Dropout(rate)
-
-    @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
-        """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`, `shared`: what `Encoder.shared` gives
-        to the attention of all layers."""
-        attended_BTD = self.attention(self.before_attention(hidden_BTD), mask_B11T, *shared)
-        return self.combine(hidden_BTD, attended_BTD)
-
-    def before_attention(self, hidden_BTD: Tensor) -> Tensor:
-        """The input of attention, for each token by itself."""
-        return hidden_BTD
-
-    def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
-        """The part after attention, for each token by itself."""
-        dtype = hidden_BTD.dtype  # under CUDA's autocast a norm returns fp32
-        hidden_BTD = self.attention_norm(hidden_BTD + self.attention_dropout(attended_BTD)).to(dtype)
-        return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD))).to(dtype)
+def build_layer(architecture: Architecture, number: int) -> EncoderLayer:
+    """The layer `number`, from 0, of the kind that the architecture names."""
+    if architecture.pre_norm:
+        return PreNormLayer(architecture, RotaryAttention(architecture, number), is_first=number == 0)
+    if architecture.relative is not None:
+        attention = DisentangledAttention(architecture, architecture.relative)
+        return EncoderLayer(architecture, attention, FeedForward(architecture))
+    return EncoderLayer(architecture, Attention(architecture), FeedForward(architecture))
 
 
 class Encoder(nn.Module):
@@ -66,7 +42,8 @@ class Encoder(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.order = architecture.layer_order
-        self.layers = nn.ModuleList(EncoderLayer(architecture) for _ in set(self.order))
+        self.layers = nn.ModuleList(build_layer(architecture, number) for number in sorted(set(self.order)))
+        self.norm = layer_norm(architecture) if architecture.pre_norm else nn.Identity()
         relative, convolution = architecture.relative, architecture.convolution
         self.relative = None if relative is None else RelativeTable(architecture, relative)
         self.convolution = None if convolution is None else ConvolutionLayer(architecture, convolution)
@@ -84,7 +61,7 @@ class Encoder(nn.Module):
         for layer in self.in_order():
             hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD), *shared)
             hidden_BTD, beside_BTD = self.join(hidden_BTD, beside_BTD), None
-        return hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K]
+        return self.norm(hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K])
 
     def shared(self) -> tuple[Tensor, ...]:
         """What the attention of all layers reads besides hidden states."""
@@ -126,11 +103,13 @@ class Body(nn.Module):
         mask_BT: Tensor | None = None,
         selected_K: Tensor | None = None,
     ) -> Tensor:
-        """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens, at least one a row;
-        None: no padding) -> hidden_BTD. Values at padding have no meaning.
+        """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens; None: no padding) ->
+        hidden_BTD. Values at padding have no meaning, but are never NaN.
 
         With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
         """
+        if mask_BT is not None:  # a row of padding alone reads itself: a softmax over nothing is NaN
+            mask_BT = mask_BT | ~mask_BT.any(dim=1, keepdim=True)
         return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
 
     def trace(
@@ -149,12 +128,22 @@ class Body(nn.Module):
                 hidden_BTD = layer(hidden_states[-1], mask_B11T, *shared)
                 hidden_states.append(self.encoder.join(hidden_BTD, beside_BTD))
                 beside_BTD = None
+        hidden_states[-1] = self.encoder.norm(hidden_states[-1])
         return hidden_states, probabilities
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
     """int64 [B]: the flat positions of the rows' first tokens, whose hidden states represent the rows."""
     return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
+
+
+def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
+    """[B, D]: the mean over the real tokens of each row, 0 without any. `mask_BT` as in `Body`."""
+    if mask_BT is None:
+        return hidden_BTD.mean(dim=1)
+    mask_BT = mask_BT.to(hidden_BTD.device)
+    number_B1 = mask_BT.sum(dim=1, keepdim=True).clamp_min(1)
+    return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / number_B1
 
 
 def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:

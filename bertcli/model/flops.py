@@ -8,19 +8,23 @@ from bertcli.model.architecture import Architecture
 def forward_flops(architecture: Architecture, length: float, predicted: float) -> float:
     """Operations per token in the model's matrix products; a multiplication with its addition counts as two.
 
-    2 L (4 D^2 + 2 D F) + 4 L T D + p 2 (D^2 + D V): projections, attention over rows of T tokens, and the MLM
-    head at the share p of the tokens whose word is predicted (0: a labeled task). Other operations (dropout,
-    LayerNorm, softmax, the optimizer) are not counted, as in Chowdhery et al. 2022, appendix B. The last
-    layer is counted in full, although `model.fast.encoder` skips a part: programs can then be compared.
+    2 L (4 D^2 + 2 D F) + 4 L T D + p 2 (D E + E V): projections, attention over rows of T tokens, and the MLM
+    head at the share p of the tokens whose word is predicted (0: a labeled task); E is the width of the
+    embeddings. A gate adds D F to a layer; a local layer reads its window in place of T tokens. Others
+    (dropout, LayerNorm, softmax, the optimizer) are not counted, as in Chowdhery et al. 2022, appendix B. The
+    last layer is counted in full, although `model.fast.encoder` skips a part: programs can then be compared.
 
     Args:
         length: real tokens of a row.
     """
-    hidden = architecture.hidden
-    projections = 2 * (4 * hidden**2 + 2 * hidden * architecture.feed_forward)
-    attention = 4 * length * hidden
-    head = 2 * (hidden**2 + hidden * architecture.vocab_size)
-    return architecture.layers * (projections + attention) + predicted * head
+    hidden, width = architecture.hidden, architecture.embedding or architecture.hidden
+    matrices = 3 if architecture.pre_norm else 2
+    projections = 2 * (4 * hidden**2 + matrices * hidden * architecture.feed_forward)
+    num_local = sum(architecture.local_layers)
+    in_window = min(length, 2 * architecture.window + 1)
+    read = (architecture.layers - num_local) * length + num_local * in_window
+    head = 2 * (hidden * width + width * architecture.vocab_size)
+    return architecture.layers * projections + 4 * hidden * read + predicted * head
 
 
 def training_flops(architecture: Architecture, length: float, predicted: float) -> float:

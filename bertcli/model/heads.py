@@ -11,6 +11,7 @@ from bertcli.families.family import Head
 from bertcli.model.architecture import Architecture
 from bertcli.model.fast.dropout import Dropout
 from bertcli.model.feed_forward import ACTIVATIONS
+from bertcli.model.norm import layer_norm
 
 
 class Pooler(nn.Module):
@@ -23,10 +24,9 @@ class Pooler(nn.Module):
         super().__init__()
         rate = getattr(architecture, head.dense_dropout) if head.dense_dropout else 0.0
         self.dropout = Dropout(rate)
-        self.dense = nn.Linear(architecture.hidden, architecture.hidden)
+        self.dense = nn.Linear(architecture.hidden, architecture.hidden, bias=architecture.biases)
         self.activation = ACTIVATIONS[head.activation]
-        eps = architecture.layer_norm_eps
-        self.norm = nn.LayerNorm(architecture.hidden, eps=eps) if head.norm else None
+        self.norm = layer_norm(architecture) if head.norm else None
 
     def forward(self, hidden_BD: Tensor) -> Tensor:
         """[..., D] -> [..., D]."""
@@ -44,9 +44,9 @@ class MlmHead(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         width = architecture.embedding or architecture.hidden
-        self.dense = nn.Linear(architecture.hidden, width)
+        self.dense = nn.Linear(architecture.hidden, width, bias=architecture.biases)
         self.activation = ACTIVATIONS[architecture.activation]
-        self.norm = nn.LayerNorm(width, eps=architecture.layer_norm_eps)
+        self.norm = layer_norm(architecture, width)
         self.bias = Parameter(torch.zeros(architecture.vocab_size))
 
     def forward(self, hidden_MD: Tensor, word_embeddings_VE: Tensor) -> Tensor:

@@ -49,6 +49,20 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
             nn.init.zeros_(module.bias)
 
 
+def initialize_head(head: nn.Module, architecture: Architecture, is_output: bool) -> None:
+    """A new head on a trained body, as transformers draws it for the family.
+
+    `is_output`: its last layer. With pre-norm layers, weights are truncated and have a standard deviation of
+    1 / sqrt(D) in the last layer, else of `init_std` / sqrt(2 * layers).
+    """
+    if not architecture.pre_norm:
+        initialize(head, architecture.init_std, truncated=False)
+    elif is_output:
+        initialize(head, architecture.hidden**-0.5)
+    else:
+        initialize(head, architecture.init_std / math.sqrt(2 * architecture.layers))
+
+
 def truncated_std(std: float) -> float:
     """The true standard deviation of normal(0, std) truncated at 2 std: 0.8796 std.
 

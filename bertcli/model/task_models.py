@@ -8,14 +8,15 @@ from bertcli.config.finetune import TaskType
 from bertcli.families.family import Head
 from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
-from bertcli.model.encoder import Body, first_tokens
+from bertcli.model.encoder import Body, first_tokens, mean
 from bertcli.model.fast.dropout import Dropout
 from bertcli.model.heads import PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize
 
 
 class SequenceModel(nn.Module):
-    """One vector of logits a row: pooled first token, dropout, dense (Devlin et al. 2019, section 4.1).
+    """One vector of logits a row: pooled first token (or mean of the tokens, `Architecture.pooling`),
+    dropout, dense (Devlin et al. 2019, section 4.1).
 
     Classification and regression; multiple choice with one logit a row (section 4.4).
     """
@@ -31,8 +32,11 @@ class SequenceModel(nn.Module):
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """Returns logits_BC; the arguments are those of `Body`."""
-        first_BD = self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT))
-        return self.classifier(self.dropout(self.pooler(first_BD)))
+        if self.architecture.pooling == "mean":
+            read_BD = mean(self.body(ids_BT, segments_BT, mask_BT), mask_BT)
+        else:
+            read_BD = self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT))
+        return self.classifier(self.dropout(self.pooler(read_BD)))
 
 
 class TokenModel(nn.Module):

@@ -1,4 +1,4 @@
-"""A BERT folder -> the model to fine-tune: its body, the task's head, the lowest layers frozen if asked."""
+"""A model folder -> the model to fine-tune: its body, the task's head, the lowest layers frozen if asked."""
 
 from __future__ import annotations
 

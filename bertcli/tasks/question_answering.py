@@ -172,9 +172,16 @@ def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:
 
 
 def _characters(context: str, spans: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
-    """Characters of tokens `first` to `last`: start and end, with following accents that are in no token."""
+    """Characters of tokens `first` to `last`: start and end, with following accents that are in no token.
+
+    A token of white space alone has an empty place between two words, on either side of the white space.
+    """
     start, end = int(spans[first, 0]), int(spans[last, 1])
     limit = int(spans[last + 1, 0]) if last + 1 < len(spans) else len(context)
     while end < limit and unicodedata.category(context[end]) == "Mn":
         end += 1
+    while start < end and context[start].isspace():
+        start += 1
+    while start < end and context[end - 1].isspace():
+        end -= 1
     return start, end

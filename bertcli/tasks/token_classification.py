@@ -74,7 +74,7 @@ class TokenClassification(LabeledTask):
     def encode(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each window of each text. Raises `UserError` for a tag that is not in `labels`."""
         words = list({word: None for example in examples for word in example.words})
-        pieces = dict(zip(words, tokenizer.encode_batch(words), strict=True))
+        pieces = dict(zip(words, tokenizer.encode_words(words), strict=True))
         return [
             item
             for number, example in enumerate(examples)

@@ -1,11 +1,11 @@
-"""A WordPiece tokenizer: text -> token ids, by the `tokenizers` library; plain text gives no special id."""
+"""A tokenizer of any kind: text -> token ids, by the `tokenizers` library; plain text gives no special id."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 from tokenizers import pre_tokenizers
 
 from bertcli.errors import UserError
+from bertcli.families.tokenizers import TokenizerFacts
 from bertcli.text import wordpiece
 from bertcli.text.added_tokens import with_special
+from bertcli.text.declared import model_facts
+from bertcli.text.fingerprint import fingerprint
 from bertcli.text.frame import Frame, read_frame
 from bertcli.text.panics import may_panic, survive
-from bertcli.text.tokenizer_class import obey_folder
-from bertcli.text.tokenizer_files import Normalization, bert_part, find_tokenizer_file, read_vocabulary
+from bertcli.text.pieces import check_special, spelling_of
+from bertcli.text.pipelines import is_rebuilt
+from bertcli.text.places import trim_places
+from bertcli.text.plain_encoder import PlainEncoder, with_text_token
+from bertcli.text.tokenizer_files import Normalization, bert_part
+from bertcli.text.tokenizer_folder import read_pipeline
 
 Result = TypeVar("Result")
 _LARGEST = 1 << 24
@@ -41,20 +48,22 @@ class PlacedPieces:
 
 
 class Tokenizer:
-    """BERT's tokenizer: `BertNormalizer`, `BertPreTokenizer`, WordPiece (Devlin et al. 2019, section 3).
+    """A WordPiece, byte-level BPE or Unigram tokenizer, such as BERT's (Devlin et al. 2019, section 3).
 
-    Also works with another normalizer, pre-tokenizer or post-processor. Tokens that are registered besides
-    the vocabulary are never cut in a text; the five special ones are plain text there.
+    Works with any normalizer, pre-tokenizer or post-processor. Tokens that are registered besides the
+    vocabulary are never cut in a text; the five special ones are plain text there.
 
     Attributes:
         vocab_size: entries of the vocabulary.
         kind: the name of the model that cuts words, in the tokenizers library.
         frame: the special tokens around texts in a row.
-        pad_id, unk_id, mask_id: ids of special tokens with other roles.
+        pad_id, unk_id, mask_id: ids of special tokens with other roles. A byte-level vocabulary may have no
+            unknown token; its `unk_id` is then `pad_id`, which no text yields either.
         mask_token: the text that a user writes for a mask.
         special_ids: of all special tokens, ascending.
-        continuation: bool [vocab_size]; true where a piece continues a word (`##ing`).
-        prefix: the beginning of such a piece.
+        continuation: bool [vocab_size]; true where a piece continues a word (`##ing`; `ing` in a vocabulary
+            that marks the beginnings of words).
+        prefix: the beginning of such a piece; "" in a vocabulary that marks the beginnings of words.
         lowercase: whether letters lose their case.
         strip_accents: of BERT's normalizer, None: as `lowercase`; of another normalizer always None.
         strips_accents: whether letters lose their marks, by any normalizer.
@@ -64,17 +73,20 @@ class Tokenizer:
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, where: str, names: Mapping[str, str] = wordpiece.NAMES):
-        """Wrap a WordPiece tokenizer of the library.
+        """Wrap a tokenizer of the library.
 
         Args:
             where: the name in messages.
             names: the special tokens by role (`wordpiece.NAMES`).
 
         Raises:
-            UserError: the model is not WordPiece, lacks a special token, or makes rows of an unsupported
+            UserError: the kind is not supported, a special token is missing, or rows have an unsupported
                 form.
         """
-        wordpiece.check(backend, names, where)
+        self._spelling = spelling_of(backend, where)
+        self.kind = type(backend.model).__name__
+        check = wordpiece.check if self.kind == "WordPiece" else check_special
+        check(backend, names, where)
         backend.no_truncation()
         backend.no_padding()
         added = list(backend.get_added_tokens_decoder().values())
@@ -83,7 +95,6 @@ class Tokenizer:
         self._special = {token.content for token in added if token.special} - own
         if self._special:
             backend = with_special(backend, self._special, False)
-        backend.encode_special_tokens = True  # "[MASK]" in a text is three tokens of plain text
         self._backend = backend
         vocabulary = backend.get_vocab(with_added_tokens=True)
         self.vocab_size = max(vocabulary.values()) + 1
@@ -91,26 +102,44 @@ class Tokenizer:
             raise UserError(
                 f"{where}: has the id {self.vocab_size - 1:,}; ids up to {_LARGEST - 1:,} are supported"
             )
-        ids = {role: vocabulary[token] for role, token in names.items()}
-        self.pad_id, self.unk_id, self.mask_id = (ids[f"{role}_token"] for role in ("pad", "unk", "mask"))
-        self.kind = type(backend.model).__name__
+        self._ids = {role: vocabulary[token] for role, token in names.items() if token in vocabulary}
+        self.pad_id, self.mask_id = self._ids["pad_token"], self._ids["mask_token"]
+        self.unk_id = self._ids.get("unk_token", self.pad_id)
         self.mask_token = names["mask_token"]
-        cls_id, sep_id = ids["cls_token"], ids["sep_token"]
-        usual = Frame((cls_id,), (sep_id,), (sep_id,), two_segments=True)
-        self.frame = read_frame(backend, where) or usual
-        if self.frame == usual:  # the same hash for the same rows, however the file writes them
-            tokens = ((names["cls_token"], cls_id), (names["sep_token"], sep_id))
-            backend.post_processor = wordpiece.usual_rows(*tokens)
-        self.special_ids = tuple(sorted({*ids.values(), *self.frame.special_ids}))
-        self.prefix = backend.model.continuing_subword_prefix
+        usual = self._read_frame()
+        self.special_ids = tuple(sorted({*self._ids.values(), *self.frame.special_ids}))
+        self.prefix = self._spelling.prefix
         self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
-        self.continuation[[i for token, i in vocabulary.items() if token.startswith(self.prefix)]] = True
+        whole = set() if self.prefix else {token.content for token in added}
+        continues = self._spelling.continues
+        self.continuation[
+            [i for token, i in vocabulary.items() if continues(token) and token not in whole]
+        ] = True
         pipeline = json.loads(backend.to_str())
-        is_usual = self.frame == usual and names == wordpiece.NAMES and not wordpiece.differences(pipeline)
-        self._class = wordpiece.REBUILDS if is_usual else wordpiece.OBEYS
+        self._is_usual = (
+            usual
+            and self.kind == "WordPiece"
+            and names == wordpiece.NAMES
+            and not wordpiece.differences(pipeline)
+        )
         self._may_panic = may_panic(pipeline)
+        self._plain = PlainEncoder(backend, self._never("mask_token"))
+        self._describe_normalizer(registered={token.content for token in added} - own)
+        self.hash = fingerprint(pipeline)
+
+    def _read_frame(self) -> bool:
+        """Set `frame`; returns whether it is BERT's."""
+        names, ids = self._names, self._ids
+        usual = Frame((ids["cls_token"],), (ids["sep_token"],), (ids["sep_token"],), two_segments=True)
+        self.frame = read_frame(self._backend, self._where) or usual
+        if self.frame == usual:  # the same hash for the same rows, however the file writes them
+            tokens = ((names[role], ids[role]) for role in ("cls_token", "sep_token"))
+            self._backend.post_processor = wordpiece.usual_rows(*tokens)
+        return self.frame == usual
+
+    def _describe_normalizer(self, registered: set[str]) -> None:
         capital, accented = ("", "")
-        normalizer = backend.normalizer
+        normalizer = self._backend.normalizer
         if normalizer is not None:
             normalize = normalizer.normalize_str
             capital, accented = self._survive(lambda: [normalize(letter) for letter in "Aé"])
@@ -119,54 +148,76 @@ class Tokenizer:
         self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
         self.splits_at_blanks = (
             normalizer is not None
-            and isinstance(backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
-            and not {token.content for token in added} - own
+            and isinstance(self._backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
+            and not registered
         )
-        canonical = json.dumps(pipeline, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-        self.hash = hashlib.sha256(canonical.encode()).hexdigest()
+
+    def _never(self, *more: str) -> dict[str, int]:
+        """The special tokens that no text yields, and their ids; `more`: further roles."""
+        return {self._names[role]: self._ids[role] for role in ("pad_token", "cls_token", "sep_token", *more)}
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None) -> Tokenizer:
-        """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds one of them.
+        """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds one of them or another vocabulary.
 
         `lowercase` and `strip_accents` apply to a bare `vocab.txt` only: a `tokenizer.json` has its own, and
         a folder has them in `tokenizer_config.json`; it is read as transformers reads it. Raises `UserError`
-        where there is no tokenizer, it is not BERT's, or files disagree.
+        where there is no tokenizer, it is not supported, or files disagree.
         """
-        file, normalization = find_tokenizer_file(Path(path), Normalization(lowercase, strip_accents))
-        if file.suffix == ".json":
-            backend = survive(lambda: _read_json(file), str(file), quietly=True)
-        else:
-            backend = wordpiece.build(read_vocabulary(file), normalization)
-        return cls(backend, str(file), wordpiece.NAMES if file == Path(path) else obey_folder(backend, file))
+        pipeline = read_pipeline(Path(path), Normalization(lowercase, strip_accents))
+        return cls(pipeline.backend, pipeline.where, pipeline.names)
 
     @classmethod
     def from_vocabulary(
         cls, tokens: Sequence[str], normalization: Normalization, where: str = "the vocabulary"
     ) -> Tokenizer:
-        """The tokenizer of a list of pieces; a piece's id is its place."""
+        """The WordPiece tokenizer of a list of pieces; a piece's id is its place."""
         return cls(wordpiece.build(tokens, normalization), where)
 
     def encode(self, text: str) -> list[int]:
         """The ids of one text. No special tokens."""
-        return self._survive(lambda: self._backend.encode(text, add_special_tokens=False)).ids
+        return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without special tokens, on all cores."""
-        encodings = self._survive(
-            lambda: self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        )
-        return [encoding.ids for encoding in encodings]
+        return [ids for ids, _ in self._survive(lambda: self._plain.encode(texts))]
+
+    def encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        """The ids of each word of texts that come in words: as a word after a blank, wherever it is."""
+        if self.kind == "BPE":
+            words = [f" {word}" if word and not word.startswith(" ") else word for word in words]
+        return self.encode_batch(words)
+
+    def encode_with_masks(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode_batch`, but each `mask_token` in a text is `mask_id`; other special tokens stay text."""
+        return [ids for ids, _ in self._survive(lambda: self._masking.encode(texts))]
+
+    @cached_property
+    def _masking(self) -> PlainEncoder:
+        return PlainEncoder(with_text_token(self._backend, self.mask_token), self._never())
+
+    @cached_property
+    def mask_strips(self) -> bool:
+        """Whether a mask takes the blank before it along: with and without that, the ids are equal."""
+        with_blank, without = self.encode_with_masks([f"a {self.mask_token}", f"a{self.mask_token}"])
+        return with_blank == without
 
     def encode_with_spans(self, texts: Sequence[str]) -> list[PlacedPieces]:
-        """As `encode_batch`, with the place of every piece in its text.
+        """As `encode_batch`, with the place of every piece in its text, without white space at its edges.
 
-        An accent that is a character of its own, and that normalization removes, belongs to no piece.
+        Starts and ends ascend. Several pieces of one character (bytes, or a character that normalization
+        writes as several) have its place; a piece of white space alone has an empty one. An accent that is a
+        character of its own, and that normalization removes, belongs to no piece.
         """
-        encodings = self._survive(lambda: self._backend.encode_batch(list(texts), add_special_tokens=False))
+        encoded = self._survive(lambda: self._plain.encode(texts, places=True))
+        if self.kind == "WordPiece":
+            return [
+                PlacedPieces(ids, np.array(encoding.offsets, np.int32).reshape(-1, 2))
+                for ids, encoding in encoded
+            ]
         return [
-            PlacedPieces(encoding.ids, np.array(encoding.offsets, np.int32).reshape(-1, 2))
-            for encoding in encodings
+            PlacedPieces(ids, trim_places(text, encoding.offsets))
+            for text, (ids, encoding) in zip(texts, encoded, strict=True)
         ]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -180,24 +231,34 @@ class Tokenizer:
             raise UserError(f"token id {token_id} is outside the vocabulary of {self.vocab_size:,} entries")
         return token
 
+    def readable(self, token_id: int) -> str:
+        """The piece of an id for people: its text, with `▁` for the blank before a word, or with `prefix`.
+
+        A piece of bytes that are no full character has `�` in their place. Raises `UserError` as `token`.
+        """
+        return self._spelling.readable(self.token(token_id))
+
     def join(self, tokens: Iterable[str]) -> str:
         """Pieces with blanks between words, for people."""
-        return " ".join(tokens).replace(f" {self.prefix}", "")
+        return self._spelling.join(tokens)
 
     def save(self, folder: Path, model_max_length: int = 512) -> None:
-        """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`, as transformers reads them.
+        """Write `tokenizer.json`, `tokenizer_config.json` and a WordPiece's `vocab.txt`, for transformers.
 
-        Reads the files again; raises `UserError` if they do not give the same ids.
+        A config.json in the folder says for which model type. Reads the files again; raises `UserError` if
+        they do not give the same ids.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        names = [self._backend.id_to_token(i) for i in range(self.vocab_size)]
-        # An id without a piece still needs a line: the line's number is the id.
-        lines = [f"[unused-id-{i}]" if name is None else name for i, name in enumerate(names)]
-        (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
+        if self.kind == "WordPiece":
+            names = [self._backend.id_to_token(i) for i in range(self.vocab_size)]
+            # An id without a piece still needs a line: the line's number is the id.
+            lines = [f"[unused-id-{i}]" if name is None else name for i, name in enumerate(names)]
+            (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
         backend = with_special(self._backend, self._special, True) if self._special else self._backend
         pretty = json.dumps(json.loads(backend.to_str()), ensure_ascii=False, indent=1)
         (folder / "tokenizer.json").write_bytes(f"{pretty}\n".encode())
-        config = json.dumps(self._transformers_config(model_max_length), ensure_ascii=False, indent=2)
+        values = self._transformers_config(model_max_length, model_facts(folder))
+        config = json.dumps(values, ensure_ascii=False, indent=2)
         (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
         if Tokenizer.load(folder).hash != self.hash:
             raise UserError(
@@ -208,7 +269,7 @@ class Tokenizer:
     def _survive(self, encode: Callable[[], Result]) -> Result:
         return survive(encode, self._where, quietly=self._may_panic)
 
-    def _transformers_config(self, model_max_length: int) -> Mapping[str, Any]:
+    def _transformers_config(self, model_max_length: int, facts: TokenizerFacts) -> Mapping[str, Any]:
         """`tokenizer_config.json`; a class that reads `tokenizer.json` alone ignores BERT's options in it."""
         options: dict[str, Any] = {}
         if (bert := bert_part(self._backend.normalizer)) is not None:
@@ -217,20 +278,19 @@ class Tokenizer:
                 "strip_accents": bert.strip_accents,
                 "tokenize_chinese_chars": bert.handle_chinese_chars,
             }
-        if self._class != wordpiece.REBUILDS:  # that class gives segment ids by itself
+        written = wordpiece.REBUILDS if self._is_usual else wordpiece.OBEYS
+        if facts.written is not None and is_rebuilt(self._backend, facts, self._names):
+            written = facts.written
+            options["add_prefix_space"] = getattr(self._backend.pre_tokenizer, "add_prefix_space", False)
+        if not (facts.segments and self.frame.two_segments):
+            options["model_input_names"] = ["input_ids", "attention_mask"]
+        elif written == wordpiece.OBEYS:  # BERT's class gives segment ids by itself
             options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
         if self._special:
             options["additional_special_tokens"] = sorted(self._special)
         return {
-            "tokenizer_class": self._class,
+            "tokenizer_class": written,
             **options,
             "model_max_length": model_max_length,
-            **self._names,
+            **{role: name for role, name in self._names.items() if role in self._ids},
         }
-
-
-def _read_json(file: Path) -> tokenizers.Tokenizer:
-    try:
-        return tokenizers.Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises a bare Exception, with the reason in words
-        raise UserError(f"{file}: not a tokenizer.json of the tokenizers library: {error}") from None

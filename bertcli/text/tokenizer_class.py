@@ -1,7 +1,10 @@
 """The tokenizer class of transformers that a folder names, and its effect on the tokenizer.
 
-`AutoTokenizer` reads the name of the class from `tokenizer_config.json`. `BertTokenizer` rebuilds BERT's own
-pipeline around the vocabulary and ignores `tokenizer.json`; `PreTrainedTokenizerFast` obeys that file.
+`AutoTokenizer` reads the name of the class from `tokenizer_config.json`, or takes that of the model type in
+`config.json`. `BertTokenizer` rebuilds BERT's own pipeline around the vocabulary and ignores
+`tokenizer.json`; `PreTrainedTokenizerFast` obeys that file. The classes of other model types also rebuild;
+but here their `tokenizer.json` is obeyed, because a model was trained with it, and only options that
+`tokenizer_config.json` gives are compared with it.
 """
 
 from __future__ import annotations
@@ -12,75 +15,83 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+from tokenizers import pre_tokenizers, processors
 
 from bertcli.errors import UserError
 from bertcli.text.added_tokens import register_tokens
-from bertcli.text.json_file import read_json
-from bertcli.text.wordpiece import NAMES, OBEYS, REBUILDING, REBUILDS, differences
-
-_OBEY = {OBEYS, "TokenizersBackend"}
-_JAPANESE = {"word_tokenizer_type": ("basic", None), "subword_tokenizer_type": ("wordpiece", None)}
-"""Keys of `BertJapaneseTokenizer`, and the values with which it is plain WordPiece."""
+from bertcli.text.declared import Declared, unsupported
+from bertcli.text.frame import read_frame
+from bertcli.text.pipelines import rows
+from bertcli.text.wordpiece import OBEYS, REBUILDS, differences
 
 
-def obey_folder(backend: tokenizers.Tokenizer, file: Path) -> dict[str, str]:
-    """Change `backend`, read from `file`, to what transformers loads from the folder of `file`.
+def obey_folder(
+    backend: tokenizers.Tokenizer, file: Path, declared: Declared, names: Mapping[str, str]
+) -> None:
+    """Change `backend`, read from `file`, to what the folder of `file` means.
 
-    Returns its special tokens by role. A folder with neither `tokenizer_config.json` nor `config.json`
-    changes nothing. Raises `UserError` where the folder needs what bertcli does not support, or its files
-    disagree.
+    Raises `UserError` where the folder needs what bertcli does not support, or its files disagree.
     """
-    where = file.with_name("tokenizer_config.json")
-    config = read_json(where) if where.is_file() else {}
-    model = file.with_name("config.json")
-    if not where.is_file() and not model.is_file():
-        return NAMES
-    outer = read_json(model) if model.is_file() else {}
-    name = config.get("tokenizer_class") or outer.get("tokenizer_class")
-    rebuilds = _rebuilds(name, config, where)
-    names = dict(NAMES)
-    for key, token in NAMES.items():
-        given = config.get(key) or token
-        content = given.get("content") if isinstance(given, dict) else given
-        if not isinstance(content, str) or (rebuilds and content != token):
-            raise UserError(f"{where}: {key} is {given!r}; BERT's is {token}. Give a BERT tokenizer's files")
-        names[key] = content
-    if file.suffix == ".json" and rebuilds:
-        _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
-    elif not rebuilds and file.suffix != ".json":
-        raise UserError(
-            f"{where}: names the class {name}, which reads a tokenizer.json, but there is none. Copy it too, "
-            f"or set tokenizer_class to {REBUILDS}"
-        )
+    where, config, new_rows = declared.where, declared.config, False
+    if file.suffix == ".json":
+        kind = type(backend.model).__name__
+        if declared.rebuilds:
+            check_kind(backend, str(file))
+            _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
+        elif not declared.obeys and kind == declared.facts.kind:
+            new_rows = _obey_options(backend, file, declared) or declared.facts.class_errs
+        elif not declared.obeys and declared.model.kind == "WordPiece":
+            raise unsupported(where, declared.name)
     before = {token.content for token in backend.get_added_tokens_decoder().values()}
     registered = register_tokens(backend, file.parent, config, own=names.values())
     lost = sorted(before - registered - set(names.values()))
-    if rebuilds and lost and "added_tokens_decoder" in config:
+    if declared.rebuilds and lost and "added_tokens_decoder" in config:
         raise UserError(
             f"{file} and {where} disagree: {', '.join(map(repr, lost))} is registered in the first, but not "
-            f"in added_tokens_decoder of the second, which {name or REBUILDS} reads. Correct one of them"
+            f"in added_tokens_decoder of the second, which {declared.name or REBUILDS} reads. Correct one of "
+            "them"
         )
-    if rebuilds:
+    if declared.rebuilds:
         backend.post_processor = None  # the class makes its own rows, `wordpiece.usual_rows`
-    return names
+    elif new_rows or read_frame(backend, str(file)) is None:
+        backend.post_processor = rows(backend, declared.facts, names)
 
 
-def _rebuilds(name: Any, config: Mapping[str, Any], where: Path) -> bool:
-    """Whether the class rebuilds BERT's pipeline. Raises `UserError` for an unsupported class."""
-    for key, plain in _JAPANESE.items():
-        if config.get(key) not in plain:
+def check_kind(backend: tokenizers.Tokenizer, where: str) -> None:
+    """Raise `UserError` where the model is not WordPiece, in files that nothing calls another model's."""
+    kind = type(backend.model).__name__
+    if kind != "WordPiece":
+        raise UserError(
+            f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files; or, for "
+            f"another model, its folder with config.json, or with tokenizer_class set to {OBEYS}"
+        )
+
+
+def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared) -> bool:
+    """Options of a class that rebuilds its pipeline: that of byte-level BPE wins, others must agree.
+
+    Returns whether its rows have to be made again: RoBERTa's hold the option too, for the places of pieces.
+    """
+    config, before = declared.config, backend.pre_tokenizer
+    if isinstance(before, pre_tokenizers.ByteLevel):
+        before.add_prefix_space = bool(config.get("add_prefix_space", False))
+        backend.pre_tokenizer = before
+        return isinstance(backend.post_processor, processors.RobertaProcessing)
+    normalizer, steps = backend.normalizer, declared.facts.steps
+    capital, accented = map(normalizer.normalize_str, "Aé") if normalizer is not None else "Aé"
+    has = {
+        "do_lower_case": ("lowercase" in steps, capital == "a"),
+        "keep_accents": ("accents" in steps, accented == "é"),
+    }
+    for key, (is_read, value) in has.items():
+        given = config.get(key)
+        if is_read and isinstance(given, bool) and given != value:
             raise UserError(
-                f"{where}: {key}: {config[key]!r} cuts Japanese text by another library (such as MeCab), "
-                "which bertcli does not support. Give a model whose tokenizer is a plain WordPiece"
+                f"{file} and {declared.where} disagree: {key} is {json.dumps(value)} in the first, "
+                f"{json.dumps(given)} in the second. bertcli cannot know which of them the model was trained "
+                "with: write the right values into both"
             )
-    if name is None or str(name).removesuffix("Fast") in REBUILDING:
-        return True
-    if name in _OBEY:
-        return False
-    raise UserError(
-        f"{where}: the tokenizer is a {name}, which bertcli does not support. Give a BERT tokenizer; or, if "
-        f"tokenizer.json alone defines the tokenizer, set tokenizer_class to {OBEYS}"
-    )
+    return False
 
 
 def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A path -> the vocab.txt or tokenizer.json of a tokenizer, and how text is normalized."""
+"""A path -> the file that holds a tokenizer's vocabulary, and how a vocab.txt's text is normalized."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from pathlib import Path
 from tokenizers import normalizers
 
 from bertcli.errors import UserError
+from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.owned.run_layout import RunLayout
 from bertcli.text.json_file import read_json
+
+OTHER_VOCABULARIES = tuple(
+    {facts.files[0]: None for facts in TOKENIZERS.values() if facts.kind != "WordPiece" and facts.files}
+)
+VOCABULARY_FILES = ("tokenizer.json", "vocab.txt", *OTHER_VOCABULARIES)
+"""In the order of the preference; the others need the folder's `config.json` to be understood."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +53,23 @@ def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNorm
 def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:
     """The tokenizer's file at `path` (a file or a folder with one), and the normalization for a vocab.txt."""
     if path.is_file():
+        if path.name in OTHER_VOCABULARIES:
+            raise UserError(
+                f"{path}: this file alone does not say how it is read. Give its folder, with the model's "
+                "config.json"
+            )
         return path, given
     if not path.is_dir():
         raise UserError(
             f"{path}: no such tokenizer; expected a vocab.txt, a tokenizer.json or a folder with one"
         )
     for folder in (path, RunLayout(path).model):
-        for name in ("tokenizer.json", "vocab.txt"):
+        for name in VOCABULARY_FILES:
             if (folder / name).is_file():
                 return folder / name, _folder_normalization(folder, given)
     raise UserError(
-        f"{path}: holds neither tokenizer.json nor vocab.txt; expected one of them in a tokenizer's folder"
+        f"{path}: holds neither tokenizer.json nor vocab.txt; expected one of them in a tokenizer's folder, "
+        f"or another model's {', '.join(OTHER_VOCABULARIES)}"
     )
 
 

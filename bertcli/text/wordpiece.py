@@ -9,12 +9,13 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 from bertcli.errors import UserError
+from bertcli.families.tokenizers import BERT
 from bertcli.text.tokenizer_files import Normalization
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""In the order of the ids of a vocabulary trained here: 0 to 4."""
-NAMES = {f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS}
+NAMES = BERT.names
 """Role of a special token, as `tokenizer_config.json` calls it -> its default."""
+SPECIAL_TOKENS = tuple(NAMES.values())
+"""In the order of the ids of a vocabulary trained here: 0 to 4."""
 CONTINUES = "##"
 """Prefix of a piece that continues a word."""
 LONGEST_WORD = 100
@@ -53,10 +54,7 @@ def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> proces
 
 
 def check(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -> None:
-    """Raise `UserError` where the model is not WordPiece or lacks one of the special tokens."""
-    if not isinstance(backend.model, models.WordPiece):
-        kind = type(backend.model).__name__
-        raise UserError(f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files")
+    """Raise `UserError` where the vocabulary of a WordPiece lacks one of the special tokens."""
     own = backend.get_vocab(with_added_tokens=False)  # WordPiece itself looks up the unknown token there
     unknown = names["unk_token"]
     missing = [

@@ -139,7 +139,7 @@ def test_it_fills_a_mask(folder: Path):
     with pytest.raises(UserError, match="18 tokens with the special ones, but the model reads at most 17"):
         list(fill_masks(loaded, [Line("cat" + " cat" * 14 + " <mask>", "there")], 3, 2, CPU))
     with pytest.raises(UserError, match="no <mask> in"):
-        list(fill_masks(loaded, [Line("the [MASK]", "there")], 3, 2, CPU))
+        list(fill_masks(loaded, [Line("the mask", "there")], 3, 2, CPU))
 
 
 def test_it_makes_vectors(folder: Path):
@@ -201,7 +201,7 @@ def test_its_rows_of_pretraining_are_those_of_its_frame(tokenizer: Tokenizer, ob
     assert stream.max_tokens == 16 - 2 - inner
 
 
-def test_what_is_not_the_familys_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_not_the_familys_is_refused(folder: Path):
     change_config(folder, activation="relu")
     with pytest.raises(UserError, match="activation: 'relu' is not a Dummy; expected 'gelu'"):
         read_architecture(folder / "config.json")

@@ -115,7 +115,7 @@ def test_a_folder_without_its_vocabulary_is_refused(folder):
     shutil.copy(folder / "vocab.txt", folder / "elsewhere.txt")
     (folder / "vocab.txt").unlink()
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(UserError, match=r"missing: a vocabulary \(one of vocab.txt, tokenizer.json\)"):
+    with pytest.raises(UserError, match=r"missing: a vocabulary \(one of tokenizer.json, vocab.txt"):
         load_model_folder(folder)
 
 

@@ -55,7 +55,7 @@ def test_a_folder_that_is_no_model_hears_all_that_is_missing(tmp_path):
     for part in (
         "config.json (the sizes)",
         "weights (one of model.safetensors,",
-        "a vocabulary (one of vocab.txt",
+        "a vocabulary (one of tokenizer.json, vocab.txt, vocab.json",
     ):
         assert part in str(caught.value)
 

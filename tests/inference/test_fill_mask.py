@@ -1,3 +1,6 @@
+import json
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -5,7 +8,9 @@ from bertcli.errors import UserError
 from bertcli.hf.folder import load_model_folder
 from bertcli.inference.fill_mask import fill_masks
 from bertcli.inference.lines import Line
-from tests.hf.folders import WORDS, saved_model
+from bertcli.text.tokenizer import Tokenizer
+from tests.hf.folders import WORDS, random_model, saved_model
+from tests.text.tokenizers_of import change_json, make_tokenizer_folder
 
 CPU = torch.device("cpu")
 
@@ -120,3 +125,65 @@ def test_unusable_texts_are_named(loaded):
 def test_top_k_out_of_range(loaded, top_k):
     with pytest.raises(UserError, match=f"--top-k {top_k}: give a number from 1 to 32"):
         fill(loaded, "[MASK]", top_k=top_k)
+
+
+@pytest.fixture
+def favoring(loaded, tmp_path):
+    """A model with the tokenizer of another model type that predicts the last piece of a text everywhere."""
+
+    def favor(model_type, text, **changes):
+        folder = make_tokenizer_folder(model_type, tmp_path / model_type)
+        if changes:
+            change_json(folder / "tokenizer.json", **changes)
+        tokenizer = Tokenizer.load(folder)
+        model = random_model(nsp=False, vocab_size=tokenizer.vocab_size)
+        with torch.no_grad():
+            model.mlm_head.bias.fill_(0)
+            model.mlm_head.bias[tokenizer.encode(text)[-1]] = 1000
+        return replace(loaded, model=model, tokenizer=tokenizer)
+
+    return favor
+
+
+@pytest.mark.parametrize(
+    ("model_type", "piece", "token", "text", "filled"),
+    [
+        ("roberta", "a the", "▁the", "So <mask> sat.", "So the sat."),
+        ("roberta", "a the", "▁the", "So<mask>", "So the"),
+        ("roberta", "a the", "▁the", "  <mask> sat", "the sat"),
+        ("roberta", "a the", "▁the", "  a <mask>", "  a the"),
+        ("roberta", "xs", "s", "cat <mask>.", "cats."),
+        ("roberta", "é", "�", "<mask><mask>", "��"),
+        ("modernbert", "a the", "▁the", "So [MASK] sat.", "So the sat."),
+        ("xlm-roberta", "the", "▁the", "So <mask>, <mask>", "So the, the"),
+        ("xlm-roberta", "cats", "s", "cat <mask>.", "cats."),
+        ("deberta-v2", "cats", "s", "cat [MASK].", "cats."),
+        ("albert", "the", "▁the", "[MASK]", "the"),
+    ],
+)
+def test_pieces_of_every_kind_are_joined_to_the_text(favoring, model_type, piece, token, text, filled):
+    (found,) = fill(favoring(model_type, piece), text, top_k=1)
+    assert (found.filled, found.text) == (filled, text)
+    assert {mask[0].token for mask in found.masks} == {token}
+
+
+def test_every_model_reads_the_usual_mask_and_says_so_once(favoring, capsys):
+    loaded = favoring("roberta", "a the")
+    found = fill(loaded, "So [MASK] sat.", "a <mask>", "[MASK] [MASK]", batch_size=1)
+    assert [each.filled for each in found] == ["So the sat.", "a the", "the the"]
+    assert [len(each.masks) for each in found] == [1, 1, 2]
+    said = capsys.readouterr().err
+    assert said == "[MASK] is read as <mask>, the mask token of this model\n"
+    fill(loaded, "a <mask>")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_mask_that_the_tokenizer_does_not_find_is_named(favoring, tmp_path):
+    folder = make_tokenizer_folder("roberta", tmp_path / "words")
+    added = json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
+    for token in added:
+        token["single_word"] = True
+    loaded = favoring("roberta", "a", added_tokens=added)
+    assert fill(loaded, "a <mask>")
+    with pytest.raises(UserError, match="text 1: this tokenizer does not find every <mask> in 'a<mask>b'"):
+        fill(loaded, "a<mask>b")

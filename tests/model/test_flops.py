@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bertcli.config.presets import HEAD_SIZE, PRESETS
@@ -31,3 +33,12 @@ def test_operations_a_token_of_the_published_sizes(
 def test_a_labeled_task_has_no_vocabulary_head() -> None:
     base = sizes("base")
     assert forward_flops(base, 128, 0.0) == 12 * (2 * (4 * 768**2 + 2 * 768 * 3072) + 4 * 128 * 768)
+
+
+def test_a_gate_a_window_and_narrow_embeddings_are_counted() -> None:
+    base = replace(sizes("base"), pre_norm=True, local_layers=(True,) * 8 + (False,) * 4, window=64)
+    layers = 12 * 2 * (4 * 768**2 + 3 * 768 * 3072)
+    assert forward_flops(base, 1000, 0.0) == layers + 4 * 768 * (8 * 129 + 4 * 1000)
+    assert forward_flops(base, 100, 0.0) == layers + 4 * 768 * 12 * 100
+    narrow = replace(sizes("base"), embedding=128)
+    assert forward_flops(narrow, 9, 1.0) - forward_flops(narrow, 9, 0.0) == 2 * (768 * 128 + 128 * 30522)

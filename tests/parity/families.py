@@ -71,6 +71,9 @@ CASES = (
     Case("electra", {"embedding_size": 24}),
     Case("albert", {"embedding_size": 10}),
     Case("albert", {"embedding_size": 24, "hidden_act": "gelu"}),
+    Case("modernbert", {"local_attention": 16, "num_hidden_layers": 5}),
+    Case("modernbert", {"local_attention": 128, "classifier_pooling": "mean"}),
+    Case("modernbert", {"local_attention": 6, "layer_types": ["sliding_attention"] * 3}),
     Case("albert", {"embedding_size": 10, "num_hidden_groups": 2, "num_hidden_layers": 5}),
     Case("deberta-v2", V3),
     Case("deberta-v2", {**V3, "pos_att_type": "c2p", "share_att_key": False}),
@@ -125,6 +128,7 @@ def rows(lengths: tuple[int, ...], case: Case) -> tuple[Tensor, Tensor, Tensor |
     generator = torch.Generator().manual_seed(11)
     longest, lengths_B1 = max(lengths), torch.tensor(lengths)[:, None]
     ids_BT = torch.randint(5, len(WORDS), (len(lengths), longest), generator=generator)
+    ids_BT = ids_BT.masked_fill(ids_BT == pad_id, len(WORDS) - 1)
     positions_T = torch.arange(longest)
     mask_BT = positions_T < lengths_B1
     segments_BT = ((positions_T >= lengths_B1 // 2) & mask_BT).long()
@@ -141,3 +145,9 @@ def for_transformers(case: Case, inputs: tuple[Tensor, Tensor, Tensor | None]) -
     if their_config(case).to_dict().get("type_vocab_size", 0) > 1:
         named["token_type_ids"] = segments_BT
     return named
+
+
+def no_dropout(case: Case) -> dict[str, float]:
+    """Every rate of the family, as 0."""
+    family = FAMILIES[case.model_type]
+    return {key: 0.0 for ours, (key, _) in family.rates.items() if ours.endswith("dropout")}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import Tensor
@@ -14,7 +16,9 @@ from torch import Tensor
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.tasks.question_answering import NOWHERE, QuestionAnswering
+from bertcli.tasks.spans import MAX_TOKENS
 from bertcli.tasks.supervised import Item
+from bertcli.text.tokenizer import Tokenizer
 from tests.hf.folders import tiny_tokenizer
 from tests.tasks.contract import (
     assert_neighbors_change_nothing,
@@ -22,6 +26,7 @@ from tests.tasks.contract import (
     batch,
     task_model,
 )
+from tests.text.tokenizers_of import make_tokenizer_folder
 
 TOKENIZER = tiny_tokenizer()
 LONG = "the cat sat on a mat , and it ran in the dark night ."
@@ -182,3 +187,44 @@ def test_neighbors_and_splits_change_nothing():
 def test_a_threshold_is_for_questions():
     with pytest.raises(ValidationError, match="null_threshold is for type: question-answering"):
         TaskSettings(type="token-classification", null_threshold=1.0)
+
+
+KINDS = ("bert", "roberta", "modernbert", "albert", "xlm-roberta", "deberta-v2")
+SPOKEN = [*"ab .,é½ﬁ日🎉\t\u00a0\u0301م", "the ", "  ", "🇫🇷", "👨‍👩‍👧", "e\u0301"]
+
+
+@pytest.fixture(scope="module")
+def tokenizers_of_kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tokenizer]:
+    folder = tmp_path_factory.mktemp("kinds")
+    return {kind: Tokenizer.load(make_tokenizer_folder(kind, folder / kind)) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(SPOKEN), min_size=1, max_size=20).map("".join), st.data())
+def test_every_answer_is_found_again(
+    tokenizers_of_kinds: dict[str, Tokenizer], kind: str, context: str, data: st.DataObject
+):
+    """Its characters, or more of them where a piece holds more; less at its end where no piece has them."""
+    start = data.draw(st.integers(0, len(context) - 1))
+    end = data.draw(st.integers(start + 1, len(context)))
+    answer = context[start:end]
+    assume(answer.strip() == answer and unicodedata.category(answer[0]) not in ("Mn", "Cf"))
+    example = QuestionExample("here", {}, "q", "a", context, (Answer(answer, start),))
+    task = made_task(max_length=128)
+    (item,) = task.encode([example], tokenizers_of_kinds[kind])
+    assert item.target != NOWHERE
+    assume(item.target[1] - item.target[0] < MAX_TOKENS)
+    found = task.predict(example, [item], pointing([item]))
+    assert found.start is not None
+    assert found.end is not None
+    assert found.start <= start
+    spans = item.layout.spans
+    marks = ("Mn", "Cf") if kind in ("bert", "albert", "xlm-roberta") else ("Mn",)
+    rest = context[found.end : end]
+    assert all(unicodedata.category(character) in marks or character.isspace() for character in rest)
+    assert found.start in spans[:, 0]
+    assert (np.diff(spans, axis=0) >= 0).all()
+    overlapping = (spans[:, 0] < end) & (spans[:, 1] > start)
+    assert found.start == spans[overlapping, 0].min()
+    assert found.end >= spans[overlapping, 1].max()

@@ -13,6 +13,7 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import TaggedExample
 from bertcli.tasks.supervised import Item
 from bertcli.tasks.token_classification import TokenClassification
+from bertcli.text.tokenizer import Tokenizer
 from tests.hf.folders import tiny_tokenizer
 from tests.tasks.contract import (
     assert_neighbors_change_nothing,
@@ -20,6 +21,7 @@ from tests.tasks.contract import (
     batch,
     task_model,
 )
+from tests.text.tokenizers_of import make_tokenizer_folder
 
 LABELS = ("O", "B-x", "I-x", "B-y", "I-y")
 TOKENIZER = tiny_tokenizer()
@@ -162,3 +164,13 @@ def test_neighbors_and_splits_change_nothing():
     items = task.encode(EXAMPLES, TOKENIZER)
     assert_neighbors_change_nothing(task, model, items)
     assert_splits_change_nothing(task, model, [item for item in items if item.layout.words])
+
+
+@pytest.mark.parametrize("kind", ["roberta", "deberta", "xlm-roberta"])
+def test_words_are_those_of_a_text(tmp_path, kind: str):
+    """Each word has the pieces that it has after a blank: the first word too."""
+    tokenizer = Tokenizer.load(make_tokenizer_folder(kind, tmp_path))
+    (item,) = made_task(max_length=32).encode([tagged(["the", "house", "sat"])], tokenizer)
+    (row,) = item.rows
+    assert row.ids == tokenizer.frame.row(tokenizer.encode(" the house sat")).ids
+    assert [tokenizer.readable(row.ids[place])[0] for place in item.layout.positions] == ["▁"] * 3

@@ -6,6 +6,7 @@
 | dropout.py        | `nn.Dropout.forward`                                            |
 | encoder.py        | `Encoder.forward` and `EncoderLayer.forward`, on packed rows    |
 | packing.py        | the layout that encoder.py computes on                          |
+| window.py         | `rotary.attend_window`, for rows of several windows             |
 
 `switch.plain_path` turns all of them off, or some by name.
 """

@@ -46,7 +46,8 @@ def _probabilities(query_IWH: Tensor, key_ITH: Tensor, mask_B11T: Tensor | None,
         heads = slice(start * num_heads, (start + rows) * num_heads)
         scores_IWT = _scores(query_IWH[heads], key_ITH[heads])
         if bias_B11T is not None:
-            scores_IWT.unflatten(0, (-1, num_heads)).add_(bias_B11T[start : start + rows])
+            of_rows = bias_B11T[start : start + rows] if len(bias_B11T) > 1 else bias_B11T
+            scores_IWT.unflatten(0, (-1, num_heads)).add_(of_rows)
         probabilities_IWT[heads] = scores_IWT.softmax(dim=-1)
     return probabilities_IWT
 

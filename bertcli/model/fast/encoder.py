@@ -16,7 +16,8 @@ from bertcli.model.fast.packing import Packing, take
 from bertcli.model.fast.switch import is_on
 
 if TYPE_CHECKING:
-    from bertcli.model.encoder import Encoder, EncoderLayer
+    from bertcli.model.encoder import Encoder
+    from bertcli.model.layer import EncoderLayer
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,12 @@ def encode(
         hidden_RD = encoder.join(encoder.run(layer, hidden_RD, packing, None, *shared), beside_RD)
         beside_RD = None
     if selected_K is not None and is_on("last_layer") and beside_RD is None:
-        return encoder.run(last, hidden_RD, packing, _select(selected_K, packing, hidden_BTD), *shared)
+        selected = _select(selected_K, packing, hidden_BTD)
+        return encoder.norm(encoder.run(last, hidden_RD, packing, selected, *shared))
     hidden_RD = encoder.join(encoder.run(last, hidden_RD, packing, None, *shared), beside_RD)
-    return packing.unpack(hidden_RD) if selected_K is None else take(hidden_RD, packing.find(selected_K))
+    if selected_K is None:
+        return packing.unpack(encoder.norm(hidden_RD))
+    return encoder.norm(take(hidden_RD, packing.find(selected_K)))
 
 
 def _select(selected_K: Tensor, packing: Packing, hidden_BTD: Tensor) -> Selected:

@@ -1,4 +1,4 @@
-"""The two parts of protobuf's wire format that a TensorFlow checkpoint needs: varints and fields."""
+"""The two parts of protobuf's wire format that a TensorFlow checkpoint and a SentencePiece model need."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 import pytest
 
-from bertcli.hf.protobuf import read_fields, read_varint
+from bertcli.text.protobuf import read_fields, read_varint
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,121 @@
+"""ModernBERT (Warner et al. 2024): rotary positions, windows, pre-norm layers with gates, no biases.
+
+Older files name one layer in n that reads full rows; newer ones name the kind of every layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bertcli.families.family import Family, Fused, Head, class_names, task_heads
+
+_LAYER = "model.layers.{}."
+_FULL, _LOCAL = "full_attention", "sliding_attention"
+_BASES = {_FULL: 160_000.0, _LOCAL: 10_000.0}
+_DENSE_HEAD = Head("classifier", dense="head.dense", activation="gelu", norm="head.norm")
+
+
+def _derive(config: Mapping[str, Any]) -> dict[str, Any]:
+    window = config.get("local_attention", 128)
+    if type(window) is not int or window < 2:
+        raise ValueError(f"local_attention: {window!r} is not an integer above 1")
+    return {
+        "attention_output_dropout": config.get("attention_dropout", 0.0),
+        "window": window // 2,
+        "local_layers": tuple(kind == _LOCAL for kind in _layer_types(config)),
+        "rotary_bases": (_base(config, _FULL, "global"), _base(config, _LOCAL, "local")),
+    }
+
+
+def _layer_types(config: Mapping[str, Any]) -> list[str]:
+    every, number = config.get("global_attn_every_n_layers", 3), config.get("num_hidden_layers")
+    types = config.get("layer_types")
+    if types is None:
+        if type(every) is not int or every < 1:
+            raise ValueError(f"global_attn_every_n_layers: {every!r} is not an integer above 0")
+        return [_LOCAL if layer % every else _FULL for layer in range(number if type(number) is int else 0)]
+    if not isinstance(types, list) or len(types) != number or not {_FULL, _LOCAL}.issuperset(types):
+        raise ValueError(f"layer_types: expected {_FULL!r} or {_LOCAL!r} for each of the {number} layers")
+    return types
+
+
+def _base(config: Mapping[str, Any], kind: str, old: str) -> float:
+    """The base of the angles, by the newer key or the older one."""
+    key, given = "rope_parameters", config.get("rope_parameters") or {}
+    rope = given.get(kind) or {} if isinstance(given, Mapping) else None
+    if not isinstance(rope, Mapping) or rope.get("rope_type", "default") != "default":
+        raise ValueError(f"{key}: {given!r} is not supported; expected a rope_theta of the type 'default'")
+    if rope.keys() - {"rope_type", "rope_theta"}:
+        raise ValueError(f"{key}: {', '.join(rope)}: only rope_type and rope_theta are supported")
+    base = rope.get("rope_theta", config.get(f"{old}_rope_theta", _BASES[kind]))
+    if type(base) not in (int, float) or not base > 1:
+        raise ValueError(f"{old}_rope_theta: {base!r} is not a number above 1")
+    return float(base)
+
+
+def _keys(architecture: Any) -> dict[str, Any]:
+    bases = dict(zip((_FULL, _LOCAL), architecture.rotary_bases, strict=True))
+    return {
+        "local_attention": 2 * architecture.window,
+        "layer_types": [_LOCAL if local else _FULL for local in architecture.local_layers],
+        "rope_parameters": {
+            kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()
+        },
+    }
+
+
+MODERNBERT = Family(
+    model_type="modernbert",
+    name="ModernBERT",
+    sizes={
+        "vocab_size": ("vocab_size", None),
+        "hidden": ("hidden_size", None),
+        "layers": ("num_hidden_layers", None),
+        "heads": ("num_attention_heads", None),
+        "feed_forward": ("intermediate_size", None),
+        "max_positions": ("max_position_embeddings", 8192),
+    },
+    rates={
+        "dropout": ("embedding_dropout", 0.0),
+        "attention_dropout": ("attention_dropout", 0.0),
+        "feed_forward_dropout": ("mlp_dropout", 0.0),
+        "classifier_dropout": ("classifier_dropout", 0.0),
+        "layer_norm_eps": ("norm_eps", 1e-5),
+        "init_std": ("initializer_range", 0.02),
+    },
+    choices={"pooling": ("classifier_pooling", {"cls": "cls", "mean": "mean"})},
+    parts={"num_segments": 0, "position_table": False, "biases": False, "pre_norm": True},
+    derive=_derive,
+    keys=_keys,
+    fixed={
+        "hidden_activation": ("gelu",),
+        "classifier_activation": ("gelu",),
+        **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), (False,)),
+        "decoder_bias": (True,),
+        "rope_scaling": (None,),
+    },
+    written={"hidden_activation": "gelu", "classifier_activation": "gelu", "tie_word_embeddings": True},
+    row_keys=(("bos_token_id", "cls_token_id"), ("eos_token_id", "sep_token_id")),
+    tensors={
+        "body.embeddings.word": "model.embeddings.tok_embeddings",
+        "body.embeddings.norm": "model.embeddings.norm",
+        "body.encoder.layers.{}.attention_norm": f"{_LAYER}attn_norm",
+        "body.encoder.layers.{}.attention.query": f"{_LAYER}attn.Wqkv.query",
+        "body.encoder.layers.{}.attention.key": f"{_LAYER}attn.Wqkv.key",
+        "body.encoder.layers.{}.attention.value": f"{_LAYER}attn.Wqkv.value",
+        "body.encoder.layers.{}.attention.output": f"{_LAYER}attn.Wo",
+        "body.encoder.layers.{}.feed_forward_norm": f"{_LAYER}mlp_norm",
+        "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}mlp.Wi",
+        "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}mlp.Wo",
+        "body.encoder.norm": "model.final_norm",
+        "mlm_head": "decoder",
+        "mlm_head.dense": "head.dense",
+        "mlm_head.norm": "head.norm",
+    },
+    fused=Fused(r"(model\.)?layers\.\d+\.attn\.Wqkv", ("query", "key", "value"), by_head=False),
+    prefix="model.",
+    tied_decoder="decoder.weight",
+    heads=task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, questions=_DENSE_HEAD),
+    classes=class_names("ModernBert"),
+)

@@ -1,0 +1,114 @@
+"""The facts in which the tokenizers of model types differ, for the files that leave them open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class TokenizerFacts:
+    """What a folder means that names a model type or a class of transformers.
+
+    Attributes:
+        names: special tokens by role, as `tokenizer_config.json` calls it.
+        kind: of the model that cuts words, in the tokenizers library.
+        classes: those of transformers that build this pipeline, without Fast; none for BERT, whose classes
+            `text/wordpiece.py` lists.
+        files: the vocabulary in a folder without a tokenizer.json.
+        separators: of them stand between two texts in a row.
+        segments: whether the model tells two texts apart by segment ids.
+        mask_strips: whether a mask in a text takes the blank before it along.
+        class_errs: whether the classes make other rows than the model was trained with, also in files.
+        written: the class that builds exactly this pipeline and rows; None: the file's own are written.
+        steps: of the normalizer, see `text/pipelines.py`.
+        lowercase: the default of `do_lower_case`.
+        words_first: whether text is cut at white space before blanks become `▁`.
+        first, replaced: pieces (or roles) in place of the first pieces of a SentencePiece file.
+        mask_piece: whether the mask is the last piece of the model.
+    """
+
+    names: Mapping[str, str]
+    kind: str
+    classes: tuple[str, ...]
+    files: tuple[str, ...]
+    separators: int = 1
+    segments: bool = True
+    mask_strips: bool = True
+    class_errs: bool = False
+    written: str | None = None
+    steps: tuple[str, ...] = ()
+    lowercase: bool = False
+    words_first: bool = True
+    first: tuple[str, ...] = ()
+    replaced: int = 0
+    mask_piece: bool = False
+
+
+_BRACKETS = {f"{role}_token": f"[{role.upper()}]" for role in ("pad", "unk", "cls", "sep", "mask")}
+_ANGLES = dict(zip(_BRACKETS, ("<pad>", "<unk>", "<s>", "</s>", "<mask>"), strict=True))
+
+BERT = TokenizerFacts(names=_BRACKETS, kind="WordPiece", classes=(), files=("vocab.txt",), mask_strips=False)
+_ROBERTA = TokenizerFacts(
+    names=_ANGLES,
+    kind="BPE",
+    classes=("RobertaTokenizer",),
+    files=("vocab.json", "merges.txt"),
+    separators=2,
+    segments=False,
+    written="RobertaTokenizer",
+)
+_XLM_ROBERTA = TokenizerFacts(
+    names=_ANGLES,
+    kind="Unigram",
+    classes=("XLMRobertaTokenizer",),
+    files=("sentencepiece.bpe.model",),
+    separators=2,
+    segments=False,
+    steps=("charsmap",),
+    first=("cls_token", "pad_token", "sep_token", "unk_token"),  # fairseq's
+    replaced=3,
+    mask_piece=True,
+)
+_DEBERTA = replace(
+    _ROBERTA,
+    names=_BRACKETS,
+    classes=("DebertaTokenizer",),
+    separators=1,
+    segments=True,
+    class_errs=True,
+    written=None,
+)
+TOKENIZERS: dict[str, TokenizerFacts] = {
+    "bert": BERT,
+    "distilbert": replace(BERT, segments=False),
+    "electra": BERT,
+    "roberta": _ROBERTA,
+    "xlm-roberta": _XLM_ROBERTA,
+    "camembert": replace(
+        _XLM_ROBERTA,
+        classes=("CamembertTokenizer",),
+        first=("<s>NOTUSED", "pad_token", "</s>NOTUSED", "unk_token", "<unk>NOTUSED"),
+        replaced=1,
+    ),
+    "albert": TokenizerFacts(
+        names={**_BRACKETS, "pad_token": "<pad>", "unk_token": "<unk>"},
+        kind="Unigram",
+        classes=("AlbertTokenizer",),
+        files=("spiece.model",),
+        steps=("quotes", "accents", "lowercase", "charsmap"),
+        lowercase=True,
+    ),
+    "deberta": _DEBERTA,
+    "deberta-v2": TokenizerFacts(
+        names=_BRACKETS,
+        kind="Unigram",
+        classes=("DebertaV2Tokenizer",),
+        files=("spm.model",),
+        mask_strips=False,
+        steps=("lowercase", "blanks"),
+        words_first=False,
+    ),
+    "modernbert": TokenizerFacts(names=_BRACKETS, kind="BPE", classes=(), files=(), segments=False),
+}
+"""By `model_type`."""

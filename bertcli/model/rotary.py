@@ -1,0 +1,88 @@
+"""Attention with rotary positions, in some layers to a window of neighbors: ModernBERT's."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from bertcli.model.architecture import Architecture
+from bertcli.model.attention import Attention, attend, attention_probabilities
+from bertcli.model.fast import window as fast
+from bertcli.model.fast.switch import replaced_by
+
+
+class RotaryAttention(Attention):
+    """Queries and keys are turned by angles that grow with their place, so that a score depends on the
+    distance alone (Su et al. 2021, section 3.2.2). A local layer reads `window` tokens to each side (Warner
+    et al. 2024, section 2.1)."""
+
+    any_queries = False
+
+    def __init__(self, architecture: Architecture, number: int) -> None:
+        """`number`: of the layer, from 0."""
+        super().__init__(architecture)
+        assert architecture.rotary_bases is not None
+        is_local = architecture.local_layers[number]
+        self.base = architecture.rotary_bases[is_local]
+        self.window = architecture.window if is_local else None
+
+    def attend(
+        self,
+        query_BNWH: Tensor,
+        key_BNTH: Tensor,
+        value_BNTH: Tensor,
+        *shared: Tensor,
+        mask_B11T: Tensor | None,
+    ) -> Tensor:
+        """As `Attention.attend`, with all queries of the rows (W = T)."""
+        inputs = rotate(query_BNWH, self.base), rotate(key_BNTH, self.base), value_BNTH
+        if self.window is None:
+            return attend(*inputs, mask_B11T=mask_B11T, dropout=self.dropout_now)
+        return attend_window(*inputs, mask_B11T=mask_B11T, window=self.window, dropout=self.dropout_now)
+
+    def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
+        query_BNTH, key_BNTH = (
+            rotate(self.split_heads(layer(hidden_BTD)), self.base) for layer in (self.query, self.key)
+        )
+        mask = mask_B11T if self.window is None else window_mask(mask_B11T, self.window, like=key_BNTH)
+        return attention_probabilities(query_BNTH, key_BNTH, mask)
+
+
+def rotate(values_BNTH: Tensor, base: float) -> Tensor:
+    """Turns the pair (x_h, x_(h + H/2)) of the token t by the angle t * base ** (-2 h / H), in fp32."""
+    (num_tokens, size), device = values_BNTH.shape[-2:], values_BNTH.device
+    frequencies_P = base ** -(torch.arange(0, size, 2, device=device, dtype=torch.float32) / size)
+    angles_TP = torch.arange(num_tokens, device=device, dtype=torch.float32)[:, None] * frequencies_P
+    cos_TP, sin_TP = angles_TP.cos(), angles_TP.sin()
+    first_BNTP, second_BNTP = values_BNTH.float().chunk(2, dim=-1)
+    turned_BNTH = torch.cat(
+        [first_BNTP * cos_TP - second_BNTP * sin_TP, second_BNTP * cos_TP + first_BNTP * sin_TP], dim=-1
+    )
+    return turned_BNTH.to(values_BNTH.dtype)
+
+
+@replaced_by(fast.attend_window, when=fast.is_faster)
+def attend_window(
+    query_BNTH: Tensor,
+    key_BNTH: Tensor,
+    value_BNTH: Tensor,
+    mask_B11T: Tensor | None,
+    window: int,
+    dropout: float,
+) -> Tensor:
+    """As `attention.attend`, where each token reads at most `window` tokens to each side."""
+    mask_B1TT = window_mask(mask_B11T, window, like=key_BNTH)
+    return attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B1TT, dropout=dropout)
+
+
+def window_mask(mask_B11T: Tensor | None, window: int, like: Tensor) -> Tensor:
+    """bool [B or 1, 1, T, T]: which tokens (columns) a token (row) reads: real ones nearby, and itself.
+
+    Padding far from all real tokens reads itself alone: a softmax over nothing would be NaN.
+    """
+    places_T = torch.arange(like.shape[-2], device=like.device)
+    distance_TT = (places_T[:, None] - places_T).abs()
+    near_TT = distance_TT <= window
+    if mask_B11T is None:
+        return near_TT[None, None]
+    return (mask_B11T & near_TT) | (distance_TT == 0)

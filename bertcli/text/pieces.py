@@ -1,0 +1,77 @@
+"""How each kind of tokenizer writes its pieces: where a word begins, and what people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import tokenizers
+from tokenizers import decoders, models
+
+from bertcli.errors import UserError
+
+BLANK = "▁"
+"""Stands for the blank before a word: in Unigram's pieces, and in what people read of byte-level ones."""
+_BYTE_BLANK = "Ġ"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The spelling of the pieces of a vocabulary.
+
+    Attributes:
+        prefix: the beginning of pieces that continue a word; "" where the others are marked.
+        blank: the beginning of pieces that begin a word; "" where the others are marked.
+    """
+
+    prefix: str
+    blank: str
+
+    def continues(self, piece: str) -> bool:
+        """Whether a piece continues the word before it."""
+        return piece.startswith(self.prefix) if self.prefix else not piece.startswith(self.blank)
+
+    def join(self, pieces: Iterable[str]) -> str:
+        """The text of pieces, for people."""
+        if self.prefix:
+            return " ".join(pieces).replace(f" {self.prefix}", "")
+        text = _bytes_to_text(pieces) if self.blank == _BYTE_BLANK else "".join(pieces).replace(BLANK, " ")
+        return text.strip()
+
+    def readable(self, piece: str) -> str:
+        """A piece for people, `▁` for the blank before a word; `�` for bytes that are no full character."""
+        if self.blank != _BYTE_BLANK:
+            return piece
+        text = _bytes_to_text([piece])
+        return BLANK + text[1:] if text.startswith(" ") else text
+
+
+def spelling_of(backend: tokenizers.Tokenizer, where: str) -> Spelling:
+    """The spelling of a tokenizer. Raises `UserError` for an unsupported kind."""
+    model = backend.model
+    if isinstance(model, models.WordPiece):
+        return Spelling(model.continuing_subword_prefix, "")
+    if isinstance(model, models.Unigram):
+        return Spelling("", BLANK)
+    if isinstance(model, models.BPE) and "ByteLevel(" in str(backend.pre_tokenizer):
+        return Spelling("", _BYTE_BLANK)
+    kind = "BPE without bytes" if isinstance(model, models.BPE) else type(model).__name__
+    raise UserError(
+        f"{where}: a {kind} tokenizer, which bertcli does not support. Give a WordPiece, a byte-level BPE "
+        "or a Unigram tokenizer"
+    )
+
+
+def check_special(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -> None:
+    """Raise `UserError` where a tokenizer other than WordPiece lacks a special token that rows need."""
+    needed = {role: name for role, name in names.items() if role != "unk_token"}
+    missing = [f"{role} {name}" for role, name in needed.items() if backend.token_to_id(name) is None]
+    if missing:
+        raise UserError(
+            f"{where}: the vocabulary lacks {', '.join(missing)}. Name the tokens that the model was trained "
+            "with in tokenizer_config.json, or copy the model's own files"
+        )
+
+
+def _bytes_to_text(pieces: Iterable[str]) -> str:
+    return decoders.ByteLevel().decode(list(pieces))

@@ -1,0 +1,165 @@
+"""The vocabulary files of a model type -> the pipeline that its class of transformers builds from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+
+from bertcli.errors import UserError
+from bertcli.families.tokenizers import TokenizerFacts
+from bertcli.text.json_file import read_json
+from bertcli.text.spm_model import CONTROL, USER_DEFINED, SpmModel, read_spm_model
+from bertcli.text.wordpiece import usual_rows
+
+Names = Mapping[str, str]
+Config = Mapping[str, Any]
+
+
+def build(file: Path, facts: TokenizerFacts, names: Names, config: Config) -> tokenizers.Tokenizer:
+    """The pipeline of `file` (and its companions in the folder), one of `facts.files`.
+
+    Args:
+        names: the special tokens by role.
+        config: `tokenizer_config.json`, for its options.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    if facts.kind == "BPE":
+        vocabulary, merges = _read_bpe(*(file.with_name(name) for name in facts.files))
+        backend = byte_level(vocabulary, merges, config)
+    else:
+        backend = _unigram(file, read_spm_model(file), facts, names=names, config=config)
+    mask = config.get("mask_token")
+    strips = mask.get("lstrip", False) if isinstance(mask, Mapping) else facts.mask_strips
+    plain = [name for role, name in names.items() if role != "mask_token"]
+    tokens = [AddedToken(name, normalized=False, special=True) for name in plain]
+    tokens.sort(key=lambda token: backend.token_to_id(token.content) or 0)
+    backend.add_special_tokens(tokens)
+    backend.add_special_tokens(
+        [AddedToken(names["mask_token"], lstrip=strips, normalized=False, special=True)]
+    )
+    backend.post_processor = rows(backend, facts, names)
+    return backend
+
+
+def byte_level(
+    vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], config: Config
+) -> tokenizers.Tokenizer:
+    """Byte-level BPE as in GPT-2, without its special tokens."""
+    backend = tokenizers.Tokenizer(
+        models.BPE(dict(vocabulary), list(merges), continuing_subword_prefix="", end_of_word_suffix="")
+    )
+    prefix = bool(config.get("add_prefix_space", False))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def rows(
+    backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Names
+) -> processors.PostProcessor | None:
+    """The rows of a model type; None where `backend` lacks a token for them."""
+    cls, sep = names["cls_token"], names["sep_token"]
+    cls_id, sep_id = backend.token_to_id(cls), backend.token_to_id(sep)
+    if cls_id is None or sep_id is None:
+        return None
+    if facts.separators == 1:
+        return usual_rows((cls, cls_id), (sep, sep_id))
+    if facts.kind == "BPE":
+        prefix = getattr(backend.pre_tokenizer, "add_prefix_space", False)
+        return processors.RobertaProcessing((sep, sep_id), (cls, cls_id), add_prefix_space=prefix)
+    return processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls} $A {sep} {sep} $B {sep}",
+        special_tokens=[(cls, cls_id), (sep, sep_id)],
+    )
+
+
+def _read_bpe(vocabulary: Path, merges: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    if not merges.is_file():
+        raise UserError(f"{merges}: missing; {vocabulary.name} needs it. Copy it from the model's folder")
+    ids = read_json(vocabulary)
+    if not all(isinstance(token_id, int) and token_id >= 0 for token_id in ids.values()):
+        raise UserError(f"{vocabulary}: expected pieces with their ids. Copy or download it again")
+    pairs = []
+    try:
+        lines = merges.read_bytes().decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{merges}: not UTF-8 at byte {error.start}. Copy or download it again") from None
+    for number, line in enumerate(lines, start=1):
+        if (number == 1 and line.startswith("#version")) or not line.strip():
+            continue
+        parts = tuple(line.rstrip("\r").split(" "))
+        if len(parts) != 2 or not {*parts, "".join(parts)} <= ids.keys():
+            raise UserError(
+                f"{merges}: line {number} is not two pieces of {vocabulary.name} that make a third: "
+                f"{line!r}. Copy or download both files again"
+            )
+        pairs.append(parts)
+    return ids, pairs
+
+
+def _unigram(
+    file: Path, spm: SpmModel, facts: TokenizerFacts, names: Names, config: Config
+) -> tokenizers.Tokenizer:
+    first = [(names.get(piece, piece), -100.0 if piece == "<unk>NOTUSED" else 0.0) for piece in facts.first]
+    pieces = [*first, *spm.pieces[facts.replaced :]]
+    if facts.mask_piece:
+        pieces.append((names["mask_token"], 0.0))
+    places = {piece: place for place, (piece, _) in enumerate(pieces)}
+    if names["unk_token"] not in places:
+        raise UserError(
+            f"{file}: has no piece {names['unk_token']}, the unknown token. Set unk_token in "
+            "tokenizer_config.json to the piece that the model was trained with"
+        )
+    backend = tokenizers.Tokenizer(models.Unigram(pieces, places[names["unk_token"]], byte_fallback=False))
+    backend.normalizer = _normalizer(spm.charsmap, facts, config)
+    scheme = "always" if config.get("add_prefix_space", True) else ("never" if facts.words_first else "first")
+    parts: list[pre_tokenizers.PreTokenizer] = []
+    if facts.words_first:
+        parts.append(pre_tokenizers.WhitespaceSplit())
+    elif config.get("split_by_punct"):
+        parts.append(pre_tokenizers.Punctuation(behavior="isolated"))
+    backend.pre_tokenizer = pre_tokenizers.Sequence([*parts, pre_tokenizers.Metaspace(prepend_scheme=scheme)])
+    backend.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    for (piece, _), kind in zip(spm.pieces, spm.types, strict=True):
+        if kind in (CONTROL, USER_DEFINED):
+            backend.add_tokens([AddedToken(piece, normalized=False, special=kind == CONTROL)])
+    return backend
+
+
+def _normalizer(charsmap: bytes, facts: TokenizerFacts, config: Config) -> normalizers.Normalizer:
+    lowercase = config.get("do_lower_case", facts.lowercase)
+    steps: dict[str, list[normalizers.Normalizer]] = {
+        "quotes": [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')],
+        "accents": [] if config.get("keep_accents") else [normalizers.NFKD(), normalizers.StripAccents()],
+        "lowercase": [normalizers.Lowercase()] if lowercase else [],
+        "charsmap": [normalizers.Precompiled(charsmap)] if charsmap else [],
+        "blanks": [
+            normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "),
+            normalizers.NFC(),
+            normalizers.Strip(left=False, right=True),
+        ],
+    }
+    return normalizers.Sequence([part for step in facts.steps for part in steps[step]])
+
+
+def is_rebuilt(backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Names) -> bool:
+    """Whether the class `facts.written` builds `backend` from its vocabulary and `add_prefix_space`."""
+    prefix = getattr(backend.pre_tokenizer, "add_prefix_space", False)
+    built = byte_level({}, [], {"add_prefix_space": prefix})
+    built.post_processor = rows(backend, facts, names)
+    return _without_vocabulary(built) == _without_vocabulary(backend)
+
+
+def _without_vocabulary(backend: tokenizers.Tokenizer) -> dict[str, Any]:
+    pipeline = json.loads(backend.to_str())
+    for key in ("vocab", "merges"):
+        pipeline["model"].pop(key, None)
+    return {**pipeline, "added_tokens": None}

@@ -1,0 +1,66 @@
+"""Texts -> the library's encodings, in which no text yields a special token.
+
+The library leaves registered special tokens in a text alone, but a model may hold them as ordinary pieces:
+Unigram reads `</s>` as its separator. Only a text where that happens is encoded again, with these tokens cut
+after their first character; all other texts keep the library's ids.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import tokenizers
+from tokenizers import Encoding, Regex, pre_tokenizers
+
+
+class PlainEncoder:
+    """Encodes texts with one tokenizer of the library."""
+
+    def __init__(self, backend: tokenizers.Tokenizer, special: Mapping[str, int]):
+        """`special`: the tokens that no text may yield, and their ids."""
+        backend.encode_special_tokens = True  # "[MASK]" in a text is three tokens of plain text
+        self._backend = backend
+        self._special = special
+
+    def encode(self, texts: Sequence[str], places: bool = False) -> list[tuple[list[int], Encoding]]:
+        """The ids of each text, and its encoding; with `places` that has right offsets."""
+        encoded = _encode(self._backend, texts, places)
+        never = frozenset(self._special.values())
+        wrong = [number for number, (ids, _) in enumerate(encoded) if not never.isdisjoint(ids)]
+        if wrong:
+            again = _encode(self._cutting, [texts[number] for number in wrong], places)
+            for number, better in zip(wrong, again, strict=True):
+                encoded[number] = better
+        return encoded
+
+    @cached_property
+    def _cutting(self) -> tokenizers.Tokenizer:
+        backend = tokenizers.Tokenizer.from_str(self._backend.to_str())
+        backend.encode_special_tokens = True
+        cuts = "|".join(f"{re.escape(token[0])}(?={re.escape(token[1:])})" for token in self._special)
+        cut = pre_tokenizers.Split(Regex(cuts), "isolated")
+        before = backend.pre_tokenizer
+        backend.pre_tokenizer = cut if before is None else pre_tokenizers.Sequence([before, cut])
+        return backend
+
+
+def with_text_token(backend: tokenizers.Tokenizer, token: str) -> tokenizers.Tokenizer:
+    """The same tokenizer, except that `token` written in a text is that token, with its own flags."""
+    data = json.loads(backend.to_str())
+    added = next((each for each in data["added_tokens"] if each["content"] == token), None)
+    if added is not None:
+        added["special"] = False
+    copied = tokenizers.Tokenizer.from_str(json.dumps(data))
+    if added is None:
+        copied.add_tokens([tokenizers.AddedToken(token, normalized=False)])
+    return copied
+
+
+def _encode(
+    backend: tokenizers.Tokenizer, texts: Sequence[str], places: bool
+) -> list[tuple[list[int], Encoding]]:
+    encode = backend.encode_batch if places else backend.encode_batch_fast
+    return [(encoding.ids, encoding) for encoding in encode(list(texts), add_special_tokens=False)]
