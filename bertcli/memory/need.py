@@ -90,7 +90,8 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
     inner = 3 if architecture.pre_norm else 1  # with a gate: of the product, and of both halves
     backward = per_token * narrow * (2 * hidden + inner * architecture.feed_forward)
     if sizes.on_cpu and not sizes.checkpointing:  # the gradients of keys and values may need more
-        backward = max(sizes.selected * backward, per_token * 7 * narrow * hidden)
+        of_attention = 7 if architecture.relative is None else 12  # with those of positions
+        backward = max(sizes.selected * backward, per_token * of_attention * narrow * hidden)
     bytes_per_logit = 2 * narrow if sizes.on_cpu else 3 * FP32
     logits = per_token * bytes_per_logit * sizes.predicted * architecture.vocab_size
     recomputed = one_layer if sizes.checkpointing else 0.0
@@ -130,10 +131,16 @@ def _layer_bytes(architecture: Architecture, sizes: StepSizes, selected: float) 
     kept = inner * narrow * selected * architecture.feed_forward
     if architecture.dropout:
         kept += 2 * BOOL * selected * hidden  # masks
+    if architecture.relative is not None:  # attention is computed for all queries
+        kept += 6 * narrow * hidden / sizes.rows  # positions: dropout's output, and two of all distances
+        matrix = narrow if sizes.on_cpu else FP32 + BOOL + narrow
+        kept += architecture.heads * sizes.length * matrix + (1 - selected) * narrow * hidden
     if sizes.on_cpu:
         kept += 2 * narrow * hidden  # keys, values
         kept += 3 * narrow * selected * hidden  # queries; the context by heads and by tokens
         kept += 4 * narrow * selected * hidden  # inputs and outputs of the LayerNorms
+        if architecture.relative is not None:
+            return kept
         matrices = 2 if architecture.attention_dropout else 1  # of selected queries and all keys
         return kept + matrices * narrow * selected * architecture.heads * sizes.length
     kept += 4 * narrow * hidden  # query, key, value, context

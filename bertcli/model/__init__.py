@@ -1,8 +1,8 @@
 """BERT's encoder (Devlin et al. 2019) and its family's, tensors only. Read the files in this order:
 
 `architecture`, `embeddings`, `attention`, `feed_forward`, `layer`, `encoder`, `heads`, `pretraining`,
-`task_models`, `init`. Then what differs in the family: `rotary`, `pre_norm`. This is the plain path. `fast/`
-computes the same in less time.
+`task_models`, `init`. Then what differs in the family: `rotary`, `pre_norm`, `disentangled`, `convolution`.
+This is the plain path. `fast/` computes the same in less time.
 
 Names of tensors end with their axes:
 
@@ -10,6 +10,7 @@ Names of tensors end with their axes:
     F feed-forward   V vocabulary      M masked positions of the batch
     R packed tokens of the batch, one after the other (`fast.packing`)
     K tokens whose last hidden states are selected        W the largest number of them in a row
+    E distances between two tokens    P rows of the table of relative positions
 
 `ids_BT` is [batch, tokens]; `masked_M` holds flat positions b * T + t.
 """

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bertcli.families.relative import Convolution, Relative
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -39,6 +41,9 @@ class Architecture:
     """Whether dense layers and norms have biases; task outputs and the decoder always have one."""
     pooling: Literal["cls", "mean"] = "cls"
     """What the head of a sequence task reads: the first token, or the mean of the real tokens."""
+    relative: Relative | None = None
+    """Relative positions in attention; None: none."""
+    convolution: Convolution | None = None
     embedding: int | None = None
     """Width of the embeddings, which a dense layer widens to `hidden` (Lan et al. 2020, section 3.1); None:
     they have the width `hidden`."""
@@ -56,6 +61,8 @@ class Architecture:
     """Inside a gated feed-forward network."""
     classifier_dropout: float | None = None
     """Of the input of a task's head; None: as `dropout`."""
+    pooler_dropout: float = 0.0
+    """Of the input of a task's dense layer, in families with a rate for it."""
     question_dropout: float = 0.0
     """Of the input of a question answering head, in families whose head has dropout."""
     choice_dropout: float = 0.1

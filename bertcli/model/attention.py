@@ -52,20 +52,25 @@ class Attention(nn.Module):
         self.value = nn.Linear(hidden, hidden, bias=biases)
         self.output = nn.Linear(hidden, hidden, bias=biases)
 
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
-        """[B, T, D] -> [B, T, D]."""
+    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
+        """[B, T, D] -> [B, T, D]; `shared`: what `Encoder.shared` gives."""
         projections = self.query, self.key, self.value
         query_BNTH, key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in projections)
-        context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B11T)
+        context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=mask_B11T)
         return self.output(self.join_heads(context_BNTH))
 
     def attend(
-        self, query_BNWH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None
+        self,
+        query_BNWH: Tensor,
+        key_BNTH: Tensor,
+        value_BNTH: Tensor,
+        *shared: Tensor,
+        mask_B11T: Tensor | None,
     ) -> Tensor:
         """-> context [B, N, W, H]; the other kinds of attention have a function of their own here."""
         return attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)
 
-    def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
+    def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         """[B, T, D] -> probabilities_BNTT, the weights of the values in `forward`, before dropout."""
         query_BNTH, key_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.query, self.key))
         return attention_probabilities(query_BNTH, key_BNTH, mask_B11T)

@@ -10,6 +10,8 @@ from torch.utils.checkpoint import checkpoint
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
+from bertcli.model.convolution import ConvolutionLayer
+from bertcli.model.disentangled import DisentangledAttention, RelativeTable
 from bertcli.model.embeddings import Embeddings
 from bertcli.model.fast import encoder as fast_encoder
 from bertcli.model.fast.switch import plain_path, replaced_by
@@ -24,6 +26,9 @@ def build_layer(architecture: Architecture, number: int) -> EncoderLayer:
     """The layer `number`, from 0, of the kind that the architecture names."""
     if architecture.pre_norm:
         return PreNormLayer(architecture, RotaryAttention(architecture, number), is_first=number == 0)
+    if architecture.relative is not None:
+        attention = DisentangledAttention(architecture, architecture.relative)
+        return EncoderLayer(architecture, attention, FeedForward(architecture))
     return EncoderLayer(architecture, Attention(architecture), FeedForward(architecture))
 
 
@@ -39,6 +44,9 @@ class Encoder(nn.Module):
         self.order = architecture.layer_order
         self.layers = nn.ModuleList(build_layer(architecture, number) for number in sorted(set(self.order)))
         self.norm = layer_norm(architecture) if architecture.pre_norm else nn.Identity()
+        relative, convolution = architecture.relative, architecture.convolution
+        self.relative = None if relative is None else RelativeTable(architecture, relative)
+        self.convolution = None if convolution is None else ConvolutionLayer(architecture, convolution)
         self.activation_checkpointing = False
 
     @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
@@ -49,14 +57,25 @@ class Encoder(nn.Module):
             mask_BT: bool, True at real tokens; None: no padding.
             selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
         """
-        shared = self.shared()
+        shared, beside_BTD = self.shared(), self.beside_first(hidden_BTD, mask_BT)
         for layer in self.in_order():
             hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD), *shared)
+            hidden_BTD, beside_BTD = self.join(hidden_BTD, beside_BTD), None
         return self.norm(hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K])
 
     def shared(self) -> tuple[Tensor, ...]:
         """What the attention of all layers reads besides hidden states."""
-        return ()
+        return () if self.relative is None else (self.relative(),)
+
+    def beside_first(self, embedded_BTD: Tensor, mask_BT: Tensor | None) -> Tensor | None:
+        """What `join` adds to the first layer's output; None: nothing."""
+        return None if self.convolution is None else self.convolution(embedded_BTD, mask_BT)
+
+    def join(self, hidden_BTD: Tensor, beside_BTD: Tensor | None) -> Tensor:
+        """A layer's output, with what was computed beside it, for each token by itself."""
+        if self.convolution is None or beside_BTD is None:
+            return hidden_BTD
+        return self.convolution.add(hidden_BTD, beside_BTD)
 
     def in_order(self) -> list[nn.Module]:
         """The layers as `forward` takes them; one with shared weights several times."""
@@ -100,12 +119,15 @@ class Body(nn.Module):
         embeddings first, and the probabilities_BNTT of each layer's attention."""
         hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
         mask_B11T, shared = _for_attention(mask_BT, ids_BT), self.encoder.shared()
+        beside_BTD = self.encoder.beside_first(hidden_states[0], mask_BT)
         with plain_path():
             for layer in self.encoder.in_order():
                 assert isinstance(layer, EncoderLayer)
                 attention_input_BTD = layer.before_attention(hidden_states[-1])
                 probabilities.append(layer.attention.probabilities(attention_input_BTD, mask_B11T, *shared))
-                hidden_states.append(layer(hidden_states[-1], mask_B11T, *shared))
+                hidden_BTD = layer(hidden_states[-1], mask_B11T, *shared)
+                hidden_states.append(self.encoder.join(hidden_BTD, beside_BTD))
+                beside_BTD = None
         hidden_states[-1] = self.encoder.norm(hidden_states[-1])
         return hidden_states, probabilities
 

@@ -10,9 +10,10 @@ def forward_flops(architecture: Architecture, length: float, predicted: float) -
 
     2 L (4 D^2 + 2 D F) + 4 L T D + p 2 (D E + E V): projections, attention over rows of T tokens, and the MLM
     head at the share p of the tokens whose word is predicted (0: a labeled task); E is the width of the
-    embeddings. A gate adds D F to a layer; a local layer reads its window in place of T tokens. Others
-    (dropout, LayerNorm, softmax, the optimizer) are not counted, as in Chowdhery et al. 2022, appendix B. The
-    last layer is counted in full, although `model.fast.encoder` skips a part: programs can then be compared.
+    embeddings. A gate adds D F to a layer; a local layer reads its window in place of T tokens; each term of
+    relative positions adds 2 L T D. Others (dropout, LayerNorm, softmax, the optimizer) are not counted, as
+    in Chowdhery et al. 2022, appendix B. The last layer is counted in full, although `model.fast.encoder`
+    skips a part: programs can then be compared.
 
     Args:
         length: real tokens of a row.
@@ -23,8 +24,9 @@ def forward_flops(architecture: Architecture, length: float, predicted: float) -
     num_local = sum(architecture.local_layers)
     in_window = min(length, 2 * architecture.window + 1)
     read = (architecture.layers - num_local) * length + num_local * in_window
+    scores = 1 if architecture.relative is None else architecture.relative.terms
     head = 2 * (hidden * width + width * architecture.vocab_size)
-    return architecture.layers * projections + 4 * hidden * read + predicted * head
+    return architecture.layers * projections + 2 * (1 + scores) * hidden * read + predicted * head
 
 
 def training_flops(architecture: Architecture, length: float, predicted: float) -> float:

@@ -23,6 +23,8 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
     | Embedding   | weight    | normal(0, std) truncated at 2 std, every row    |
     | Linear      | weight    | normal(0, std) truncated at 2 std               |
     | Linear      | bias      | 0                                               |
+    | Conv1d      | weight    | normal(0, std) truncated at 2 std               |
+    | Conv1d      | bias      | 0                                               |
     | LayerNorm   | weight    | 1                                               |
     | LayerNorm   | bias      | 0                                               |
     | MlmHead     | bias      | 0                                               |
@@ -35,7 +37,7 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
             smaller.
     """
     for module in model.modules():
-        if isinstance(module, nn.Embedding | nn.Linear):
+        if isinstance(module, nn.Embedding | nn.Linear | nn.Conv1d):
             bound = TRUNCATION * std  # trunc_normal_'s own bounds are absolute: they would have no effect
             if truncated:
                 nn.init.trunc_normal_(module.weight, std=std, a=-bound, b=bound)
@@ -43,7 +45,7 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
                 nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.LayerNorm):
             nn.init.ones_(module.weight)
-        if isinstance(module, nn.Linear | nn.LayerNorm | MlmHead) and module.bias is not None:
+        if isinstance(module, nn.Linear | nn.Conv1d | nn.LayerNorm | MlmHead) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
 

@@ -27,7 +27,12 @@ class RotaryAttention(Attention):
         self.window = architecture.window if is_local else None
 
     def attend(
-        self, query_BNWH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None
+        self,
+        query_BNWH: Tensor,
+        key_BNTH: Tensor,
+        value_BNTH: Tensor,
+        *shared: Tensor,
+        mask_B11T: Tensor | None,
     ) -> Tensor:
         """As `Attention.attend`, with all queries of the rows (W = T)."""
         inputs = rotate(query_BNWH, self.base), rotate(key_BNTH, self.base), value_BNTH
@@ -35,7 +40,7 @@ class RotaryAttention(Attention):
             return attend(*inputs, mask_B11T=mask_B11T, dropout=self.dropout_now)
         return attend_window(*inputs, mask_B11T=mask_B11T, window=self.window, dropout=self.dropout_now)
 
-    def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None) -> Tensor:
+    def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         query_BNTH, key_BNTH = (
             rotate(self.split_heads(layer(hidden_BTD)), self.base) for layer in (self.query, self.key)
         )

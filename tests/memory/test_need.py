@@ -8,6 +8,7 @@ import pytest
 from bertcli.config.schema import LoopConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
+from bertcli.families.relative import Relative
 from bertcli.measure.step import take_steps
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.need import FP32, HEAP_WASTE, StepSizes, rows_that_fit, step_memory
@@ -21,6 +22,7 @@ MODERNBERT: dict[str, Any] = {
     **{"num_segments": 0, "position_table": False, "biases": False, "pre_norm": True},
     **{"rotary_bases": (160_000.0, 10_000.0), "local_layers": (False, True, True, False), "window": 8},
 }
+RELATIVE = Relative(True, True, max_distance=128, buckets=64, normalized_table=True)
 SIZES = StepSizes(rows=8, length=64, predicted=0.125, half=False, checkpointing=False, on_cpu=True)
 
 
@@ -45,6 +47,10 @@ def no_waste(monkeypatch: pytest.MonkeyPatch) -> None:
         {"embedding": 32, "layer_groups": 1},
         MODERNBERT,
         MODERNBERT | {"dropout": 0.0, "half": True},
+        {"relative": RELATIVE},
+        {"relative": RELATIVE, "half": True},
+        {"relative": RELATIVE, "checkpointing": True},
+        {"relative": RELATIVE, "length": 128, "rows": 4, "layers": 6},
     ],
     ids=str,
 )

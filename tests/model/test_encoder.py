@@ -1,5 +1,9 @@
+from dataclasses import replace
+
+import pytest
 import torch
 
+from bertcli.families.relative import Convolution, Relative
 from bertcli.model.pretraining import PretrainingModel
 
 
@@ -17,6 +21,16 @@ def gradients(model, activation_checkpointing: bool):
 def test_activation_checkpointing_gives_the_same_gradients_to_the_bit_with_dropout(model):
     kept, computed_again = gradients(model, False), gradients(model, True)
     assert all(torch.equal(kept[name], computed_again[name]) for name in kept)
+
+
+@pytest.mark.parametrize("convolution", [None, Convolution(3, 1, "tanh")])
+def test_so_it_does_with_relative_positions(odd, convolution):
+    torch.manual_seed(0)
+    relative = Relative(True, True, max_distance=19, buckets=6, normalized_table=True)
+    model = PretrainingModel(replace(odd, relative=relative, convolution=convolution))
+    kept, computed_again = gradients(model, False), gradients(model, True)
+    assert all(torch.equal(kept[name], computed_again[name]) for name in kept)
+    assert all(kept[name].any() for name in kept if "relative" in name)
 
 
 def test_dropout_is_on_in_training_and_off_in_evaluation(model):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bertcli.config.presets import HEAD_SIZE, PRESETS
+from bertcli.families.relative import Relative
 from bertcli.model.architecture import Architecture
 from bertcli.model.flops import forward_flops, training_flops
 
@@ -42,3 +43,12 @@ def test_a_gate_a_window_and_narrow_embeddings_are_counted() -> None:
     assert forward_flops(base, 100, 0.0) == layers + 4 * 768 * 12 * 100
     narrow = replace(sizes("base"), embedding=128)
     assert forward_flops(narrow, 9, 1.0) - forward_flops(narrow, 9, 0.0) == 2 * (768 * 128 + 128 * 30522)
+
+
+def test_each_term_of_relative_positions_is_counted() -> None:
+    base = sizes("base")
+    both = replace(base, relative=Relative(True, True, max_distance=512))
+    one = replace(base, relative=Relative(True, False, max_distance=512))
+    term = 12 * 2 * 100 * 768
+    assert forward_flops(both, 100, 0.0) == forward_flops(base, 100, 0.0) + 2 * term
+    assert forward_flops(one, 100, 0.0) == forward_flops(base, 100, 0.0) + term

@@ -1,9 +1,11 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
+from bertcli.families.relative import Convolution
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss, initialize, truncated_std
@@ -16,7 +18,8 @@ STD = 0.02
 @pytest.fixture(scope="module")
 def fresh() -> PretrainingModel:
     torch.manual_seed(0)
-    model = PretrainingModel(architecture(model_config(preset="tiny"), vocab_size=997))
+    sizes = architecture(model_config(preset="tiny"), vocab_size=997)
+    model = PretrainingModel(replace(sizes, convolution=Convolution(3, 1, "gelu")))
     for parameter in model.parameters():  # so that nothing passes for having been right before
         nn.init.constant_(parameter, 7.0)
     initialize(model, STD)

@@ -40,6 +40,26 @@ class Case:
         return "-".join([self.model_type, *(f"{key}={value}" for key, value in self.keys.items())])
 
 
+V3 = {
+    "legacy": False,
+    "relative_attention": True,
+    "position_buckets": 16,
+    "norm_rel_ebd": "layer_norm",
+    "share_att_key": True,
+    "pos_att_type": "p2c|c2p",
+    "position_biased_input": False,
+    "layer_norm_eps": 1e-7,
+}
+"""DeBERTa-v3 as published, but with buckets that the rows of the tests are longer than."""
+V1 = {
+    "legacy": False,
+    "relative_attention": True,
+    "pos_att_type": "p2c|c2p",
+    "position_biased_input": False,
+    "layer_norm_eps": 1e-7,
+}
+
+
 CASES = (
     Case("bert"),
     Case("roberta", {"type_vocab_size": 1, "layer_norm_eps": 1e-5}),
@@ -55,6 +75,16 @@ CASES = (
     Case("modernbert", {"local_attention": 128, "classifier_pooling": "mean"}),
     Case("modernbert", {"local_attention": 6, "layer_types": ["sliding_attention"] * 3}),
     Case("albert", {"embedding_size": 10, "num_hidden_groups": 2, "num_hidden_layers": 5}),
+    Case("deberta-v2", V3),
+    Case("deberta-v2", {**V3, "pos_att_type": "c2p", "share_att_key": False}),
+    Case("deberta-v2", {**V3, "pos_att_type": "p2c", "share_att_key": False, "norm_rel_ebd": "none"}),
+    Case("deberta-v2", {**V3, "share_att_key": False, "position_biased_input": True, "type_vocab_size": 2}),
+    Case("deberta-v2", {**V3, "position_buckets": -1, "max_relative_positions": 40}),
+    Case("deberta-v2", {**V3, "conv_kernel_size": 3, "conv_act": "gelu", "conv_groups": 1}),
+    Case("deberta-v2", {**V3, "conv_kernel_size": 5, "conv_act": "tanh", "conv_groups": 2}),
+    Case("deberta", V1),
+    Case("deberta", {**V1, "pos_att_type": "c2p", "max_relative_positions": 40}),
+    Case("deberta", {**V1, "pos_att_type": "p2c", "position_biased_input": True, "type_vocab_size": 2}),
 )
 FIRST = tuple({case.model_type: case for case in reversed(CASES)}.values())
 """One of each family."""

@@ -3,6 +3,7 @@
 | file              | replaces                                                        |
 |-------------------|-----------------------------------------------------------------|
 | attention.py      | `attention.attend`                                              |
+| disentangled.py   | `disentangled.attend` on a CPU                                  |
 | dropout.py        | `nn.Dropout.forward`                                            |
 | encoder.py        | `Encoder.forward` and `EncoderLayer.forward`, on packed rows    |
 | packing.py        | the layout that encoder.py computes on                          |

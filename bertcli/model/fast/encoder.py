@@ -45,13 +45,16 @@ def encode(
     are five of six in pretraining."""
     packing = Packing.of(mask_BT, hidden_BTD)
     hidden_RD, shared = packing.pack(hidden_BTD), encoder.shared()
+    beside_BTD = encoder.beside_first(hidden_BTD, mask_BT)
+    beside_RD = None if beside_BTD is None else packing.pack(beside_BTD)
     *lower, last = encoder.in_order()
     for layer in lower:
-        hidden_RD = encoder.run(layer, hidden_RD, packing, None, *shared)
-    if selected_K is not None and is_on("last_layer"):
+        hidden_RD = encoder.join(encoder.run(layer, hidden_RD, packing, None, *shared), beside_RD)
+        beside_RD = None
+    if selected_K is not None and is_on("last_layer") and beside_RD is None:
         selected = _select(selected_K, packing, hidden_BTD)
         return encoder.norm(encoder.run(last, hidden_RD, packing, selected, *shared))
-    hidden_RD = encoder.run(last, hidden_RD, packing, None, *shared)
+    hidden_RD = encoder.join(encoder.run(last, hidden_RD, packing, None, *shared), beside_RD)
     if selected_K is None:
         return packing.unpack(encoder.norm(hidden_RD))
     return encoder.norm(take(hidden_RD, packing.find(selected_K)))

@@ -13,7 +13,7 @@ from torch import Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PATHS = frozenset({"attention", "dropout", "last_layer", "packing", "window", "written_out"})
+PATHS = frozenset({"attention", "disentangled", "dropout", "last_layer", "packing", "window", "written_out"})
 _off: frozenset[str] = frozenset()
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from bertcli.families.relative import Relative
 from bertcli.model import attention
 from bertcli.model.architecture import Architecture
 from bertcli.model.attention import Attention
@@ -19,7 +20,9 @@ from bertcli.model.fast.packing import round_up
 from bertcli.model.fast.switch import plain_path
 
 SELECTED_K = torch.tensor([22, 0, 5, 16, 0, 11])  # one of them twice
-PATHS = pytest.mark.parametrize("off", [(), ("packing",), ("last_layer",), ("written_out",), ("attention",)])
+PATHS = pytest.mark.parametrize(
+    "off", [(), ("packing",), ("last_layer",), ("written_out",), ("attention",), ("disentangled",)]
+)
 
 
 @pytest.fixture
@@ -59,6 +62,18 @@ def test_selected_tokens_come_out_as_on_the_plain_path(
     body: Body, lengths: list[int], training: bool, off: tuple[str, ...]
 ) -> None:
     assert_agree(body.train(training), (*rows(lengths), SELECTED_K), off)
+
+
+@PATHS
+@pytest.mark.parametrize("selected", [SELECTED_K, None], ids=["selected", "all"])
+def test_relative_positions_come_out_as_on_the_plain_path(
+    odd: Architecture, selected: Tensor | None, off: tuple[str, ...]
+) -> None:
+    torch.manual_seed(0)
+    relative = Relative(True, True, max_distance=19, buckets=6, normalized_table=True)
+    sizes = replace(odd, dropout=0.0, attention_dropout=0.0, relative=relative, position_table=False)
+    inputs = rows([11, 6, 1])
+    assert_agree(Body(sizes).double(), inputs if selected is None else (*inputs, selected), off)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6))

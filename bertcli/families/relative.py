@@ -1,0 +1,53 @@
+"""What differs between models with relative positions in their attention (He et al. 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Relative:
+    """Disentangled attention, `bertcli.model.disentangled`.
+
+    Attributes:
+        content_to_position, position_to_content: which terms are added to the scores.
+        max_distance: in tokens; larger distances count as this one.
+        buckets: rows of the table for distances to one side; far distances share a row (`distance_rows`).
+            None: each distance has its own.
+        shared_projections: positions go through the projections of contents.
+        normalized_table: the table has a LayerNorm.
+        key_bias: keys have a bias, those of positions too.
+    """
+
+    content_to_position: bool
+    position_to_content: bool
+    max_distance: int
+    buckets: int | None = None
+    shared_projections: bool = False
+    normalized_table: bool = False
+    key_bias: bool = True
+
+    @property
+    def span(self) -> int:
+        """Half the rows of the table."""
+        return self.buckets or self.max_distance
+
+    @property
+    def terms(self) -> int:
+        """Of a score: contents alone, and those with positions."""
+        return 1 + self.content_to_position + self.position_to_content
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Over the embeddings, added to the first layer's output (`bertcli.model.convolution`).
+
+    Attributes:
+        width: tokens, an odd number.
+        groups: of channels that are convolved separately.
+    """
+
+    width: int
+    groups: int
+    activation: Literal["gelu", "tanh"]

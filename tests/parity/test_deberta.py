@@ -1,0 +1,69 @@
+"""What is particular to DeBERTa's folders: the two forms of the MLM head, and parts that no class reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+transformers = pytest.importorskip("transformers")
+
+from bertcli.hf.convert import convert  # noqa: E402
+from bertcli.hf.folder import load_model_folder  # noqa: E402
+from bertcli.model.fast.switch import plain_path  # noqa: E402
+from tests.hf.folders import rewrite  # noqa: E402
+from tests.parity.families import FIRST, Case, class_of, for_transformers, rows, saved  # noqa: E402
+
+CASES = pytest.mark.parametrize(
+    "case", [case for case in FIRST if "deberta" in case.model_type], ids=lambda case: case.model_type
+)
+
+
+@CASES
+@torch.no_grad()
+def test_the_head_of_transformers_default_becomes_the_published_one(tmp_path: Path, case: Case) -> None:
+    theirs = saved(tmp_path / "legacy", case, "masked-lm", legacy=True)
+    before = load_file(tmp_path / "legacy" / "model.safetensors")
+    assert "cls.predictions.transform.dense.weight" in before
+    convert(tmp_path / "legacy", tmp_path / "ours", None)
+    assert json.loads((tmp_path / "ours" / "config.json").read_text())["legacy"] is False
+    after = load_file(tmp_path / "ours" / "model.safetensors")
+    heads = {name for name in after if not name.startswith("deberta.")}
+    parts = "dense.weight", "dense.bias", "LayerNorm.weight", "LayerNorm.bias", "bias"
+    assert heads == {f"lm_predictions.lm_head.{part}" for part in parts}
+    again, info = class_of(case, "masked-lm").from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(info.values()), info
+    named = for_transformers(case, rows((13, 4, 1), case))
+    assert torch.equal(again.eval()(**named).logits, theirs(**named).logits)
+
+
+@CASES
+def test_parts_that_transformers_does_not_read_are_left_aside(tmp_path: Path, case: Case) -> None:
+    saved(tmp_path, case, "masked-lm")
+    unread = {
+        "deberta.embeddings.position_embeddings.weight": torch.randn(150, 24),
+        "mask_predictions.dense.weight": torch.randn(24, 24),
+        "mask_predictions.LayerNorm.weight": torch.randn(24),
+        "mask_predictions.classifier.bias": torch.randn(1),
+    }
+    rewrite(tmp_path, lambda weights: weights | unread)
+    report = load_model_folder(tmp_path, nsp=False).report
+    assert set(report.left_aside) == set(report.dropped()) == set(unread)
+
+
+@CASES
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_no_value_is_nan_on_either_path(tmp_path: Path, case: Case, precision: torch.dtype) -> None:
+    saved(tmp_path, case, "masked-lm")
+    model = load_model_folder(tmp_path, nsp=False).model.train()
+    inputs = rows((140, 1, 9), case)
+    for off in ((), ("disentangled",)):
+        with plain_path(*off) if off else torch.enable_grad():
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
+                words = model(*inputs, torch.tensor([0, 140, 281])).mlm_logits_MV
+            words.float().square().sum().backward()
+        assert words.isfinite().all()
+        assert all(torch.as_tensor(each.grad).isfinite().all() for each in model.parameters())
