@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from bertcli.errors import DISK_FULL, UserError
 from bertcli.exhausted import describe_exhausted
-from bertcli.terminal import guard_streams
+from bertcli.terminal import discard, guard_streams
 
 COMMANDS = (
     "pretrain",
@@ -200,7 +200,7 @@ def _fail(message: str) -> NoReturn:
 
 def _drop_stdout() -> None:
     """Redirect it to the null device, so that what Python still buffers does not fail again at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    discard(sys.stdout.fileno())
 
 
 def _leave_at_once(code: Any) -> NoReturn:

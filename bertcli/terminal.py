@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -39,10 +42,48 @@ class VisibleStream:
         return getattr(self.raw, name)
 
 
+class LosableTerminal:
+    """A text stream to a terminal; what is written after the terminal was closed is discarded.
+
+    Writing fails a moment before SIGHUP arrives. The signal shall decide how the command ends.
+    """
+
+    def __init__(self, raw: Any):
+        self._raw, self._number = raw, raw.fileno()
+
+    def write(self, text: str) -> int:
+        """Write a text; returns its length."""
+        self._try(lambda: self._raw.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is still in memory."""
+        self._try(self._raw.flush)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            discard(self._number)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+def discard(number: int) -> None:
+    """From now on, discard what is written to this file descriptor."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, number)
+    os.close(null)
+
+
 def guard_streams() -> None:
     """From now on, escape control characters on standard error, and on standard output if it is a terminal;
-    in a pipe or a file it stays exact."""
-    sys.stderr = VisibleStream(raw_stream(sys.stderr))
+    in a pipe or a file it stays exact. A terminal for standard error may be closed."""
+    raw = raw_stream(sys.stderr)
+    sys.stderr = VisibleStream(LosableTerminal(raw) if raw.isatty() else raw)
     if sys.stdout.isatty():
         sys.stdout = VisibleStream(raw_stream(sys.stdout))
 

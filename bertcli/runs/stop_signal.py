@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+
+from bertcli.terminal import discard
 
 
 class Interrupted(BaseException):
@@ -59,7 +60,7 @@ def stop_signal() -> Iterator[Stop]:
         if number == signal.SIGHUP:
             signal.signal(number, signal.SIG_IGN)
             for terminal in terminals:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
+                discard(terminal)
         stop.heed()
 
     heeded = [signal.SIGTERM, signal.SIGINT]

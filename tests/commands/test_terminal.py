@@ -64,3 +64,17 @@ def test_a_pipe_is_exact_and_messages_are_not(run_bertcli, model: Path) -> None:
     assert NASTY in out
     _, _, err = run_bertcli("embed", model / NASTY, "a")
     assert r"\x1b]0;owned\x07\u009b31m" in err
+
+
+def test_what_is_written_to_a_closed_terminal_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write fails before the SIGHUP of the same moment is handled."""
+    ours, its = pty.openpty()
+    with os.fdopen(its, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        guard_streams()
+        os.close(ours)
+        with pytest.raises(OSError, match="Input/output"):
+            os.write(its, b"step 1")
+        for _ in range(2):
+            say("step 1")
+        assert os.write(its, b"step 1") == 6
