@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.terminal import visible
+from bertcli.terminal import guard_streams, say, visible
 from tests.hf.folders import saved_task
 
 NASTY = "the \x1b]0;owned\x07\x9b31m\x7f\u202ecat"
@@ -68,7 +68,7 @@ def test_a_pipe_is_exact_and_messages_are_not(run_bertcli, model: Path) -> None:
 
 def test_what_is_written_to_a_closed_terminal_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The write fails before the SIGHUP of the same moment is handled."""
-    ours, its = pty.openpty()
+    ours, its = os.openpty()
     with os.fdopen(its, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
         guard_streams()
