@@ -19,8 +19,9 @@ NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens at once; beyond that a device of this kind gains no speed, and only uses more memory."""
-_LABELED_ROWS = 16
-"""Rows of a labeled task at once on a CPU: sorted by length, so the fewer, the less padding (`LOG.md`)."""
+_LABELED_ROWS, _LABELED_TOKENS = 16, 512
+"""Labeled rows at once on a CPU are a multiple of 16, about 512 tokens. They are sorted by length: more rows
+have more padding in the attention, fewer do not pay for the work that each pass has (`LOG.md`)."""
 USABLE = 0.75
 """Share of the free memory to use: others may need some later, and a step's need is known to about 10 %."""
 
@@ -87,6 +88,7 @@ def auto_micro_batch_size(
     device: torch.device,
     num_local_ranks: int = 1,
     free: float | None = None,
+    mean_length: float | None = None,
 ) -> int:
     """Rows at once: as many as fit into the free memory and still gain speed.
 
@@ -97,14 +99,16 @@ def auto_micro_batch_size(
         batch_size: the most rows.
         num_local_ranks: processes on this machine, which share a CPU's memory.
         free: bytes; None: as many as the device has free now.
+        mean_length: tokens of a labeled row; None: the rows are full.
     """
     parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
     available = USABLE * (free_memory(device) if free is None else free)
     if sizes.on_cpu:
         available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // sizes.length)
-    if sizes.on_cpu and not sizes.predicted:
-        by_speed = min(by_speed, _LABELED_ROWS)
+    if sizes.on_cpu and mean_length is not None:
+        short = int(_LABELED_TOKENS / mean_length) // _LABELED_ROWS * _LABELED_ROWS
+        by_speed = min(by_speed, max(_LABELED_ROWS, short))
     return rows_that_fit(
         architecture, parameters, sizes, available=available, at_most=min(batch_size, by_speed)
     )

@@ -63,8 +63,8 @@ def rows(
 ) -> int:
     """An automatic micro-batch; in fp32, of pretraining, unless `others` say otherwise."""
     plain = StepSizes(1, length, predicted=0.15, half=False, checkpointing=False, on_cpu=device == CPU)
-    ranks = others.pop("num_local_ranks", 1)
-    return auto_micro_batch_size(architecture, replace(plain, **others), batch_size, device, ranks)
+    own = {name: others.pop(name) for name in ("num_local_ranks", "mean_length") if name in others}
+    return auto_micro_batch_size(architecture, replace(plain, **others), batch_size, device, **own)
 
 
 def test_an_automatic_micro_batch_is_no_larger_than_the_batch_or_than_gains_speed() -> None:
@@ -73,11 +73,12 @@ def test_an_automatic_micro_batch_is_no_larger_than_the_batch_or_than_gains_spee
     assert rows(small, 10_000, 128, CPU) == 128
 
 
-def test_labeled_rows_are_few_at_once_on_a_cpu() -> None:
+@pytest.mark.parametrize(("mean_length", "at_once"), [(128, 16), (27, 16), (13.7, 32), (7, 64), (3, 100)])
+def test_labeled_rows_are_few_at_once_on_a_cpu(mean_length: float, at_once: int) -> None:
     """They are sorted by length, and each micro-batch is padded to its own longest row."""
     small = Architecture(1000, 64, 2, 1, 256, 128)
-    assert rows(small, 32, 128, CPU, predicted=0.0) == 16
-    assert rows(small, 8, 128, CPU, predicted=0.0) == 8
+    assert rows(small, 100, 128, CPU, mean_length=mean_length) == at_once
+    assert rows(small, 8, 128, CPU, mean_length=mean_length) == 8
 
 
 @pytest.mark.parametrize(("free", "fit"), [(0, 1), (16, 1), (24, 3), (48, 10)])

@@ -29,7 +29,9 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
     """
     plan = plan_finetuning(config)
     training = plan.training.model_copy(update={"compile": False})
-    training = resolve_loop(training, plan.architecture, plan.length, tokens=plan.tokens)
+    training = resolve_loop(
+        training, plan.architecture, plan.length, tokens=plan.tokens, mean_length=plan.mean_length
+    )
     assert training.micro_batch_size != "auto"
     device, size = torch.device(training.device), training.batch_size
     model = plan.build().to(device)

@@ -51,7 +51,12 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     given = list(plan.given)
     if known is None:
         training = resolve_loop(
-            plan.training, plan.architecture, plan.length, tokens=plan.tokens, predicted=plan.predicted
+            plan.training,
+            plan.architecture,
+            plan.length,
+            tokens=plan.tokens,
+            predicted=plan.predicted,
+            mean_length=plan.mean_length,
         )
         where = torch.device(training.device)
         free, before = free_memory(where), resident_memory(where)

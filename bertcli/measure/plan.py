@@ -24,7 +24,8 @@ class Plan:
     Attributes:
         training: as in the config, `auto` not resolved.
         parameters: by part; `trained` of them have gradients and moments.
-        length: most tokens of a row; `predicted`: share of the tokens whose word is predicted.
+        length: most tokens of a row; `mean_length`: tokens of a labeled row, None if the rows are full.
+        predicted: share of the tokens whose word is predicted.
         steps, tokens: of the full run; real tokens.
         heldout_tokens: read by all evaluations together.
         store_bytes: of the token store; 0 without one.
@@ -41,6 +42,7 @@ class Plan:
     parameters: dict[str, int]
     trained: int
     length: int
+    mean_length: float | None
     predicted: float
     steps: int
     tokens: float

@@ -18,7 +18,7 @@ from bertcli.measure.plan import Plan
 from bertcli.memory.parameters import count_parameters
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.tasks.data import load_labeled_data
-from bertcli.tasks.supervised import LabeledBatch, Supervised
+from bertcli.tasks.supervised import LabeledBatch, Supervised, mean_length
 from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
@@ -55,6 +55,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
         parameters=count_parameters(model),
         trained=sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
         length=int(lengths_N.max()),
+        mean_length=mean_length(items),
         predicted=0.0,
         steps=seeds * steps,
         tokens=seeds * training.epochs * sum(row.length for item in items for row in item.rows),

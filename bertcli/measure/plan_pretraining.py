@@ -76,6 +76,7 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         parameters=parameters,
         trained=sum(parameters.values()),
         length=data.max_length,
+        mean_length=None,
         predicted=data.mask_rate * (data.max_length - special) / data.max_length,
         steps=steps,
         tokens=tokens,

@@ -34,7 +34,7 @@ from bertcli.runs.preconditions import check_finetuning
 from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.runs.task_identity import check_same_data, task_identity
 from bertcli.tasks.data import LabeledData, load_labeled_data
-from bertcli.tasks.supervised import LabeledBatch, Supervised
+from bertcli.tasks.supervised import LabeledBatch, Supervised, mean_length
 from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
@@ -93,7 +93,13 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         self.model = new_task_model(config, self.source, self.data.task.labels)
         tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
         training = ranks.on_first(
-            lambda: resolve_loop(config.training, self.model.architecture, max_length, tokens=tokens)
+            lambda: resolve_loop(
+                config.training,
+                self.model.architecture,
+                max_length,
+                tokens=tokens,
+                mean_length=mean_length(self.data.train.items),
+            )
         )
         self.config = config.model_copy(update={"training": training})
         self.order = EpochOrder(len(self.data.train.items), training.batch_size, config.training_seed)

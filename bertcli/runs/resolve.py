@@ -65,13 +65,19 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
 
 
 def resolve_loop(
-    training: Loop, architecture: Architecture, length: int, tokens: float, predicted: float = 0.0
+    training: Loop,
+    architecture: Architecture,
+    length: int,
+    tokens: float,
+    predicted: float = 0.0,
+    mean_length: float | None = None,
 ) -> Loop:
     """The training section with every `auto` decided, for rows of at most `length` tokens.
 
     Args:
         tokens: of the complete run.
         predicted: the share of tokens whose word is predicted.
+        mean_length: tokens of a labeled row; None: the rows are full.
 
     Raises `UserError` for a device that is missing.
     """
@@ -93,6 +99,7 @@ def resolve_loop(
             batch_size=training.batch_size,
             device=device,
             num_local_ranks=ranks.num_local_ranks(),
+            mean_length=mean_length,
         )
     micro_batch_size = min(micro_batch_size, training.batch_size)
     decided: dict[str, Any] = {

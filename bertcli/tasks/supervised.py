@@ -145,6 +145,12 @@ class LabeledTask(ABC):
         """
 
 
+def mean_length(items: Sequence[Item]) -> float:
+    """Tokens of a row, in the mean over all rows of all items."""
+    lengths = [len(row.ids) for item in items for row in item.rows]
+    return sum(lengths) / len(lengths)
+
+
 def full_lengths(items: Sequence[Item]) -> list[int]:
     """`Item.full_length` of each example, in order; several windows are one example."""
     return list({item.example: item.full_length for item in items}.values())
