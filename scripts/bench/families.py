@@ -42,7 +42,10 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "distilbert": {"hidden_dim": 1536},
     "electra": {"embedding_size": 128},
     "albert": {"embedding_size": 128, "classifier_dropout_prob": 0.1},
-    "modernbert": {"intermediate_size": 576, "classifier_pooling": "mean"},
+    "modernbert": {
+        **{"intermediate_size": 576, "classifier_pooling": "mean"},
+        **dict.fromkeys(["bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"]),
+    },
     "deberta": DEBERTA,
     "deberta-v2": {
         **DEBERTA,
@@ -84,6 +87,7 @@ def make_model(family: str, folder: Path) -> Path:
     keys = {"vocab_size": tokenizer.get_vocab_size(), "pad_token_id": tokenizer.token_to_id(names[0])}
     config = transformers.AutoConfig.for_model(family, **{**SIZES, **PUBLISHED[family], **keys})
     torch.manual_seed(0)
+    transformers.utils.logging.disable_progress_bar()
     transformers.AutoModel.from_config(config).save_pretrained(folder)
     return folder
 

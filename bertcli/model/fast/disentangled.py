@@ -82,21 +82,22 @@ def _forward(
     `signed` gets each block's probabilities_nrTT, negative where they were dropped; None: they are not kept.
     """
     (num_rows, num_heads, length, _), dtype = inputs.query.shape, inputs.query.dtype
-    kept_BNTT, scale = None, 1.0
+    kept_NBTT, scale = None, 1.0
     if dropout:
-        kept_BNTT, scale = draw(torch.empty(()).expand(num_rows, num_heads, length, length), dropout)
+        kept_NBTT, scale = draw(torch.empty(()).expand(num_heads, num_rows, length, length), dropout)
     context_BTNH = inputs.query.new_empty(num_rows, length, *inputs.query.shape[1::2])
     for rows, heads in inputs.blocks():
         block = inputs.block(rows, heads)
         mask_r1T = None if mask_B11T is None else mask_B11T[rows, 0]
         probabilities_nrTT = _probabilities(block, mask_r1T).to(dtype)
-        if kept_BNTT is None:
+        if kept_NBTT is None:
             kept_nrTT = probabilities_nrTT
         else:
-            is_kept_nrTT = kept_BNTT[rows, heads].transpose(0, 1).view(torch.bool)
+            is_kept_nrTT = kept_NBTT[heads, rows].view(torch.bool)
             probabilities_nrTT = torch.where(is_kept_nrTT, probabilities_nrTT, -probabilities_nrTT)
             kept_nrTT = probabilities_nrTT.relu()
-        context_BTNH[rows, :, heads] = (kept_nrTT @ (block.value * scale)).permute(1, 2, 0, 3)
+        context_nrTH = kept_nrTT @ block.value
+        torch.mul(context_nrTH.permute(1, 2, 0, 3), scale, out=context_BTNH[rows, :, heads])
         if signed is not None:
             signed.append(probabilities_nrTT)
     return context_BTNH.transpose(1, 2), scale
@@ -113,7 +114,7 @@ def _probabilities(block: _Inputs, mask_r1T: Tensor | None) -> Tensor:
         if block.position_query is not None:
             _add_positions(scores_nrTT.mT, key_nrTH, block.position_query.to(exact) * block.factor)
     if mask_r1T is not None:
-        scores_nrTT.masked_fill_(~mask_r1T, -math.inf)
+        scores_nrTT += torch.where(mask_r1T, 0.0, -math.inf)
     return scores_nrTT.softmax(dim=-1)
 
 
@@ -153,13 +154,14 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, gradient_BNTH: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         saved = ctx.saved_tensors  # can be read once
         batch, signed = _Inputs(*saved[:5]), saved[5:]
+        factor = batch.factor * ctx.scale  # both are factors of the scores' derivatives
         exact = torch.promote_types(gradient_BNTH.dtype, torch.float32)  # sums over the whole batch
         of_tokens = [torch.empty_like(each) for each in batch[:3]]
         of_positions = [None if each is None else torch.zeros_like(each, dtype=exact) for each in batch[3:]]
         for (rows, heads), signed_nrTT in zip(batch.blocks(), signed, strict=True):
             block = batch.block(rows, heads)
             gradient_nrTH = gradient_BNTH[rows, heads].transpose(0, 1).contiguous()
-            of_scores_nrTT, of_value_nrTH = _of_scores(signed_nrTT, gradient_nrTH, block.value * ctx.scale)
+            of_scores_nrTT, of_value_nrTH = _of_scores(signed_nrTT, gradient_nrTH, block.value)
             of_query_nrTH, of_key_nrTH = of_scores_nrTT @ block.key, of_scores_nrTT.mT @ block.query
             for scores, tokens, positions, of_block, of_batch in (
                 (of_scores_nrTT, block.query, block.position_key, of_query_nrTH, of_positions[0]),
@@ -169,15 +171,15 @@ class _Attend(torch.autograd.Function):
                     _add_derivatives(
                         scores, tokens, positions, of_tokens=of_block, of_positions=of_batch[heads]
                     )
-            parts = of_query_nrTH * batch.factor, of_key_nrTH * batch.factor, of_value_nrTH * ctx.scale
-            for whole, part in zip(of_tokens, parts, strict=True):
-                whole[rows, heads] = part.transpose(0, 1)
-        scaled = [None if each is None else (each * batch.factor).to(gradient_BNTH) for each in of_positions]
+            parts = of_query_nrTH, of_key_nrTH, of_value_nrTH
+            for whole, part, scale in zip(of_tokens, parts, (factor, factor, ctx.scale), strict=True):
+                torch.mul(part.transpose(0, 1), scale, out=whole[rows, heads])
+        scaled = [None if each is None else (each * factor).to(gradient_BNTH) for each in of_positions]
         return *of_tokens, *scaled, None, None
 
 
 def _of_scores(signed_nrTT: Tensor, gradient_nrTH: Tensor, value_nrTH: Tensor) -> tuple[Tensor, Tensor]:
-    """The derivatives of the scores, P * (dP - sum(P * dP)), and of the values."""
+    """The derivatives of the scores, P * (dP - sum(P * dP)), and of the values; both before the scale."""
     kept_nrTT = signed_nrTT.relu()
     of_value_nrTH = kept_nrTT.mT @ gradient_nrTH
     of_scores_nrTT = (gradient_nrTH @ value_nrTH.mT).mul_(kept_nrTT)
