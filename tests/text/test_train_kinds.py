@@ -95,6 +95,8 @@ def test_text_without_blanks_is_cut_into_more_than_characters(kind: TokenizerKin
     ids = tokenizer.encode(text)
     assert tokenizer.unk_id not in ids
     assert len(ids) < len(text)
+    words = [i for i in ids if not tokenizer.continuation[i]]
+    assert len(words) > len(ids) / 2  # masking by words does not take a whole sentence
     assert tokenizer.join(tokenizer.token(i) for i in ids) == text.replace(
         "，", "," if kind == "unigram" else "，"
     )
