@@ -20,8 +20,8 @@ NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens at once; beyond that a device of this kind gains no speed, and only uses more memory."""
 _LABELED_ROWS, _LABELED_TOKENS = 16, 512
-"""Labeled rows at once on a CPU are a multiple of 16, about 512 tokens. They are sorted by length: more rows
-have more padding in the attention, fewer do not pay for the work that each pass has (`LOG.md`)."""
+"""Labeled rows at once on a CPU: a multiple of 16 with about 512 tokens, at least 16. Rows are sorted by
+length, so more at once have more padding; fewer pay more often for the fixed work of a pass (`LOG.md`)."""
 USABLE = 0.75
 """Share of the free memory to use: others may need some later, and a step's need is known to about 10 %."""
 

@@ -42,7 +42,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "distilbert": {"hidden_dim": 1536},
     "electra": {"embedding_size": 128},
     "albert": {"embedding_size": 128, "classifier_dropout_prob": 0.1},
-    "modernbert": {
+    "modernbert": {  # its default ids are beyond this vocabulary
         **{"intermediate_size": 576, "classifier_pooling": "mean"},
         **dict.fromkeys(["bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"]),
     },

@@ -113,7 +113,7 @@ def _probabilities(block: _Inputs, mask_r1T: Tensor | None) -> Tensor:
             _add_positions(scores_nrTT, query_nrTH, block.position_key.to(exact))
         if block.position_query is not None:
             _add_positions(scores_nrTT.mT, key_nrTH, block.position_query.to(exact) * block.factor)
-    if mask_r1T is not None:
+    if mask_r1T is not None:  # one vectorized sum; `masked_fill_` is slower
         scores_nrTT += torch.where(mask_r1T, 0.0, -math.inf)
     return scores_nrTT.softmax(dim=-1)
 
@@ -154,7 +154,7 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, gradient_BNTH: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         saved = ctx.saved_tensors  # can be read once
         batch, signed = _Inputs(*saved[:5]), saved[5:]
-        factor = batch.factor * ctx.scale  # both are factors of the scores' derivatives
+        factor = batch.factor * ctx.scale  # the scores' derivatives have both
         exact = torch.promote_types(gradient_BNTH.dtype, torch.float32)  # sums over the whole batch
         of_tokens = [torch.empty_like(each) for each in batch[:3]]
         of_positions = [None if each is None else torch.zeros_like(each, dtype=exact) for each in batch[3:]]
@@ -179,7 +179,7 @@ class _Attend(torch.autograd.Function):
 
 
 def _of_scores(signed_nrTT: Tensor, gradient_nrTH: Tensor, value_nrTH: Tensor) -> tuple[Tensor, Tensor]:
-    """The derivatives of the scores, P * (dP - sum(P * dP)), and of the values; both before the scale."""
+    """The derivatives of the scores, P * (dP - sum(P * dP)), and of the values; without dropout's scale."""
     kept_nrTT = signed_nrTT.relu()
     of_value_nrTH = kept_nrTT.mT @ gradient_nrTH
     of_scores_nrTT = (gradient_nrTH @ value_nrTH.mT).mul_(kept_nrTT)
