@@ -26,6 +26,7 @@ COMMANDS = (
     "embed",
     "evaluate",
     "convert",
+    "extend-vocab",
     "prepare",
     "check-data",
     "verify-resume",

@@ -17,7 +17,11 @@ from typing import Any, get_args
 import yaml
 
 from bertcli.config import finetune
-from bertcli.config.schema import PretrainConfig, Section
+from bertcli.config.loop import Schedule
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import Section
+from bertcli.families.family import Objective
+from bertcli.families.fresh import FamilyName, Sharing, TokenizerKind
 
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"
 HEAD = """# Configuration
@@ -28,6 +32,7 @@ Every key of a config file, with its values, its default and its meaning. Writte
 """
 _NAMES = {
     "Probability": "number, 0 to 1",
+    "Weight": "number, 0 or more",
     "Count": "integer, 1 or more",
     "Column": "name or number",
     "Auto": "auto",
@@ -36,6 +41,14 @@ _NAMES = {
     "str": "text",
     "bool": "true or false",
     "None": "null",
+}
+_CHOICES = {
+    "FamilyName": FamilyName,
+    "Objective": Objective,
+    "Schedule": Schedule,
+    "Sharing": Sharing,
+    "TaskType": finetune.TaskType,
+    "TokenizerKind": TokenizerKind,
 }
 _LIMITS = {"ge": "{} or more", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
 
@@ -101,7 +114,7 @@ def values(annotation: ast.expr) -> str:
     if isinstance(annotation, ast.Name) and annotation.id in _NAMES:
         return _NAMES[annotation.id]
     if isinstance(annotation, ast.Name):  # a name for a choice of words, such as `TaskType`
-        return ", ".join(f"`{word}`" for word in get_args(getattr(finetune, annotation.id)))
+        return ", ".join(f"`{word}`" for word in get_args(_CHOICES[annotation.id]))
     if not isinstance(annotation, ast.Subscript):
         return _NAMES[ast.unparse(annotation)]
     kind, inner = ast.unparse(annotation.value), annotation.slice

@@ -33,8 +33,14 @@ def small_config(text: Path, output_dir: Path, **sections: dict[str, Any]) -> di
         "output_dir": str(output_dir),
         "seed": 7,
         "corpus": {"files": [str(text)], "heldout_fraction": 0.2, "store": str(text.parent / "store")},
-        "tokenizer": {"vocab_size": 400},
-        "data": {"max_length": 32, "mask_rate": 0.15, "short_steps": 0},
+        "tokenizer": {"vocab_size": 400, "kind": "wordpiece", "lowercase": True},
+        "data": {
+            "mask_split": [0.8, 0.1, 0.1],
+            "objective": "mlm+nsp",
+            "max_length": 32,
+            "mask_rate": 0.15,
+            "short_steps": 0,
+        },
         "model": {
             "layers": 2,
             "hidden": 32,

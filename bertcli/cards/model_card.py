@@ -9,6 +9,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
 from bertcli.families.registry import FAMILIES
 from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.replaced_tokens import ReplacedTokenModel
 from bertcli.store.token_store import OpenStore
 from bertcli.tasks.reference import Reference, perplexity
 
@@ -16,7 +17,7 @@ from bertcli.tasks.reference import Reference, perplexity
 def model_card(
     config: PretrainConfig,
     store: OpenStore,
-    model: PretrainingModel,
+    model: PretrainingModel | ReplacedTokenModel,
     references: Sequence[Reference],
     scores: Scores | None,
     verdict: str,
@@ -25,14 +26,15 @@ def model_card(
     sizes = model.architecture
     parameters = sum(parameter.numel() for parameter in model.parameters())
     family = FAMILIES[sizes.family]
-    usage = family.classes["masked-lm" if model.pair_head is None else "pretraining"]
+    objective = config.data.objective
+    usage = family.classes[{"mlm": "masked-lm", "rtd": "discriminator"}.get(objective, "pretraining")]
     kind = store.tokenizer.kind
     pieces = "WordPieces" if kind == "WordPiece" else f"{kind} pieces"
     head = front_matter(
         {
             "language": config.corpus.language,
             "library_name": "transformers",
-            "pipeline_tag": "fill-mask",
+            "pipeline_tag": "feature-extraction" if objective == "rtd" else "fill-mask",
             "tags": [family.model_type, "bertcli"],
         }
     )
@@ -58,7 +60,7 @@ The complete config is in the run folder's `config.yaml`.
 ## Use
 
 ```sh
-bertcli predict-mask . "The {store.tokenizer.mask_token} was dark."
+bertcli predict-mask {"generator" if objective == "rtd" else "."} "The {store.tokenizer.mask_token} was dark."
 ```
 
 ```python
@@ -114,6 +116,8 @@ def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:
         if each.term in scores.losses:  # held-out text may have no pairs
             loss, accuracy = scores.losses[each.term], scores.accuracies[each.term]
             words = f"{perplexity(loss):.1f}" if each.predicts_words else ""
-            chance = "" if each.chance_accuracy is None else f"{each.chance_accuracy:.0%}"
+            known = scores.metrics.get(f"{each.term}_replaced")
+            majority = each.chance_accuracy if known is None else 1 - known
+            chance = "" if majority is None else f"{majority:.1%}"
             lines.append(f"| {each.term} | {loss:.3f} | {accuracy:.1%} | {words} | {chance} |")
     return "\n".join(lines)

@@ -36,10 +36,12 @@ SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
 class RunState:
     """The counters of a run: steps, real tokens, seconds of training, non-finite steps.
 
-    `loss_scale` is for the next step; None except in fp16.
+    `planned`: steps of the whole run when it was saved; 0: unknown. `loss_scale` is for the next step; None
+    except in fp16.
     """
 
     step: int = 0
+    planned: int = 0
     tokens: int = 0
     seconds: float = 0.0
     skipped_steps: int = 0
@@ -62,10 +64,11 @@ def save_checkpoint(
     save_model: SaveModel,
     keep_last: int,
     report: Callable[[str], None] = lambda line: None,
+    keep_step: int | None = None,
 ) -> Path:
     """Write `step-N`, then remove the oldest checkpoints, so that `keep_last` are left.
 
-    Only complete checkpoints are counted and removed.
+    Only complete checkpoints are counted and removed, and never that of `keep_step`.
 
     Raises:
         UserError: the disk is full or not writable; earlier checkpoints stay intact.
@@ -79,24 +82,30 @@ def save_checkpoint(
     path = free_path(layout.step(snapshot.state.step))
     with disk_errors(f"{path}: the checkpoint could not be written"):
         write_folder(path, fill)
-        others = [old for old in layout.steps() if old != path and is_intact(old)]
-        for old in others[keep_last - 1 :]:
+        others = [
+            old
+            for old in layout.steps()
+            if old != path and is_intact(old) and (keep_step is None or load_state(old).step != keep_step)
+        ]
+        for old in others[keep_last - (snapshot.state.step != keep_step) :]:
             if left := remove_own(old):
                 report(f"{old}: removed, except {', '.join(map(str, left))}, not written by bertcli")
     return path
 
 
 def newest_checkpoint(
-    layout: RunLayout, report: Callable[[str], None], before_step: int | None = None
+    layout: RunLayout,
+    report: Callable[[str], None],
+    usable: Callable[[RunState], bool] | None = None,
 ) -> Path | None:
-    """The newest undamaged checkpoint; damaged ones are reported and skipped."""
+    """The newest undamaged checkpoint that is `usable`; damaged ones are reported and skipped."""
     for checkpoint in layout.steps():
         damage = find_damage(checkpoint)
         if damage is not None:
             report(f"warning: {checkpoint} is damaged ({damage}); trying the one before")
         elif is_renamed(checkpoint):
             report(f"warning: {checkpoint} is a copy of another checkpoint; trying the one before")
-        elif before_step is None or load_state(checkpoint).step < before_step:
+        elif usable is None or usable(load_state(checkpoint)):
             return checkpoint
     return None
 

@@ -30,9 +30,10 @@ class CheckpointWriter:
         optimizer: torch.optim.Optimizer,
         save_model: SaveModel,
         keep_last: int,
+        keep_step: int | None = None,
     ):
         self._layout, self._model, self._optimizer = layout, model, optimizer
-        self._save_model, self._keep_last = save_model, keep_last
+        self._save_model, self._kept = save_model, {"keep_last": keep_last, "keep_step": keep_step}
         self._places: dict[tuple[str, str], Tensor] = {}
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -85,6 +86,6 @@ class CheckpointWriter:
         if sys.platform == "linux":  # where each thread has its own priority: steps come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
-            save_checkpoint(self._layout, snapshot, self._save_model, keep_last=self._keep_last, report=say)
+            save_checkpoint(self._layout, snapshot, self._save_model, report=say, **self._kept)
         except BaseException as error:
             self._failure = error

@@ -145,7 +145,12 @@ def _find_tokenizer(
     try:
         if tokenizer is None and trains:
             tokenizer = train_on_corpus(
-                sources, config.corpus, config.tokenizer, report=report, spool_folder=scratch
+                sources,
+                config.corpus,
+                config.tokenizer,
+                report=report,
+                model_type=config.model.fresh.family.model_type,
+                spool_folder=scratch,
             )
     except UserError as error:
         return None, str(error)

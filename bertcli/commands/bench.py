@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bertcli.commands.options import Config, Device, FinetuningConfig, Json, Set
+from bertcli.families.fresh import FamilyName
 from bertcli.terminal import say
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 Preset = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"], typer.Option(help="Layers and hidden size.")
 ]
+Family = Annotated[FamilyName, typer.Option(help="As model.family.")]
 VocabSize = Annotated[int, typer.Option(min=6, help="Entries of the vocabulary.")]
 PrecisionName = Annotated[
     Literal["auto", "bf16", "fp16", "fp32"], typer.Option(help="As training.precision.")
@@ -30,6 +32,7 @@ PrecisionName = Annotated[
 @app.command()
 def step(
     preset: Preset = "mini",
+    family: Family = "bert",
     vocab_size: VocabSize = 30522,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows a step.")] = 32,
     micro_batch_size: Annotated[int | None, typer.Option(min=1, help="Rows at once.")] = None,
@@ -71,7 +74,7 @@ def step(
         device=device,
         compile=compile_,
     )
-    model = ModelConfig(preset=preset, dropout=dropout, max_positions=max(512, length))
+    model = ModelConfig(family=family, preset=preset, dropout=dropout, max_positions=max(512, length))
     _show(bench_synthetic(model, vocab_size, length, training=training, steps=steps), json_)
 
 
@@ -127,7 +130,7 @@ def tokenize(
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        options = TokenizerConfig(vocab_size=vocab_size)
+        options = TokenizerConfig(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
         loaded = train_on_corpus(find_sources(corpus.files), corpus, options, report=say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 

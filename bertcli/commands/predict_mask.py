@@ -45,7 +45,7 @@ def predict_mask(
     from bertcli.inference.lines import read_lines
 
     lines = read_lines(texts or [], input_)
-    loaded = load_model_folder(resolve_model(model), nsp=False)
+    loaded = load_model_folder(resolve_model(model), pairs=False)
     for filled in fill_masks(loaded, lines, top_k, batch_size=batch_size, device=resolve_device(device)):
         readable = _readable(filled, loaded.tokenizer.mask_token)
         print(json.dumps(filled.as_json(), ensure_ascii=False) if json_ else readable, flush=True)

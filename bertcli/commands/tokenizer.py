@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from bertcli.families.fresh import FamilyName, TokenizerKind
 from bertcli.terminal import say
 
 app = typer.Typer(
@@ -29,7 +30,13 @@ def train(
     vocab_size: Annotated[
         int, typer.Option("--vocab-size", min=6, help="Entries, special tokens included.")
     ] = 30522,
-    cased: Annotated[bool, typer.Option("--cased", help="Keep upper case.")] = False,
+    family: Annotated[FamilyName, typer.Option(help="Whose special tokens; as model.family.")] = "bert",
+    kind: Annotated[
+        TokenizerKind | None, typer.Option(help="As tokenizer.kind; default: the family's.")
+    ] = None,
+    cased: Annotated[
+        bool | None, typer.Option("--cased/--uncased", help="Keep upper case; default: as the family.")
+    ] = None,
     strip_accents: Annotated[
         bool,
         typer.Option("--strip-accents", help="Remove accents (é: e), as BERT-uncased does."),
@@ -41,7 +48,7 @@ def train(
     text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
     encoding: Annotated[str, typer.Option("--encoding", help="Of the files.")] = "utf-8",
 ) -> None:
-    """Train a WordPiece vocabulary; print its folder.
+    """Train a vocabulary; print its folder.
 
     From more than 256 MB of text a uniform sample of about that size is read. The same text gives the same
     vocabulary, bit for bit.
@@ -50,6 +57,7 @@ def train(
     """
     from bertcli.config.schema import CorpusConfig, TokenizerConfig
     from bertcli.errors import UserError
+    from bertcli.families.registry import NEW
     from bertcli.store.vocabulary import train_on_corpus
     from bertcli.text.sources import find_sources
 
@@ -59,8 +67,16 @@ def train(
     if any((output / name).exists() or (output / name).is_symlink() for name in names):
         raise UserError(f"--output {output}: already holds a tokenizer; name another folder")
     corpus = CorpusConfig(files=files, format=format_, text_key=text_key, encoding=encoding)
-    options = TokenizerConfig(vocab_size=vocab_size, lowercase=not cased, strip_accents=strip_accents)
-    tokenizer = train_on_corpus(find_sources(files), corpus, options, report=say)
+    fresh = NEW[family]
+    options = TokenizerConfig(
+        vocab_size=vocab_size,
+        kind=kind or fresh.tokenizer,
+        lowercase=fresh.lowercase if cased is None else not cased,
+        strip_accents=strip_accents,
+    )
+    tokenizer = train_on_corpus(
+        find_sources(files), corpus, options, report=say, model_type=fresh.family.model_type
+    )
     try:
         tokenizer.save(output)
     except OSError as error:

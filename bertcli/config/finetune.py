@@ -6,7 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertcli.config.schema import Count, LoggingConfig, LoopConfig, Section, refuse_other_kind
+from bertcli.config.loop import LoopConfig
+from bertcli.config.schema import LoggingConfig
+from bertcli.config.section import Count, Section, refuse_other_kind
 
 TaskType = Literal[
     "classification", "regression", "token-classification", "question-answering", "multiple-choice"
@@ -123,6 +125,14 @@ class FinetuneTrainingConfig(LoopConfig):
     """Each layer's rate is this times that of the layer above it (Howard and Ruder 2018, section 3.2)."""
     freeze_layers: Annotated[int, Field(ge=0)] = 0
     """The number of lowest layers that keep their weights, as do then the embeddings."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.schedule == "stable-decay":
+            raise ValueError(
+                "schedule: stable-decay is for bertcli pretrain; take linear, cosine or constant"
+            )
+        return self
 
 
 class FinetuneEvaluationConfig(Section):

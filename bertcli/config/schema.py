@@ -6,62 +6,17 @@ one section are in its class; checks across sections are in `PretrainConfig`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bertcli.config.languages import language_code
+from bertcli.config.loop import LoopConfig
 from bertcli.config.presets import HEAD_SIZE, PRESETS
-
-Probability = Annotated[float, Field(ge=0.0, le=1.0)]
-Count = Annotated[int, Field(ge=1)]
-Auto = Literal["auto"]
-
-AUTO: Any = "auto"
-"""The default of a `Decided` field."""
-if TYPE_CHECKING:
-    from typing import Annotated as Decided
-else:
-
-    class Decided:
-        """`Decided[int, Field(ge=1)]`: in a file a number or `auto`. Code reads the field only after
-        `bertcli.runs.recipe` has replaced `auto`; its type there is `int`."""
-
-        def __class_getitem__(cls, items: Any) -> Any:
-            return Annotated[items] | Auto
-
-
-def _kinds(annotation: Any) -> set[Any]:
-    """The types in a union or an annotated type."""
-    parts = get_args(annotation)
-    return {kind for part in parts for kind in _kinds(part)} if parts else {annotation}
-
-
-class Section(BaseModel):
-    """A part of a config: frozen, and strict about keys and types."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_bool_for_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """YAML reads a bare yes or on as true, and Python accepts true as 1."""
-        kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
-        if isinstance(value, bool) and kinds & {int, float} and not kinds & {bool, str}:
-            raise ValueError(f"expected a number, got {str(value).lower()}")
-        return value
-
-
-def refuse_other_kind(own: str, other: str, command: str) -> Callable[[Any], Any]:
-    """A check that refuses a config with the section `other`, of `command`, but without the section `own`."""
-
-    def check(value: Any) -> Any:
-        if isinstance(value, dict) and other in value and own not in value:
-            raise ValueError(f"it has a section {other}, as for {command}; a section {own} was expected")
-        return value
-
-    return check
+from bertcli.config.section import AUTO, Auto, Count, Decided, Probability, Section, refuse_other_kind
+from bertcli.families.family import Objective
+from bertcli.families.fresh import FamilyName, Fresh, Sharing, TokenizerKind
+from bertcli.families.registry import NEW
 
 
 class CorpusConfig(Section):
@@ -103,19 +58,29 @@ class CorpusConfig(Section):
 
 
 class TokenizerConfig(Section):
-    """An existing vocabulary, or the size and normalization of the one to train."""
+    """An existing vocabulary, or the kind, size and normalization of the one to train."""
 
     path: str | None = None
     """An existing vocab.txt, tokenizer.json or model folder; null: train one on the corpus."""
+    kind: Decided[TokenizerKind, Field()] = AUTO
+    """auto: the family's: WordPiece for bert, distilbert and electra, Unigram for albert and deberta-v3, else
+    byte-level BPE. Unigram needs the extra `unigram`."""
     vocab_size: Decided[int, Field(ge=6)] = AUTO
     """auto: by the size of the text and the number of its characters."""
-    lowercase: bool = True
+    lowercase: Decided[bool, Field()] = AUTO
+    """auto: true for bert, distilbert, electra and albert."""
     strip_accents: bool | None = None
     """Whether letters lose their marks: é becomes e, as in BERT-uncased, and Hindi and Thai lose vowels.
 
     null: false for a vocabulary trained here; for a given vocab.txt, the value of `lowercase`, as in BERT. A
     tokenizer.json has its own setting.
     """
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.path is not None and self.kind != AUTO:
+            raise ValueError("kind is for a vocabulary that is trained here; that of path has its own")
+        return self
 
     def strips_accents(self) -> bool:
         """The effective `strip_accents` of a vocabulary trained here, or of a bare vocab.txt."""
@@ -124,10 +89,17 @@ class TokenizerConfig(Section):
         return self.lowercase and self.path is not None
 
 
+MASK_SPLIT = (0.8, 0.1, 0.1)
+"""Of masked tokens: the mask, a random token, unchanged (Devlin et al. 2019, section 3.1)."""
+
+
 class DataConfig(Section):
     """Sentence pairs and masks (Devlin et al. 2019, section 3.1)."""
 
-    objective: Literal["mlm+nsp", "mlm"] = "mlm+nsp"
+    objective: Decided[Objective, Field()] = AUTO
+    """Masked words (mlm), also with the label of a pair: whether B follows A (nsp), or A and B are swapped
+    (sop); or the words that a generator replaced (rtd). auto: mlm+nsp for bert, mlm+sop for albert, rtd for
+    electra and deberta-v3, else mlm."""
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     short_steps: Decided[int, Field(ge=0)] = AUTO
@@ -136,15 +108,19 @@ class DataConfig(Section):
     short_length: Annotated[int, Field(ge=16)] = 32
     short_pair_probability: Probability = 0.1
     mask_rate: Decided[float, Field(gt=0.0, lt=1.0)] = AUTO
-    """auto: 0.4 (Wettig et al. 2023), so that the model learns more from each row; 0.15 with `init_from`."""
-    mask_split: tuple[Probability, Probability, Probability] = (0.8, 0.1, 0.1)
-    """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged."""
-    whole_word: bool = False
+    """auto: 0.4 (Wettig et al. 2023), so that the model learns more from each row; modernbert 0.3; 0.15
+    for rtd, with `init_from` and with `distillation`."""
+    mask_split: Decided[tuple[Probability, Probability, Probability], Field()] = AUTO
+    """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged. auto: [0.8, 0.1, 0.1];
+    with rtd, [0.85, 0, 0.15] for electra and [1, 0, 0] for deberta-v3."""
+    masking: Literal["token", "word", "span"] = "token"
+    """What is chosen as a whole: a token, all pieces of a word, or one to three words (Lan et al. 2020,
+    section 4.1)."""
     workers: Annotated[int, Field(ge=0)] | Auto = "auto"
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if abs(sum(self.mask_split) - 1.0) > 1e-6:
+        if self.mask_split != AUTO and abs(sum(self.mask_split) - 1.0) > 1e-6:
             raise ValueError(f"mask_split must add up to 1, got {sum(self.mask_split):g}")
         if self.short_steps not in (0, AUTO) and self.short_length > self.max_length:
             raise ValueError(
@@ -153,9 +129,23 @@ class DataConfig(Section):
         return self
 
 
+class GeneratorConfig(Section):
+    """The smaller model that replaces words, for `data.objective: rtd`."""
+
+    layers: Count | None = None
+    """null: as many as the model; deberta-v3 half of them."""
+    width_share: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """Of the model's hidden size and heads. null: a quarter; base of electra a third; deberta-v3 all."""
+    sharing: Sharing | None = None
+    """tied: both have the same embeddings; gradient-disentangled: the model's are the generator's, of which
+    only the generator learns, and a difference (He et al. 2023). null: that for deberta-v3, else tied."""
+
+
 class ModelConfig(Section):
     """A preset, or the sizes one by one; a given size replaces that of the preset."""
 
+    family: FamilyName | None = None
+    """null: bert, or that of `init_from`."""
     preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
     """null: all sizes are given one by one."""
     layers: Count | None = None
@@ -163,11 +153,13 @@ class ModelConfig(Section):
     heads: Count | None = None
     """null: hidden / 64."""
     feed_forward: Count | None = None
-    """null: 4 x hidden."""
-    max_positions: Annotated[int, Field(ge=16)] = 512
+    """null: 4 x hidden; modernbert, whose network has gates, 1.5 x hidden."""
+    max_positions: Annotated[int, Field(ge=16)] | None = None
+    """Tokens in the longest row that the model can read. null: 512; modernbert 8,192."""
     dropout: Decided[float, Field(ge=0.0, lt=1.0)] = AUTO
     """Of hidden states and of attention probabilities. auto: 0 in a run that is too short to overfit, else
     0.1, as with `init_from`."""
+    generator: GeneratorConfig = GeneratorConfig()
     init_from: str | None = None
     """A model folder: the run starts with its weights, sizes and tokenizer; no key may contradict them."""
 
@@ -184,35 +176,18 @@ class ModelConfig(Section):
         """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset."""
         layers, hidden = PRESETS[self.preset or "base"]
         layers, hidden = self.layers or layers, self.hidden or hidden
-        return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), self.feed_forward or 4 * hidden
+        feed_forward = self.feed_forward or round(self.fresh.feed_forward * hidden)
+        return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), feed_forward
 
+    @property
+    def fresh(self) -> Fresh:
+        """What the family decides for a new model."""
+        return NEW[self.family or "bert"]
 
-class LoopConfig(Section):
-    """The optimizer's steps, in pretraining and in fine-tuning."""
-
-    batch_size: Decided[int, Field(ge=1)] = AUTO
-    """Rows per optimizer step. auto: 32 in a short run, up to 256 in a long one."""
-    micro_batch_size: Count | Auto = "auto"
-    """Rows at once on the device. auto: as many as fit and gain speed."""
-    learning_rate: Decided[float, Field(gt=0.0)] = AUTO
-    """The peak. auto: by the model's width and depth."""
-    betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
-        0.9,
-        0.999,
-    )
-    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
-    max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
-    max_bad_steps: Count = 10
-    """Consecutive non-finite steps before the run stops."""
-    precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
-    device: str = "auto"
-    """auto, cpu, cuda, or cuda:N."""
-    compile: bool | Auto = "auto"
-    """auto: on a GPU, if the run is long enough to save more time than compiling takes."""
-    activation_checkpointing: bool = False
-    parallel: Literal["ddp", "fsdp"] = "ddp"
-    """On several ranks: a copy of the model on each, or a part of it."""
+    @property
+    def positions(self) -> int:
+        """`max_positions`, or the family's."""
+        return self.max_positions or self.fresh.max_positions
 
 
 DEFAULT_STEPS = 1000
@@ -227,12 +202,32 @@ class TrainingConfig(LoopConfig):
     """Instead of steps: how often the tokens of the corpus are read."""
     warmup_steps: Decided[int, Field(ge=0)] = AUTO
     """auto: 8 % of the steps, at most 10,000."""
+    decay_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
+    """With stable-decay, the share of the steps in which the rate falls."""
+    rtd_weight: Annotated[float, Field(gt=0.0)] = 50.0
+    """Of the loss of replaced words beside that of the generator's masked words (Clark et al. 2020)."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.steps is not None and self.epochs is not None:
             raise ValueError("give steps or epochs, not both")
         return self
+
+
+Weight = Annotated[float, Field(ge=0.0)]
+
+
+class DistillationConfig(Section):
+    """A student learns from a trained teacher (Sanh et al. 2019)."""
+
+    teacher: str
+    """A model folder with an MLM head. The student has its tokenizer; where sizes agree it starts with the
+    teacher's embeddings and with layers of it, evenly spaced."""
+    temperature: Annotated[float, Field(gt=0.0)] = 2.0
+    """Divides the logits of both."""
+    weights: tuple[Weight, Weight, Weight] = (5.0, 2.0, 1.0)
+    """Of three losses: the teacher's words at masked tokens, the true words there, and the direction of the
+    last hidden states at all tokens."""
 
 
 class EvaluationConfig(Section):
@@ -267,6 +262,7 @@ class PretrainConfig(Section):
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
+    distillation: DistillationConfig | None = None
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
@@ -275,15 +271,19 @@ class PretrainConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.data.max_length > self.model.max_positions and self.model.init_from is None:
+        if self.data.max_length > self.model.positions and self.model.init_from is None:
             raise ValueError(
                 f"data.max_length ({self.data.max_length}) is longer than model.max_positions "
-                f"({self.model.max_positions})"
+                f"({self.model.positions})"
             )
         if self.data.short_steps not in (0, AUTO) and self.model.init_from is not None:
             raise ValueError(
                 "data.short_steps is for a model from random weights: that of model.init_from has already "
                 "learned its positions"
+            )
+        if self.distillation is not None and self.tokenizer.path is not None:
+            raise ValueError(
+                "give tokenizer.path or distillation, not both: the student has its teacher's tokenizer"
             )
         if self.tokenizer.path is not None and self.model.init_from is not None:
             raise ValueError(

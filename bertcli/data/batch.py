@@ -19,6 +19,7 @@ class Batch:
         lengths_B: int64, real tokens of each row; always on the CPU, where they are read.
         rows_M, columns_M: int64, the places of the masked tokens, in reading order.
         targets_M: int64, the original tokens.
+        draws_M: float64 in [0, 1), with which a generator draws words in their places; None: none does.
         labels_B: int64, the labels of `data.pair_rules`; None for rows of one text.
     """
 
@@ -29,6 +30,7 @@ class Batch:
     columns_M: Tensor
     targets_M: Tensor
     labels_B: Tensor | None
+    draws_M: Tensor | None = None
 
     @property
     def num_rows(self) -> int:

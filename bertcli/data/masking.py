@@ -8,14 +8,19 @@ Every position is equally likely.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.data.random import draw_bits, make_key, to_below, to_unit
+from bertcli.data.random import U64, draw_bits, make_key, to_below, to_unit
 from bertcli.data.slots import I64
 
 _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LONGEST_SPAN = 3
+"""Words."""
+_BEFORE_ROW = 12
+"""Words that are drawn before a row, so that a span may also begin there."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class MaskRule:
     Attributes:
         rate: share of maskable tokens to choose.
         split: shares of the chosen ones that are replaced by [MASK], by a random token, and not at all.
-        whole_word: choose all pieces of a word together.
+        masking: what is chosen as a whole, as in `DataConfig`.
         mask_id: the id of [MASK].
         special_ids: int64 [S], ascending; never masked, never drawn as a random token.
         continuation: bool [V], True for pieces that continue a word (`##ing`).
@@ -33,7 +38,7 @@ class MaskRule:
 
     rate: float
     split: tuple[float, float, float]
-    whole_word: bool
+    masking: Literal["token", "word", "span"]
     mask_id: int
     special_ids: I64
     continuation: NDArray[np.bool_]
@@ -47,12 +52,14 @@ class Masked:
         ids_BT: int64, the input of the model.
         rows_M, columns_M: int64, the places of the chosen tokens, row by row.
         targets_M: int64, the original tokens.
+        draws_M: float64 in [0, 1), a uniform draw for each.
     """
 
     ids_BT: I64
     rows_M: I64
     columns_M: I64
     targets_M: I64
+    draws_M: NDArray[np.float64]
 
 
 def mask_rows(
@@ -61,14 +68,16 @@ def mask_rows(
     """Choose and replace tokens: a pure function of (seed, slot number, column)."""
     columns_T = np.arange(ids_BT.shape[1], dtype=np.uint64)
     numbers = numbers_B.astype(np.uint64)
-    bits_BT = draw_bits(draw_bits(make_key(seed, "mask"), numbers)[:, None], columns_T)
+    keys_B = draw_bits(make_key(seed, "mask"), numbers)
+    bits_BT = draw_bits(keys_B[:, None], columns_T)
     budget_B = _draw_budgets(
         maskable_BT.sum(axis=1), rule.rate, to_unit(draw_bits(make_key(seed, "coin"), numbers))
     )
-    if rule.whole_word:
-        chosen_BT = _choose_words(rule.continuation[ids_BT], maskable_BT, bits_BT, budget_B=budget_B)
-    else:
+    if rule.masking == "token":
         chosen_BT = _choose_tokens(maskable_BT, bits_BT, budget_B)
+    else:
+        starts_BT = _unit_starts(ids_BT, maskable_BT, keys_B, rule=rule)
+        chosen_BT = _choose_units(starts_BT, maskable_BT, bits_BT, budget_B=budget_B)
     rows_M, columns_M = np.nonzero(chosen_BT)
     targets_M = ids_BT[rows_M, columns_M]
     # The choice of a token and its replacement must be independent: new random bits.
@@ -77,7 +86,8 @@ def mask_rows(
     masked_BT[rows_M, columns_M] = _replace(
         targets_M, to_unit(fate_M), draw_bits(np.uint64(2), fate_M), rule=rule
     )
-    return Masked(masked_BT, rows_M, columns_M, targets_M=targets_M)
+    draws_M = to_unit(draw_bits(np.uint64(5), bits_BT[rows_M, columns_M]))
+    return Masked(masked_BT, rows_M, columns_M, targets_M=targets_M, draws_M=draws_M)
 
 
 def _draw_budgets(maskable_B: I64, rate: float, coin_B: NDArray[np.float64]) -> I64:
@@ -93,34 +103,57 @@ def _choose_tokens(maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
     return (bits_BT <= last) & maskable_BT & (budget_B > 0)[:, None]
 
 
-def _choose_words(continues_BT, maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
-    """Whole words in random order until the budget is used.
+def _unit_starts(
+    ids_BT: I64, maskable_BT: NDArray[np.bool_], keys_B: U64, rule: MaskRule
+) -> NDArray[np.bool_]:
+    """The first token of each unit: a word, or a span of one to `_LONGEST_SPAN` words.
 
-    A word that exceeds the rest of the budget is taken with the probability rest / size, so that the mean
-    number of tokens stays exact; the first word is always taken.
+    A span has n words with a probability of 1 / n of that of one (Lan et al. 2020, section 4.1). Spans follow
+    one another; no unit goes on after a token that cannot be masked.
+    """
+    after_other_BT = np.concatenate([np.ones_like(maskable_BT[:, :1]), ~maskable_BT[:, :-1]], axis=1)
+    words_BT = maskable_BT & (~rule.continuation[ids_BT] | after_other_BT)
+    if rule.masking == "word":
+        return words_BT
+    rows, length = ids_BT.shape
+    draws = np.arange(length + _BEFORE_ROW, dtype=np.uint64)
+    shares = np.cumsum(1 / np.arange(1, _LONGEST_SPAN + 1))
+    drawn = to_unit(draw_bits(draw_bits(np.uint64(4), keys_B)[:, None], draws))
+    sizes = 1 + np.searchsorted(shares / shares[-1], drawn, side="right")
+    next_word = np.cumsum(sizes, axis=1) - _BEFORE_ROW  # the first spans end before the row
+    begins_BW = np.zeros((rows, length + 1), dtype=np.bool_)
+    np.put_along_axis(begins_BW, np.where(next_word >= 0, next_word, length).clip(max=length), True, axis=1)
+    number_BT = (np.cumsum(words_BT, axis=1) - 1).clip(0)
+    return words_BT & (np.take_along_axis(begins_BW, number_BT, axis=1) | after_other_BT)
+
+
+def _choose_units(starts_BT, maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
+    """Whole units (words or spans), of which the first tokens are given, in random order until the budget is
+    used.
+
+    A unit that exceeds the rest of the budget is taken with the probability rest / size, so that the mean
+    number of tokens stays exact; the first one is always taken.
     """
     columns_T = np.arange(maskable_BT.shape[1])
-    after_special = np.concatenate([np.ones_like(maskable_BT[:, :1]), ~maskable_BT[:, :-1]], axis=1)
-    starts_BT = maskable_BT & (~continues_BT | after_special)
     start_BT = np.maximum.accumulate(np.where(starts_BT, columns_T, 0), axis=1)
-    word_bits = np.where(maskable_BT, np.take_along_axis(bits_BT, start_BT, axis=1), _NEVER)
-    order = np.argsort(word_bits, axis=1, kind="stable")  # pieces of a word stay neighbors
+    unit_bits = np.where(maskable_BT, np.take_along_axis(bits_BT, start_BT, axis=1), _NEVER)
+    order = np.argsort(unit_bits, axis=1, kind="stable")  # tokens of a unit stay neighbors
     ordered_start = np.take_along_axis(start_BT, order, axis=1)
     first = np.concatenate(
         [np.ones_like(starts_BT[:, :1]), ordered_start[:, 1:] != ordered_start[:, :-1]], axis=1
     )
-    before = np.maximum.accumulate(np.where(first, columns_T, 0), axis=1)  # tokens of earlier words
-    size = np.take_along_axis(_word_sizes(start_BT, maskable_BT), ordered_start, axis=1)
+    before = np.maximum.accumulate(np.where(first, columns_T, 0), axis=1)  # tokens of earlier units
+    size = np.take_along_axis(_unit_sizes(start_BT, maskable_BT), ordered_start, axis=1)
     left = budget_B[:, None] - before
-    coin = to_unit(draw_bits(np.uint64(3), np.take_along_axis(word_bits, order, axis=1)))
+    coin = to_unit(draw_bits(np.uint64(3), np.take_along_axis(unit_bits, order, axis=1)))
     taken = (left > 0) & ((size <= left) | (coin * size < left) | (before == 0))
     chosen = np.zeros_like(maskable_BT)
     np.put_along_axis(chosen, order, taken, axis=1)
     return chosen & maskable_BT
 
 
-def _word_sizes(start_BT: I64, maskable_BT: NDArray[np.bool_]) -> I64:
-    """The number of tokens of each word, at its first column; int64 [B, T]."""
+def _unit_sizes(start_BT: I64, maskable_BT: NDArray[np.bool_]) -> I64:
+    """The number of tokens of each unit, at its first column; int64 [B, T]."""
     rows, length = start_BT.shape
     flat = (start_BT + np.arange(rows)[:, None] * length)[maskable_BT]
     return np.bincount(flat, minlength=rows * length).reshape(rows, length)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertcli.config.schema import DataConfig
-from bertcli.data.pairs import Spans, draw_pairs, draw_spans
+from bertcli.data.pairs import Spans, draw_ordered, draw_pairs, draw_spans
 from bertcli.store.token_store import TokenStore
 from bertcli.text.frame import Frame
 
@@ -19,11 +19,13 @@ class PairRule:
         term: the name of its loss; empty for rows of one text.
         labels: the name of each label, by number; none for rows of one text.
         draw: slots -> spans, with the arguments of `draw_pairs`.
+        true_share: of the pairs, A and B are one running text.
     """
 
     term: str
     labels: tuple[str, ...]
     draw: Callable[..., Spans]
+    true_share: float = 0.0
 
     @property
     def is_pair(self) -> bool:
@@ -34,7 +36,7 @@ class PairRule:
         """Why the store cannot give such rows, and what to do; None: it can."""
         if not self.is_pair:
             return None
-        if store.num_sources < 2:
+        if self.true_share < 1.0 and store.num_sources < 2:
             return (
                 "need at least two documents, and one is left to draw from: set corpus.document (what ends a "
                 "document: blank-line or file), add files, or set data.objective: mlm"
@@ -48,10 +50,12 @@ class PairRule:
 
 
 ONE_TEXT = PairRule("", (), draw_spans)
-NEXT_SENTENCE = PairRule("nsp", ("IsNext", "NotNext"), draw_pairs)
+NEXT_SENTENCE = PairRule("nsp", ("IsNext", "NotNext"), draw_pairs, true_share=0.5)
 """Next sentence prediction (Devlin et al. 2019, section 3.1, task 2)."""
+SENTENCE_ORDER = PairRule("sop", ("InOrder", "Swapped"), draw_ordered, true_share=1.0)
+"""Sentence order prediction (Lan et al. 2020, section 3.1)."""
 
-PAIR_RULES = {"mlm": ONE_TEXT, "mlm+nsp": NEXT_SENTENCE}
+PAIR_RULES = {"mlm": ONE_TEXT, "mlm+nsp": NEXT_SENTENCE, "mlm+sop": SENTENCE_ORDER, "rtd": ONE_TEXT}
 """`data.objective` -> its rule."""
 
 

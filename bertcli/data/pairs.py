@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from bertcli.data.random import U64, draw_bits, make_key, to_below, to_unit
-from bertcli.data.slots import I64, IS_NEXT, Slots, walk
+from bertcli.data.slots import I64, IS_NEXT, SWAPPED, Slots, walk
 from bertcli.errors import UserError
 from bertcli.store.manifest import REBUILD
 from bertcli.store.token_store import TokenStore
@@ -43,6 +43,13 @@ class Spans:
     def num_tokens(self) -> I64:
         """int64 [B], tokens of A and B together."""
         return self.a_end - self.a_start + self.b_end - self.b_start
+
+    def swap(self, where: np.ndarray) -> Spans:
+        """With A in the place of B, and B in that of A, in the rows where bool [B] is true."""
+        a_start = np.where(where, self.b_start, self.a_start)
+        b_start = np.where(where, self.a_start, self.b_start)
+        a_end, b_end = np.where(where, self.b_end, self.a_end), np.where(where, self.a_end, self.b_end)
+        return Spans(a_start, a_end, b_start, b_end=b_end)
 
     def take(self, rows: I64) -> Spans:
         """The spans of some rows."""
@@ -97,6 +104,17 @@ def draw_pairs(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
     )
     share = 1 + to_below(_draw(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
     return _fit(store, room, size, share=share)
+
+
+@_damage_named()
+def draw_ordered(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
+    """A true pair for each slot, swapped where its label is 1; the slots walk over all true pairs.
+
+    The store must hold a document of two sentences; otherwise as `draw_pairs`.
+    """
+    place = walk(slots.numbers, store.num_pairs, seed, name="order")
+    share = 1 + to_below(_draw(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
+    return _fit(store, _true_pair_rooms(store, place), size, share=share).swap(slots.labels == SWAPPED)
 
 
 @_damage_named()

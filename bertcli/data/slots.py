@@ -18,6 +18,8 @@ from bertcli.data.random import draw_bits, make_key
 
 IS_NEXT, NOT_NEXT = 0, 1
 """BERT's labels (Devlin et al. 2019, section 3.1, in the coding of the authors' release)."""
+SWAPPED = 1
+"""ALBERT's label of a pair in the wrong order (Lan et al. 2020, section 3.1)."""
 
 I64 = NDArray[np.int64]
 

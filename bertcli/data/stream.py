@@ -51,7 +51,7 @@ class BatchStream:
         self.mask_rule = MaskRule(
             rate=config.mask_rate,
             split=config.mask_split,
-            whole_word=config.whole_word,
+            masking=config.masking,
             mask_id=tokenizer.mask_id,
             special_ids=np.array(tokenizer.special_ids, dtype=np.int64),
             continuation=tokenizer.continuation,
@@ -76,14 +76,14 @@ class BatchStream:
             f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
         ]
         if self.pairs.is_pair:
-            uses = steps * self.batch_size / 2 / self.store.num_pairs
+            uses = steps * self.batch_size * self.pairs.true_share / self.store.num_pairs
             lines.append(
                 f"pairs: {self.store.num_pairs:,} places give a true pair, each used about {uses:.2g} times"
             )
             if uses > 10 * tokens / self.store.num_tokens:
                 lines.append(
-                    "warning: few places give a true pair (most documents are one sentence long), so IsNext "
-                    "repeats much more than the text does; consider data.objective: mlm"
+                    "warning: few places give a true pair (most documents are one sentence long), so they "
+                    "repeat much more than the text does; consider data.objective: mlm"
                 )
         return lines
 
@@ -121,6 +121,7 @@ class BatchStream:
             columns_M=torch.from_numpy(masked.columns_M),
             targets_M=torch.from_numpy(masked.targets_M),
             labels_B=torch.from_numpy(slots.labels) if is_pair else None,
+            draws_M=torch.from_numpy(masked.draws_M) if self.config.objective == "rtd" else None,
         )
 
     def spans(self, slots: Slots, step: int) -> Spans:

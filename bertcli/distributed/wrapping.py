@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, cast
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 from bertcli.distributed import ranks
 
 Parallel = Literal["ddp", "fsdp"]
+_LAYER = re.compile(r"\bencoder\.layers\.\d+$")
+"""The name of a layer, in a model or in a part of it."""
 
 
 def distribute(model: nn.Module, parallel: Parallel) -> nn.Module:
@@ -28,8 +31,9 @@ def distribute(model: nn.Module, parallel: Parallel) -> nn.Module:
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(next(model.parameters()).device.type, (ranks.num_ranks(),))
-    for layer in cast(Any, model).body.encoder.layers:
-        fully_shard(layer, mesh=mesh)
+    for name, module in list(model.named_modules()):
+        if _LAYER.search(name):
+            fully_shard(module, mesh=mesh)
     fully_shard(model, mesh=mesh)
     return model
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import torch
 from torch import nn
 
 from bertcli.model.architecture import Architecture
+from bertcli.model.encoder import encoders
 from bertcli.model.flops import training_flops
 
 LARGEST_RATE = 4e14
@@ -52,5 +51,6 @@ def compile_layers(model: nn.Module) -> None:
     The rest of the model is too small a part of a step. Call this before `wrapping.distribute`, which puts
     its communication between the layers.
     """
-    for layer in cast(Any, model).body.encoder.layers:
-        layer.compile()
+    for encoder in encoders(model):
+        for layer in encoder.layers:
+            layer.compile()

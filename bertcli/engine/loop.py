@@ -80,7 +80,7 @@ def train(
 
         if scale:
             _divide_gradients(parameters, scale.factor)
-        losses, accuracies = sums.means(counts)
+        losses, accuracies, _ = sums.means(counts)
         norm = nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
         grad_norm = float(wrapping.full_tensor(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
@@ -104,8 +104,8 @@ def train(
 
 
 def _divided_loss(terms: Mapping[str, Term], divisors: Mapping[str, float]) -> Tensor:
-    """The sum over terms of loss / divisor."""
-    return torch.stack([term.loss / divisors[name] for name, term in terms.items()]).sum()
+    """The sum over terms of weight * loss / divisor."""
+    return torch.stack([term.weight * term.loss / divisors[name] for name, term in terms.items()]).sum()
 
 
 def _divide_gradients(parameters: Iterable[nn.Parameter], factor: float) -> None:

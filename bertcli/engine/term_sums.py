@@ -34,6 +34,8 @@ class TermSums:
     def __init__(self) -> None:
         self._losses: dict[str, Tensor] = {}
         self._correct: dict[str, Tensor] = {}
+        self._parts: dict[str, Tensor] = {}
+        self._wholes: dict[str, Tensor] = {}
 
     def add(self, terms: Mapping[str, Term], is_dummy: bool) -> None:
         """Add the sums of a micro-batch; a dummy one counts nothing."""
@@ -42,13 +44,21 @@ class TermSums:
             _add(self._losses, name, term.loss.detach().double() * weight)
             if term.correct is not None:
                 _add(self._correct, name, term.correct * weight)
+            for share, (part, whole) in term.shares.items():
+                _add(self._parts, share, part * weight)
+                _add(self._wholes, share, whole * weight)
 
-    def means(self, counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """Mean losses, and accuracies of terms that count right predictions; of all ranks together."""
-        parts = [float(total) for total in [*self._losses.values(), *self._correct.values()]]
-        totals = iter(ranks.add_up(parts))
+    def means(
+        self, counts: Mapping[str, float]
+    ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+        """Mean losses, accuracies where right predictions are counted, and shares; of all ranks together."""
+        all_sums = [*self._losses.values(), *self._correct.values()]
+        all_sums += [*self._parts.values(), *self._wholes.values()]
+        totals = iter(ranks.add_up([float(total) for total in all_sums]))
         losses = {name: mean(next(totals), counts[name]) for name in self._losses}
-        return losses, {name: mean(next(totals), counts[name]) for name in self._correct}
+        accuracies = {name: mean(next(totals), counts[name]) for name in self._correct}
+        parts = {name: next(totals) for name in self._parts}
+        return losses, accuracies, {name: mean(part, next(totals)) for name, part in parts.items()}
 
 
 def _add(sums: dict[str, Tensor], name: str, value: Tensor) -> None:

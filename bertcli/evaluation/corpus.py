@@ -63,14 +63,14 @@ def measure_corpus(
             {
                 "output_dir": scratch,
                 "corpus": {**corpus, "heldout_fraction": 0.0},
-                "tokenizer": {"path": str(folder)},
+                "tokenizer": {"path": str(folder), "lowercase": True},
             },
             "the options",
         )
         # Ranks may have no common disk: each builds its own store, in its own process.
         processes = None if ranks.num_ranks() == 1 else 0
         store = prepare_store(config, say, processes=processes)
-        objective = "mlm" if loaded.model.pair_head is None else "mlm+nsp"
+        objective = "mlm" if loaded.model.pair_head is None else loaded.report.family.pair_objective
         data = DataConfig(objective=objective, max_length=max_length)
         stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size=batch_size)
         if stream.pairs is not PAIR_RULES[objective]:

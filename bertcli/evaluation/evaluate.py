@@ -59,5 +59,5 @@ def evaluate(
             with autocast(precision, device):
                 sums.add(task.terms(model, batch.to(device)), is_dummy)
     model.train(was_training)
-    losses, accuracies = sums.means(counts)
-    return Scores(losses, accuracies, tokens)
+    losses, accuracies, shares = sums.means(counts)
+    return Scores(losses, accuracies, tokens, metrics=shares)

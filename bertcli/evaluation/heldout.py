@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from bertcli.config.schema import DataConfig
+from bertcli.config.schema import MASK_SPLIT, DataConfig
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
@@ -28,7 +28,11 @@ class HeldoutBatches:
         """Rows are single texts if the config says so, or if the text has no sentence pairs."""
         objective = "mlm" if PAIR_RULES[config.objective].problem(store) else config.objective
         rule = DataConfig(
-            objective=objective, max_length=config.max_length, mask_rate=MASK_RATE, short_steps=0
+            objective=objective,
+            max_length=config.max_length,
+            mask_rate=MASK_RATE,
+            mask_split=MASK_SPLIT,
+            short_steps=0,
         )
         self._stream = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, batch_size=batch_size)
         self.pairs = self._stream.pairs

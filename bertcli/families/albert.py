@@ -14,6 +14,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.families.fresh import Fresh
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
 
@@ -73,6 +74,7 @@ ALBERT = Family(
         "mlm_head.norm": "predictions.LayerNorm",
         "pair_head.dense": "sop_classifier.classifier",
     },
+    pair_term="sop",
     prefix="albert.",
     tied_decoder="predictions.decoder.weight",
     old_spellings=((r"^predictions\.decoder\.bias$", "predictions.bias"),),
@@ -83,3 +85,4 @@ ALBERT = Family(
     ),
     classes=class_names("Albert", pretraining=True),
 )
+NEW_ALBERT = Fresh(ALBERT, tokenizer="unigram", lowercase=True, objective="mlm+sop")

@@ -12,6 +12,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.families.fresh import Fresh
 
 BERT = Family(
     model_type="bert",
@@ -32,7 +33,7 @@ BERT = Family(
         "mlm_head.norm": "cls.predictions.transform.LayerNorm",
         "pair_head.dense": "cls.seq_relationship",
     },
-    tells_next=True,
+    pair_term="nsp",
     prefix="bert.",
     tied_decoder="cls.predictions.decoder.weight",
     old_spellings=(
@@ -54,3 +55,4 @@ BERT = Family(
         (r"\.(beta|output_bias)$", ".bias"),
     ),
 )
+NEW_BERT = Fresh(BERT, tokenizer="wordpiece", lowercase=True, objective="mlm+nsp")

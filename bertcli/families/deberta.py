@@ -20,6 +20,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.families.fresh import Fresh, Generator
 from bertcli.families.relative import Convolution, Relative
 
 _ATTENTION = "body.encoder.layers.{}.attention."
@@ -148,6 +149,9 @@ DEBERTA_V2 = Family(
         "mlm_head": "lm_predictions.lm_head",
         "mlm_head.dense": "lm_predictions.lm_head.dense",
         "mlm_head.norm": "lm_predictions.lm_head.LayerNorm",
+        "rtd_head.dense": "mask_predictions.dense",
+        "rtd_head.norm": "mask_predictions.LayerNorm",
+        "rtd_head.output": "mask_predictions.classifier",
     },
     prefix="deberta.",
     tied_decoder="cls.predictions.decoder.weight",
@@ -155,14 +159,14 @@ DEBERTA_V2 = Family(
         (r"^cls\.predictions\.transform\.", "lm_predictions.lm_head."),
         (r"^cls\.predictions\.(decoder\.)?bias$", "lm_predictions.lm_head.bias"),
     ),
-    # Replaced tokens, and the positions that the enhanced mask decoder adds (He et al. 2021, section 3.2).
-    unused_heads=r"mask_predictions\..+|deberta\.embeddings\.position_embeddings\.weight",
+    # The positions that the enhanced mask decoder adds (He et al. 2021, section 3.2).
+    unused_heads=r"deberta\.embeddings\.position_embeddings\.weight",
     heads=task_heads(
         sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
         questions=Head("qa_outputs", dropout=None),
     ),
-    classes=class_names("DebertaV2"),
+    classes={**class_names("DebertaV2"), "discriminator": "DebertaV2Model"},
 )
 DEBERTA = replace(
     DEBERTA_V2,
@@ -172,7 +176,7 @@ DEBERTA = replace(
     keys=lambda architecture: _without_later(_keys(architecture)),
     fixed={**DEBERTA_V2.fixed, "talking_head": (False, None)},
     tensors={
-        **DEBERTA_V2.tensors,
+        **{ours: name for ours, name in DEBERTA_V2.tensors.items() if not ours.startswith("rtd_head")},
         f"{_ATTENTION}query": f"{_SELF}in_proj.query",
         f"{_ATTENTION}query.bias": f"{_SELF}q_bias",
         f"{_ATTENTION}key": f"{_SELF}in_proj.key",
@@ -182,6 +186,27 @@ DEBERTA = replace(
         f"{_ATTENTION}position_key": f"{_SELF}pos_proj",
     },
     fused=Fused(r".+\.in_proj", ("query", "key", "value"), by_head=True),
+    unused_heads=rf"{DEBERTA_V2.unused_heads}|mask_predictions\..+",
     heads={task: head for task, head in DEBERTA_V2.heads.items() if task != "multiple-choice"},
     classes={kind: name for kind, name in class_names("Deberta").items() if kind != "multiple-choice"},
+)
+_RELATIVE = {
+    **{"relative_attention": True, "pos_att_type": "c2p|p2c", "position_biased_input": False},
+    **{"type_vocab_size": 0, "max_relative_positions": -1, "pooler_dropout": 0.0},
+}
+NEW_DEBERTA = Fresh(
+    DEBERTA, tokenizer="byte-bpe", lowercase=False, keys=lambda hidden, max_positions: _RELATIVE
+)
+NEW_DEBERTA_V3 = Fresh(
+    DEBERTA_V2,
+    tokenizer="unigram",
+    lowercase=False,
+    objective="rtd",
+    mask_split=(1.0, 0.0, 0.0),
+    generator=lambda hidden: Generator(0.5, width_share=1.0, sharing="gradient-disentangled"),
+    keys=lambda hidden, max_positions: {
+        **_RELATIVE,
+        **{"position_buckets": min(256, max_positions // 2), "share_att_key": True},
+        "norm_rel_ebd": "layer_norm",
+    },
 )

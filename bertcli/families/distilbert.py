@@ -6,6 +6,7 @@ No dropout after attention's output; ReLU in the head of a task.
 from __future__ import annotations
 
 from bertcli.families.family import Family, Head, class_names, task_heads
+from bertcli.families.fresh import Fresh
 
 _LAYER = "distilbert.transformer.layer.{}."
 _SEQUENCES = Head("classifier", dense="pre_classifier", activation="relu")
@@ -56,3 +57,4 @@ DISTILBERT = Family(
     ),
     classes=class_names("DistilBert"),
 )
+NEW_DISTILBERT = Fresh(DISTILBERT, tokenizer="wordpiece", lowercase=True)

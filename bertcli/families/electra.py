@@ -19,6 +19,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.families.fresh import Fresh, Generator
 
 
 def _width(config: Mapping[str, Any]) -> dict[str, int | None]:
@@ -70,4 +71,13 @@ ELECTRA = Family(
         ),
     ),
     classes={**class_names("Electra"), "discriminator": "ElectraForPreTraining"},
+)
+NEW_ELECTRA = Fresh(
+    ELECTRA,
+    tokenizer="wordpiece",
+    lowercase=True,
+    objective="rtd",
+    mask_split=(0.85, 0.0, 0.15),
+    generator=lambda hidden: Generator(width_share=1 / 3 if hidden == 768 else 1 / 4),
+    keys=lambda hidden, max_positions: {"embedding_size": min(hidden, 128) if hidden < 768 else hidden},
 )

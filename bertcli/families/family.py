@@ -10,6 +10,8 @@ from typing import Any, Literal
 Spellings = tuple[tuple[str, str], ...]
 """Regular expressions and their replacements, applied one after the other."""
 
+Objective = Literal["mlm", "mlm+nsp", "mlm+sop", "rtd"]
+"""The values of `data.objective`."""
 PARTS = {
     "pooler": "pooler",
     "mlm_head": "masked-language-model head",
@@ -102,7 +104,7 @@ class Family:
         keys: an `Architecture` -> the keys that `derive` reads.
         fixed: key -> the allowed values; another value would be another model.
         written: keys that are written, and only checked on reading.
-        tells_next: whether its pair head tells if text B follows text A (NSP).
+        pair_term: what its pair head tells: if text B follows text A (nsp), or if they are swapped (sop).
         row_keys: keys that are written with the id of a row's first token, and those with its last.
         tensors: our module or parameter -> its name in a folder; `{}` is the number of a layer.
         fused: layers that a folder holds as one.
@@ -131,7 +133,7 @@ class Family:
     parts: Mapping[str, Any] = field(default_factory=dict)
     derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda config: {}
     keys: Callable[[Any], Mapping[str, Any]] = lambda architecture: {}
-    tells_next: bool = False
+    pair_term: Literal["nsp", "sop"] | None = None
     row_keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     fused: Fused | None = None
     old_spellings: Spellings = ()
@@ -143,6 +145,19 @@ class Family:
     def a_name(self) -> str:
         """The name with its article."""
         return f"{'an' if self.name[0] in 'AE' else 'a'} {self.name}"
+
+    @property
+    def pair_objective(self) -> Objective:
+        """Masked words with the label that the pair head tells; without one masked words alone."""
+        if self.pair_term is None:
+            return "mlm"
+        return "mlm+nsp" if self.pair_term == "nsp" else "mlm+sop"
+
+    @property
+    def objectives(self) -> list[Objective]:
+        """Those for which it has heads."""
+        words: list[Objective] = ["mlm"] if self.pair_term is None else ["mlm", self.pair_objective]
+        return [*words, "rtd"] if "rtd_head.dense" in self.tensors else words
 
     def names(self, kind: str | None = None) -> dict[str, str]:
         """`tensors`, with those of the head of `kind`, if it is a task."""

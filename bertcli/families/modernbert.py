@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertcli.families.family import Family, Fused, Head, class_names, task_heads
+from bertcli.families.fresh import Fresh
 
 _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"
@@ -118,4 +119,7 @@ MODERNBERT = Family(
     tied_decoder="decoder.weight",
     heads=task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, questions=_DENSE_HEAD),
     classes=class_names("ModernBert"),
+)
+NEW_MODERNBERT = Fresh(
+    MODERNBERT, tokenizer="byte-bpe", lowercase=False, mask_rate=0.3, max_positions=8192, feed_forward=1.5
 )

@@ -1,15 +1,16 @@
-"""Every supported family, by its `model_type`."""
+"""Every supported family by its `model_type`, and new models by the name that a config gives them."""
 
 from __future__ import annotations
 
-from bertcli.families.albert import ALBERT
-from bertcli.families.bert import BERT
-from bertcli.families.deberta import DEBERTA, DEBERTA_V2
-from bertcli.families.distilbert import DISTILBERT
-from bertcli.families.electra import ELECTRA
+from bertcli.families.albert import ALBERT, NEW_ALBERT
+from bertcli.families.bert import BERT, NEW_BERT
+from bertcli.families.deberta import DEBERTA, DEBERTA_V2, NEW_DEBERTA, NEW_DEBERTA_V3
+from bertcli.families.distilbert import DISTILBERT, NEW_DISTILBERT
+from bertcli.families.electra import ELECTRA, NEW_ELECTRA
 from bertcli.families.family import Family
-from bertcli.families.modernbert import MODERNBERT
-from bertcli.families.roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
+from bertcli.families.fresh import FamilyName, Fresh
+from bertcli.families.modernbert import MODERNBERT, NEW_MODERNBERT
+from bertcli.families.roberta import CAMEMBERT, NEW_ROBERTA, ROBERTA, XLM_ROBERTA
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family
@@ -20,3 +21,20 @@ FAMILIES: dict[str, Family] = {
 }
 UNNAMED = BERT.model_type
 """The family of a folder without that key: BERT's first releases are older than the key."""
+
+NEW: dict[FamilyName, Fresh] = {
+    "bert": NEW_BERT,
+    "roberta": NEW_ROBERTA,
+    "albert": NEW_ALBERT,
+    "distilbert": NEW_DISTILBERT,
+    "electra": NEW_ELECTRA,
+    "deberta": NEW_DEBERTA,
+    "deberta-v3": NEW_DEBERTA_V3,
+    "modernbert": NEW_MODERNBERT,
+}
+"""`model.family` -> what it makes."""
+
+
+def fresh_of(model_type: str) -> Fresh:
+    """What a family decides for a new model; a family that `NEW` lacks has RoBERTa's layout."""
+    return next((fresh for fresh in NEW.values() if fresh.family.model_type == model_type), NEW_ROBERTA)

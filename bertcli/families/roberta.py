@@ -20,6 +20,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.families.fresh import Fresh
 
 
 def _first_position(config: Mapping[str, Any]) -> dict[str, int]:
@@ -61,3 +62,9 @@ XLM_ROBERTA = replace(
     ROBERTA, model_type="xlm-roberta", name="XLM-RoBERTa", classes=class_names("XLMRoberta")
 )
 CAMEMBERT = replace(ROBERTA, model_type="camembert", name="CamemBERT", classes=class_names("Camembert"))
+NEW_ROBERTA = Fresh(
+    ROBERTA,
+    tokenizer="byte-bpe",
+    lowercase=False,
+    keys=lambda hidden, max_positions: {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
+)

@@ -11,7 +11,8 @@ class TokenizerFacts:
     """What a folder means that names a model type or a class of transformers.
 
     Attributes:
-        names: special tokens by role, as `tokenizer_config.json` calls it.
+        names: special tokens by role, as `tokenizer_config.json` calls it; in the order of their ids in a
+            new vocabulary.
         kind: of the model that cuts words, in the tokenizers library.
         classes: those of transformers that build this pipeline, without Fast; none for BERT, whose classes
             `text/wordpiece.py` lists.
@@ -46,7 +47,14 @@ class TokenizerFacts:
 
 
 _BRACKETS = {f"{role}_token": f"[{role.upper()}]" for role in ("pad", "unk", "cls", "sep", "mask")}
-_ANGLES = dict(zip(_BRACKETS, ("<pad>", "<unk>", "<s>", "</s>", "<mask>"), strict=True))
+_ANGLES = {
+    "cls_token": "<s>",
+    "pad_token": "<pad>",
+    "sep_token": "</s>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+}
+_DEBERTA_NAMES = {f"{role}_token": f"[{role.upper()}]" for role in ("pad", "cls", "sep", "unk", "mask")}
 
 BERT = TokenizerFacts(names=_BRACKETS, kind="WordPiece", classes=(), files=("vocab.txt",), mask_strips=False)
 _ROBERTA = TokenizerFacts(
@@ -72,7 +80,7 @@ _XLM_ROBERTA = TokenizerFacts(
 )
 _DEBERTA = replace(
     _ROBERTA,
-    names=_BRACKETS,
+    names=_DEBERTA_NAMES,
     classes=("DebertaTokenizer",),
     separators=1,
     segments=True,
@@ -101,7 +109,7 @@ TOKENIZERS: dict[str, TokenizerFacts] = {
     ),
     "deberta": _DEBERTA,
     "deberta-v2": TokenizerFacts(
-        names=_BRACKETS,
+        names=_DEBERTA_NAMES,
         kind="Unigram",
         classes=("DebertaV2Tokenizer",),
         files=("spm.model",),

@@ -24,8 +24,12 @@ def read_architecture(path: Path) -> Architecture:
 
     Raises `UserError` that lists every key that is missing, impossible, or asks for other mathematics.
     """
-    config = read_json(path)
-    family = find_family(config, path)
+    return to_architecture(read_json(path), str(path))
+
+
+def to_architecture(config: Mapping[str, Any], where: str) -> Architecture:
+    """The sizes in the keys of a `config.json`; raises as `read_architecture`."""
+    family = find_family(config, where)
     problems = [
         f"{key}: {config[key]!r} is not {family.a_name}; expected {allowed[0]!r}"
         for key, allowed in family.fixed.items()
@@ -55,11 +59,11 @@ def read_architecture(path: Path) -> Architecture:
         key = family.sizes["max_positions"][0]
         problems.append(f"{key}: {values['max_positions']} leaves no position for a token")
     if problems:
-        raise UserError("\n  ".join([f"{path}:", *problems]))
+        raise UserError("\n  ".join([f"{where}:", *problems]))
     return Architecture(**values)
 
 
-def find_family(config: Mapping[str, Any], where: Path) -> Family:
+def find_family(config: Mapping[str, Any], where: str) -> Family:
     """The family that a `config.json` names. Raises `UserError` for one that is not supported."""
     model_type = config.get("model_type", UNNAMED)
     for family in FAMILIES.values():

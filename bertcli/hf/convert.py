@@ -5,25 +5,20 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from bertcli.errors import UserError
 from bertcli.files import disk_errors
-from bertcli.hf.fill import LoadReport, build_from
+from bertcli.hf.fill import LoadReport
 from bertcli.hf.from_tensorflow import find_tf_checkpoint, read_tf_checkpoint
-from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_files
 from bertcli.hf.sentence_transformers import SENTENCE_FILES, read_pooling
-from bertcli.hf.task_config import task_keys, task_type
-from bertcli.hf.task_folder import task_model
-from bertcli.model.pretraining import PretrainingModel
+from bertcli.hf.with_heads import WithHeads, with_heads
 from bertcli.model.task_models import PooledModel
 from bertcli.owned.folders import write_folder
 from bertcli.text.tokenizer import Tokenizer
@@ -56,16 +51,6 @@ class Converted:
     difference: float
 
 
-@dataclass(frozen=True)
-class _WithHeads:
-    """A model with all heads that its files hold; `kind` and `keys` are for `write_model_files`."""
-
-    model: nn.Module
-    report: LoadReport
-    kind: str
-    keys: Mapping[str, Any]
-
-
 def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     """Write the weights, tokenizer and heads of `source` to `destination`; check that the outputs are equal.
 
@@ -80,7 +65,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
         raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
     files, optimizer = _read(source, cased)
-    ours = _build(files)
+    ours = with_heads(files)
     differences = []
 
     def fill(partial: Path) -> None:
@@ -109,24 +94,6 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
     return read_model_files(folder), ()
 
 
-def _build(files: ModelFiles) -> _WithHeads:
-    if task_type(files.config, files.family) is not None:
-        task = task_model(files)
-        keys = task_keys(task.settings, task.labels)
-        return _WithHeads(task.model, task.report, task.settings.type, keys=keys)
-    sizes, pooler = files.architecture, files.holds("pooler.dense.weight")
-    pairs = pooler and files.holds("pair_head.dense.weight")
-    if files.holds("mlm_head.bias"):
-        model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
-        keys = {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}
-        return _WithHeads(model, report, "pretraining" if pairs else "masked-lm", keys=keys)
-    if files.holds("rtd_head.dense.weight") and "discriminator" in files.family.classes:
-        model, report = build_from(files, lambda: PooledModel(sizes, pooler=False, rtd_head=True))
-        return _WithHeads(model, report, "discriminator", keys={})
-    model, report = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
-    return _WithHeads(model, report, "pairs" if pairs else "encoder", keys={})
-
-
 def _carry(source: Path, destination: Path) -> None:
     for path in [path for pattern in _CARRIED for path in source.glob(pattern)]:
         copy = destination / path.relative_to(source)
@@ -135,7 +102,7 @@ def _carry(source: Path, destination: Path) -> None:
 
 
 @torch.inference_mode()
-def _compare(ours: _WithHeads, tokenizer: Tokenizer, written: ModelFiles) -> float:
+def _compare(ours: WithHeads, tokenizer: Tokenizer, written: ModelFiles) -> float:
     """The largest difference of any output, on texts with pieces from all parts of the vocabulary."""
     pieces = random.Random(0).choices(range(tokenizer.vocab_size), k=_NUM_PIECES)
     texts = [*_SENTENCES, tokenizer.mask_token, " ".join(tokenizer.token(piece) for piece in pieces)]
@@ -144,7 +111,7 @@ def _compare(ours: _WithHeads, tokenizer: Tokenizer, written: ModelFiles) -> flo
         raise UserError(
             "the tokenizer that was written encodes differently from the source's; nothing was kept"
         )
-    again = _build(written)
+    again = with_heads(written)
     difference = 0.0
     for ids in encoded:
         row = tokenizer.frame.row(ids).ids[: written.architecture.usable_positions]
@@ -168,5 +135,5 @@ def _outputs(model: nn.Module, ids_1T: Tensor) -> list[Tensor]:
         if model.pair_head is not None:
             outputs.append(model.pair_head(outputs[-1]))
     if isinstance(model, PooledModel) and model.rtd_head is not None:
-        outputs.append(model.rtd_head(outputs[0]))
+        outputs.append(model.rtd_head(outputs[0], outputs[0][:, :1]))
     return outputs

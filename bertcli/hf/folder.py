@@ -36,9 +36,9 @@ class LoadedModel:
         if self.task is not None:
             raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli predict")
         family = self.report.family
-        if self.report.has(head, *read):
+        if self.report.has(head, *read) and (head != "pair_head" or family.pair_term == "nsp"):
             return
-        if head == "pair_head" and not family.tells_next:
+        if head == "pair_head" and family.pair_term != "nsp":
             raise UserError(
                 f"the model is {family.a_name}, and that family has no {PARTS[head]}. For a prediction about "
                 "two texts, fine-tune it on labeled pairs (bertcli finetune), then run bertcli predict"
@@ -67,7 +67,7 @@ def save_model_folder(
 ) -> None:
     """Write a pretraining model as `hf.model_files.write_model_files` does.
 
-    The tied decoder is not written, as in transformers. A model without the NSP head is declared a
+    The tied decoder is not written, as in transformers. A model without the pair head is declared a
     masked language model.
 
     Args:
@@ -79,7 +79,7 @@ def save_model_folder(
     write_model_files(folder, model, tokenizer, kind=kind, more=more, card=card, weights=weights)
 
 
-def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | None = None) -> LoadedModel:
+def load_model_folder(folder: Path, pairs: bool | None = None, dropout: float | None = None) -> LoadedModel:
     """Read a model folder, ours or any of the family's classes in transformers, on the CPU in fp32.
 
     Heads that the folder lacks are initialized from torch's generator and named in the report; other weights
@@ -87,7 +87,7 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
 
     Args:
         folder: holds `config.json`, weights and a vocabulary (`bertcli.hf.locate.resolve_model`).
-        nsp: whether the model has pooler and NSP head; None: if the folder has the NSP head.
+        pairs: whether the model has pooler and pair head; None: if the folder has the pair head.
         dropout: of hidden states and of attention; None: the folder's own rates.
 
     Raises:
@@ -98,14 +98,9 @@ def load_model_folder(folder: Path, nsp: bool | None = None, dropout: float | No
     architecture = files.architecture
     if dropout is not None:
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
-    tells_next = files.family.tells_next
-    if nsp and not tells_next:
-        raise UserError(
-            f"data.objective: next sentence prediction, but {folder} holds {files.family.a_name}, and that "
-            "family has no head for it; set data.objective to mlm"
-        )
-    with_nsp = tells_next and files.holds("pair_head.dense.weight") if nsp is None else nsp
-    model, report = build_from(files, lambda: PretrainingModel(architecture, with_nsp), may_be_new=PARTS)
+    if pairs is None:
+        pairs = files.holds("pair_head.dense.weight")
+    model, report = build_from(files, lambda: PretrainingModel(architecture, pairs), may_be_new=PARTS)
     task = task_type(files.config, files.family)
     return LoadedModel(model, files.tokenizer, report, task=task)
 

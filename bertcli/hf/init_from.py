@@ -30,8 +30,9 @@ def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
         "lowercase": tokenizer.lowercase,
         "strip_accents": tokenizer.strips_accents,
     }
-    model = {key: getattr(sizes, key) for key in (*_SIZES, "max_positions")}
+    model = {key: getattr(sizes, key) for key in _SIZES} | {"max_positions": sizes.usable_positions}
     problems = [
+        *_other_family(config.model, sizes),
         *_contradictions("model", config.model, model),
         *_other_preset(config.model, sizes),
         *_contradictions("tokenizer", config.tokenizer, vocabulary),
@@ -52,6 +53,11 @@ def _contradictions(section: str, given: BaseModel, true: dict[str, Any]) -> Ite
     for key in sorted(given.model_fields_set & true.keys()):
         if (value := getattr(given, key)) not in (None, "auto") and value != true[key]:
             yield f"{section}.{key}: {_say(value)}; the folder has {_say(true[key])}"
+
+
+def _other_family(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
+    if model.family is not None and model.fresh.family.model_type != sizes.family:
+        yield f"model.family: {model.family}; the folder has a model of the type {sizes.family}"
 
 
 def _other_preset(model: ModelConfig, sizes: Architecture) -> Iterator[str]:

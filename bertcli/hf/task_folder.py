@@ -70,7 +70,7 @@ def is_finetuned(folder: Path) -> bool:
     """Whether a folder holds a fine-tuned model, by its `config.json`."""
     path = folder / "config.json"
     config = read_json(path)
-    return task_type(config, find_family(config, path)) is not None
+    return task_type(config, find_family(config, str(path))) is not None
 
 
 def task_model(files: ModelFiles) -> LoadedTask:

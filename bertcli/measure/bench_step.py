@@ -8,20 +8,19 @@ from typing import Any
 import torch
 
 from bertcli.config.schema import ModelConfig, PretrainConfig, TrainingConfig
-from bertcli.data.pair_rules import NEXT_SENTENCE, PairRule
 from bertcli.data.share import MicroBatch
+from bertcli.hf.new_model import new_architecture
 from bertcli.measure.bench_data import full_steps, open_stream
 from bertcli.measure.clock import device_name
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.step import WARMUP_STEPS, take_steps, time_steps
 from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
 from bertcli.memory.peak import peak_memory
-from bertcli.model.architecture import Architecture
-from bertcli.model.build import architecture
+from bertcli.model.encoder import encoders
 from bertcli.model.flops import training_flops
-from bertcli.model.pretraining import PretrainingModel
+from bertcli.runs.objectives import Model, build_model, build_task
 from bertcli.runs.resolve import own_share, resolve_loop
-from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.tasks.base import Task
 
 
 def bench_synthetic(
@@ -30,19 +29,25 @@ def bench_synthetic(
     """Steps on full rows of random ids.
 
     Returns:
-        what, preset, length, vocab_size, batch_size, micro_batch_size, dropout, device, threads, precision,
-        compile; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the model, by
-        `model.flops`), matmul_tflops (of the device, in that precision), matmul_share; peak_memory_mb.
+        what, family, preset, length, vocab_size, batch_size, micro_batch_size, dropout, device, threads,
+        precision, compile; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the
+        model, by `model.flops`), matmul_tflops (of the device, in that precision), matmul_share;
+        peak_memory_mb.
 
     Raises:
         UserError: a device that does not exist.
     """
-    sizes = architecture(model, vocab_size)
+    objective = model.fresh.objective
+    sizes = new_architecture(model, vocab_size, objective=objective)
     training = resolve_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
-    stream = synthetic_steps(vocab_size, training.batch_size, length, share=own_share(training))
+    stream = synthetic_steps(
+        vocab_size, training.batch_size, length, share=own_share(training), objective=objective
+    )
     predicted = max(1, round(MASK_RATE * length)) / length
-    named = {"what": "step", "preset": model.preset, "length": length}
-    return named | _measure(sizes, training, stream, predicted=predicted, pairs=NEXT_SENTENCE, steps=steps)
+    named = {"what": "step", "family": sizes.family, "preset": model.preset, "length": length}
+    built = build_model(model, objective, sizes)
+    task = build_task(objective, compiled=training.compile is True)
+    return named | _measure(built, task, training, batches=stream, predicted=predicted, steps=steps)
 
 
 def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
@@ -53,26 +58,27 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
     config, sizes, stream = open_stream(config)
     batches, length = full_steps(config, stream, WARMUP_STEPS + steps), config.data.max_length
     predicted = config.data.mask_rate * stream.max_tokens / length
-    named = {"what": "step", "preset": config.model.preset, "length": length}
-    return named | _measure(
-        sizes, config.training, batches, predicted=predicted, pairs=stream.pairs, steps=steps
-    )
+    named = {"what": "step", "family": sizes.family, "preset": config.model.preset, "length": length}
+    objective = config.data.objective
+    model = build_model(config.model, objective, sizes)
+    task = build_task(objective, compiled=config.training.compile is True)
+    return named | _measure(model, task, config.training, batches=batches, predicted=predicted, steps=steps)
 
 
 def _measure(
-    sizes: Architecture,
+    model: Model,
+    task: Task,
     training: TrainingConfig,
     batches: Iterator[Sequence[MicroBatch]],
     predicted: float,
-    pairs: PairRule,
     steps: int,
 ) -> dict[str, Any]:
     """Time `steps` steps of a new model; `predicted` as in `model.flops`."""
     assert training.precision != "auto"
     device = torch.device(training.device)
-    model = PretrainingModel(sizes, pair_head=pairs.is_pair)
-    model.body.encoder.activation_checkpointing = training.activation_checkpointing
-    task = MaskedLanguage(pairs, training.compile is True)
+    sizes = model.architecture
+    for encoder in encoders(model):
+        encoder.activation_checkpointing = training.activation_checkpointing
     times = time_steps(take_steps(model.to(device), task, batches, training=training), device, steps)
     flops = training_flops(sizes, times.tokens_per_step / training.batch_size, predicted)
     peak, ceiling = peak_memory(device), matmul_rate(device, training.precision)

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.schema import LoopConfig, PretrainConfig
+from bertcli.config.loop import LoopConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.engine.compiling import launch_seconds
 from bertcli.measure.clock import device_name
 from bertcli.measure.devices import SHARE_OF_PEAK, known_device

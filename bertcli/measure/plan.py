@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from bertcli.config.schema import LoopConfig
+from bertcli.config.loop import LoopConfig
 from bertcli.hardware import auto_micro_batch_size
 from bertcli.measure.devices import KnownDevice
 from bertcli.measure.probe import MakeSteps

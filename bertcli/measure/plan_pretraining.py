@@ -13,7 +13,7 @@ from bertcli.measure.plan import Plan
 from bertcli.measure.sizes import pretraining_sizes
 from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.parameters import pretraining_parameters
-from bertcli.model.pretraining import PretrainingModel
+from bertcli.runs.objectives import build_model, build_task
 from bertcli.runs.recipe import BYTES_PER_TOKEN, decided_config
 from bertcli.runs.resolve import num_steps
 from bertcli.store.build import prepare_store
@@ -21,7 +21,6 @@ from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.token_store import OpenStore, ids_dtype
 from bertcli.store.vocabulary import load_given_tokenizer
-from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.terminal import say
 from bertcli.text.extent import text_bytes
 from bertcli.text.sources import find_sources
@@ -56,7 +55,7 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
                 batch_size,
                 data.max_length,
                 share=share,
-                pairs=pairs.is_pair,
+                objective=data.objective,
                 mask_rate=data.mask_rate,
             )
         stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
@@ -84,8 +83,8 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         store_bytes=store_bytes,
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
-        task=MaskedLanguage(pairs),
-        build=lambda: PretrainingModel(sizes, pairs.is_pair),
+        task=build_task(data.objective, mask_rate=data.mask_rate),
+        build=lambda: build_model(config.model, data.objective, sizes),
         make_steps=make_steps,
         given=given,
     )

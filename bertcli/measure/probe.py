@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from bertcli.config.schema import LoopConfig
+from bertcli.config.loop import LoopConfig
 from bertcli.data.share import MicroBatch
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.step import take_steps, time_steps

@@ -14,9 +14,9 @@ from bertcli.config.schema import CorpusConfig, ModelConfig, TokenizerConfig
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file, read_examples
 from bertcli.hf.locate import resolve_model
+from bertcli.hf.new_model import new_architecture
 from bertcli.hf.task_folder import load_task_folder
 from bertcli.inference.inputs import read_inputs
-from bertcli.model.build import architecture
 from bertcli.model.task_models import build_task_model
 from bertcli.store.vocabulary import train_on_corpus
 from bertcli.text.sources import find_sources
@@ -42,10 +42,10 @@ def given_model(path: Path) -> Answering:
 def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]) -> Answering:
     """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
-    options = TokenizerConfig(vocab_size=vocab_size)
+    options = TokenizerConfig(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
     tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
     config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
-    sizes = architecture(config, tokenizer.vocab_size)
+    sizes = new_architecture(config, tokenizer.vocab_size)
     settings = TaskSettings(type="classification", text="text", max_length=max_length)
     return Answering(build_task_model(settings.type, sizes, 2), tokenizer, settings, labels=("0", "1"))
 

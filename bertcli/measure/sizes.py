@@ -7,8 +7,11 @@ from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.hf.config_file import read_architecture
+from bertcli.hf.new_model import new_architecture
+from bertcli.hf.rtd_folder import GENERATOR
 from bertcli.model.architecture import Architecture
-from bertcli.model.build import architecture
+
+RATES = ("dropout", "attention_dropout")
 
 
 def pretraining_sizes(config: PretrainConfig, vocab_size: int) -> Architecture:
@@ -17,7 +20,9 @@ def pretraining_sizes(config: PretrainConfig, vocab_size: int) -> Architecture:
     Raises `UserError` for a `config.json` that cannot be read.
     """
     if config.model.init_from is None:
-        return architecture(config.model, vocab_size)
-    dropout = config.model.dropout
-    read = read_architecture(Path(config.model.init_from) / "config.json")
-    return replace(read, dropout=dropout, attention_dropout=dropout)
+        return new_architecture(config.model, vocab_size, objective=config.data.objective)
+    source, rates = Path(config.model.init_from), dict.fromkeys(RATES, config.model.dropout)
+    sizes = replace(read_architecture(source / "config.json"), **rates)
+    if config.data.objective != "rtd":
+        return sizes
+    return replace(sizes, generator=replace(read_architecture(source / GENERATOR / "config.json"), **rates))

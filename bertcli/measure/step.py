@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from bertcli.config.schema import LoopConfig
+from bertcli.config.loop import LoopConfig
 from bertcli.data.share import MicroBatch
 from bertcli.engine.compiling import compile_layers
 from bertcli.engine.loop import train

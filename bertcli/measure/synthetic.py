@@ -1,4 +1,4 @@
-"""Batches of random ids in the form of a stream's: full rows, 15 % masked, both labels."""
+"""Batches of random ids in the form of a stream's: full rows, 15 % masked, both labels of pairs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import cycle
 import torch
 
 from bertcli.data.batch import Batch
+from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 
 MASK_RATE = 0.15
@@ -22,7 +23,7 @@ def synthetic_steps(
     batch_size: int,
     length: int,
     share: Share,
-    pairs: bool = True,
+    objective: str = "mlm+nsp",
     mask_rate: float = MASK_RATE,
 ) -> Iterator[list[MicroBatch]]:
     """Endless steps of `batch_size` rows of `length` tokens, divided by `share`."""
@@ -39,7 +40,10 @@ def synthetic_steps(
             rows_M=torch.arange(rows).repeat_interleave(masked),
             columns_M=columns_BM.flatten(),
             targets_M=torch.randint(_FIRST_ID, vocab_size, (rows * masked,), generator=generator),
-            labels_B=torch.arange(rows) % 2 if pairs else None,
+            labels_B=torch.arange(rows) % 2 if PAIR_RULES[objective].is_pair else None,
+            draws_M=torch.rand(rows * masked, generator=generator, dtype=torch.float64)
+            if objective == "rtd"
+            else None,
         )
 
     sizes = [len(rows) for rows in torch.arange(batch_size).split(share.micro_batch_size)]

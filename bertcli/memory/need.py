@@ -77,7 +77,13 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
 
     Args:
         parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
+            With a generator, of both.
     """
+    if architecture.generator is not None:
+        alone, whole_rows = replace(architecture, generator=None), replace(sizes, predicted=0.0)
+        one = step_memory(alone, parameters, trained, sizes=whole_rows)
+        other = step_memory(architecture.generator, 0, 0, sizes=sizes)
+        return replace(one, activations=one.activations + other.activations, logits=other.logits)
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32  # `narrow`: also between layers
     per_token = sizes.tokens * (HEAP_WASTE if sizes.on_cpu else 1.0)
     one_layer = per_token * _layer_bytes(architecture, sizes, selected=1.0)

@@ -9,6 +9,7 @@ from torch import nn
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import sizes_alone
 from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.replaced_tokens import ReplacedTokenModel
 
 _TASK_HEADS = ("classifier", "qa_outputs")
 
@@ -26,6 +27,8 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
 
 
 def pretraining_parameters(architecture: Architecture, pair_head: bool) -> dict[str, int]:
-    """As `count_parameters`, of a `PretrainingModel` that is built without values."""
+    """As `count_parameters`, of a model that is built without values; with a generator, of both."""
     with sizes_alone():
+        if architecture.generator is not None:
+            return count_parameters(ReplacedTokenModel(architecture, "tied"))
         return count_parameters(PretrainingModel(architecture, pair_head))

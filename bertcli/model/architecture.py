@@ -70,6 +70,8 @@ class Architecture:
     layer_norm_eps: float = 1e-12
     init_std: float = 0.02
     """Of the normal distribution before truncation (`bertcli.model.init`)."""
+    generator: Architecture | None = None
+    """Of the model that replaces words in the rows of this one (`bertcli.model.replaced_tokens`)."""
     family: str = "bert"
     """The `model_type` in `config.json` of its folders (`bertcli.families`)."""
 

@@ -1,4 +1,4 @@
-"""Sizes from a config, a model without values, and positions that continue those of shorter rows."""
+"""A model without values, and positions that continue those of shorter rows."""
 
 from __future__ import annotations
 
@@ -7,26 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parameter import Parameter
 from torch.overrides import TorchFunctionMode
-
-from bertcli.config.schema import ModelConfig
-from bertcli.model.architecture import Architecture
-
-
-def architecture(config: ModelConfig, vocab_size: int) -> Architecture:
-    """The sizes of `config`: those of the preset, unless a size is given itself."""
-    layers, hidden, heads, feed_forward = config.sizes()
-    return Architecture(
-        vocab_size=vocab_size,
-        hidden=hidden,
-        layers=layers,
-        heads=heads,
-        feed_forward=feed_forward,
-        max_positions=config.max_positions,
-        dropout=config.dropout,
-        attention_dropout=config.dropout,
-    )
 
 
 @contextmanager
@@ -45,6 +28,12 @@ class _Uninitialized(TorchFunctionMode):
         if getattr(func, "__module__", None) == "torch.nn.init":
             return None
         return func(*args, **(kwargs or {}))
+
+
+def position_tables(model: nn.Module) -> list[Parameter]:
+    """All position tables of a model, each once; with shared ones, also the differences of them."""
+    names = ("embeddings.position.weight", "embeddings.position.difference")
+    return [parameter for name, parameter in model.named_parameters() if name.endswith(names)]
 
 
 def tile_positions(table_TD: Tensor, known: int, offset: int = 0) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -130,6 +131,11 @@ class Body(nn.Module):
                 beside_BTD = None
         hidden_states[-1] = self.encoder.norm(hidden_states[-1])
         return hidden_states, probabilities
+
+
+def encoders(model: nn.Module) -> Iterator[Encoder]:
+    """Every encoder in a model: one, and with a generator two."""
+    return (module for module in model.modules() if isinstance(module, Encoder))
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:

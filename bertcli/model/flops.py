@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bertcli.model.architecture import Architecture
 
 
@@ -13,11 +15,15 @@ def forward_flops(architecture: Architecture, length: float, predicted: float) -
     embeddings. A gate adds D F to a layer; a local layer reads its window in place of T tokens; each term of
     relative positions adds 2 L T D. Others (dropout, LayerNorm, softmax, the optimizer) are not counted, as
     in Chowdhery et al. 2022, appendix B. The last layer is counted in full, although `model.fast.encoder`
-    skips a part: programs can then be compared.
+    skips a part: programs can then be compared. A model with a generator predicts no words itself: the
+    operations of both are added.
 
     Args:
         length: real tokens of a row.
     """
+    if architecture.generator is not None:
+        alone = forward_flops(replace(architecture, generator=None), length, 0.0)
+        return alone + forward_flops(architecture.generator, length, predicted)
     hidden, width = architecture.hidden, architecture.embedding or architecture.hidden
     matrices = 3 if architecture.pre_norm else 2
     projections = 2 * (4 * hidden**2 + matrices * hidden * architecture.feed_forward)

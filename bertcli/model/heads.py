@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
 from bertcli.families.family import Head
+from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
 from bertcli.model.fast.dropout import Dropout
 from bertcli.model.feed_forward import ACTIVATIONS
@@ -56,16 +57,23 @@ class MlmHead(nn.Module):
 
 
 class RtdHead(nn.Module):
-    """Replaced token detection (Clark et al. 2020, section 2): a logit a token, high if it was replaced."""
+    """Replaced token detection (Clark et al. 2020, section 2): a logit a token, high if it was replaced.
+
+    Dense, GELU, dense. DeBERTa-v3 reads LayerNorm(token + first token of its row), by its original code.
+    """
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
+        reads_row = "rtd_head.norm" in FAMILIES[architecture.family].tensors
+        self.norm = layer_norm(architecture) if reads_row else None
         self.dense = nn.Linear(architecture.hidden, architecture.hidden)
         self.output = nn.Linear(architecture.hidden, 1)
 
-    def forward(self, hidden_BTD: Tensor) -> Tensor:
-        """[..., D] -> logits [...]."""
-        return self.output(F.gelu(self.dense(hidden_BTD))).squeeze(-1)
+    def forward(self, hidden_KD: Tensor, first_KD: Tensor) -> Tensor:
+        """[..., D] of tokens, and of the first token in the row of each -> logits [...]."""
+        if self.norm is not None:
+            hidden_KD = self.norm(hidden_KD + first_KD)
+        return self.output(F.gelu(self.dense(hidden_KD))).squeeze(-1)
 
 
 class PairHead(nn.Module):

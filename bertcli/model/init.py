@@ -49,6 +49,16 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
             nn.init.zeros_(module.bias)
 
 
+@torch.no_grad()
+def initialize_outputs(model: nn.Module, architecture: Architecture) -> None:
+    """Initialize again what pre-norm layers add to their inputs, and the MLM head's dense layer: with a
+    standard deviation of `init_std` / sqrt(2 * layers) (Warner et al. 2024, appendix B)."""
+    std = architecture.init_std / math.sqrt(2 * architecture.layers)
+    for name, module in model.named_modules():
+        if name.endswith(("attention.output", "feed_forward.contract", "mlm_head.dense")):
+            initialize(module, std)
+
+
 def initialize_head(head: nn.Module, architecture: Architecture, is_output: bool) -> None:
     """A new head on a trained body, as transformers draws it for the family.
 
@@ -74,10 +84,11 @@ def truncated_std(std: float) -> float:
 
 
 def expected_first_mlm_loss(architecture: Architecture) -> float:
-    """The MLM loss (nats) of a fresh model: ln V + D s^2 / 2, with s the true deviation of the weights.
+    """The MLM loss (nats) of a fresh model: ln V + E s^2 / 2, with s the true deviation of the weights.
 
-    The head ends in a LayerNorm, so its output has squared norm D and each logit is normal(0, D s^2). The
-    mean of ln sum exp over V such logits is ln V + D s^2 / 2, and the mean of the right logit is 0.
+    The head ends in a LayerNorm, so its output has squared norm E, the width of the embeddings, and each
+    logit is normal(0, E s^2). The mean of ln sum exp over V such logits is ln V + E s^2 / 2, and the mean of
+    the right logit is 0.
     """
-    variance = architecture.hidden * truncated_std(architecture.init_std) ** 2
+    variance = (architecture.embedding or architecture.hidden) * truncated_std(architecture.init_std) ** 2
     return math.log(architecture.vocab_size) + variance / 2

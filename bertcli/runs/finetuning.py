@@ -143,7 +143,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             return newest
         step = BestEvaluation(self.metric, None, rows).step
         say(f"warning: {best} is damaged ({damage}); going back to before step {step} to train it again")
-        return newest_checkpoint(self.folder, say, before_step=step)
+        return newest_checkpoint(self.folder, say, lambda state: state.step < step)
 
     def rate_scale(self, name: str) -> float:
         decay = self.config.training.layer_decay or 1.0

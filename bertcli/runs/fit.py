@@ -29,12 +29,18 @@ class FitSettings:
     evaluate_every: int
     save_every: int
     max_bad_steps: int
+    save_at: int | None = None
+    """Also after this one."""
     steps_per_epoch: int | None = None
     """If epochs are counted: the rows of the log then have the epoch."""
 
     def evaluates_after(self, step: int) -> bool:
         """Whether an evaluation follows the step."""
         return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
+
+    def saves_after(self, step: int) -> bool:
+        """Whether a checkpoint follows the step."""
+        return step % self.save_every == 0 or step == self.save_at
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ class Fit:
                     scores = self._evaluate(state, stop)
                     is_last = self._stops_early(scores, state) or is_last
                 signal = ranks.largest(stop.signal)
-                if report.step % settings.save_every == 0 or is_last or signal:
+                if settings.saves_after(report.step) or is_last or signal:
                     self.checkpoints.save(state)
                 if is_last or signal:
                     self.checkpoints.finish()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -46,6 +47,7 @@ class Run(ABC, Generic[Config, Result]):
         source: the model folder that the run starts from; None: random weights.
         model, task, loop, share, steps: what is trained, and how; set by `prepare`.
         steps_per_epoch: None if epochs are not counted.
+        branch_step: its checkpoint is made and kept, because a longer run goes on from there; None: none is.
         health: the reference values of the losses; may be set by `prepare`.
     """
 
@@ -57,6 +59,7 @@ class Run(ABC, Generic[Config, Result]):
     share: Share
     steps: int
     steps_per_epoch: int | None = None
+    branch_step: int | None = None
     health: Health = Health()
 
     def __init__(self, config: Config, source: Path | None):
@@ -201,6 +204,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
             optimizer=optimizer,
             save_model=run.save_model,
             keep_last=config.checkpoint.keep_last,
+            keep_step=run.branch_step,
         ),
         log=log,
         progress=progress,
@@ -227,7 +231,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
 def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
     """The wrapped model, its optimizer and the counters; from a checkpoint if there is one."""
     training = run.config.training
-    checkpoint = ranks.on_first(run.last_good) if resume else None
+    checkpoint, planned = ranks.on_first(run.last_good) if resume else None, {"planned": run.steps}
     if checkpoint is not None:
         run.model.load_state_dict(run.read_weights(checkpoint_model(checkpoint)))
     if training.compile:
@@ -235,10 +239,11 @@ def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.O
     trained = wrapping.distribute(run.model, training.parallel)
     optimizer = build_optimizer(run.model, training.betas, training.weight_decay, rate_scale=run.rate_scale)
     if checkpoint is not None:
-        return trained, optimizer, load_moments_and_counters(checkpoint, run.model, optimizer, report=say)
+        state = load_moments_and_counters(checkpoint, run.model, optimizer, report=say)
+        return trained, optimizer, replace(state, **planned)
     if resume:
         say(f"{run.folder.checkpoints} holds no checkpoint to resume from: starting from the first step")
-    return trained, optimizer, RunState()
+    return trained, optimizer, RunState(**planned)
 
 
 def _fit_settings(run: Run[Config, Any]) -> FitSettings:
@@ -248,6 +253,7 @@ def _fit_settings(run: Run[Config, Any]) -> FitSettings:
         log_every=config.logging.every_steps,
         evaluate_every=config.evaluation.every_steps or epoch or run.steps,
         save_every=config.checkpoint.every_steps or epoch or run.steps,
+        save_at=run.branch_step,
         max_bad_steps=config.training.max_bad_steps,
         steps_per_epoch=epoch,
     )

@@ -10,30 +10,31 @@ import torch
 from torch import Tensor
 
 from bertcli.cards.model_card import model_card
+from bertcli.checkpoints.checkpoint import RunState, newest_checkpoint
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream
 from bertcli.distributed import ranks, wrapping
+from bertcli.engine.schedule import decay_begin
 from bertcli.evaluation.evaluate import Scores, evaluate
 from bertcli.evaluation.heldout import HeldoutBatches
-from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import locate_init_from
-from bertcli.model.build import architecture, tile_positions
-from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.build import position_tables, tile_positions
+from bertcli.model.encoder import encoders
 from bertcli.runs.health import Health
 from bertcli.runs.lifecycle import Run, live
+from bertcli.runs.objectives import Model, build_task, predicts_words, read_weights, save_folder, start_model
 from bertcli.runs.preconditions import check_pretraining
 from bertcli.runs.pretraining_verdict import verdict
 from bertcli.runs.recipe import decide_recipe
 from bertcli.runs.resolve import adopt_decisions, loop_settings, own_share, resolve_config
 from bertcli.runs.store_identity import check_same_store, store_identity
+from bertcli.runs.teacher import taught
 from bertcli.store.build import prepare_store
 from bertcli.store.fit import misfits
 from bertcli.store.token_store import OpenStore
 from bertcli.store.vocabulary import given_tokenizer
-from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.terminal import say
 
 
@@ -45,10 +46,10 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
 
 
 class Pretraining(Run[PretrainConfig, Path]):
-    """Masked words, and with some values of `data.objective` the labels of pairs."""
+    """What `data.objective` names, on the rows of a token store."""
 
     verb = "pretrain"
-    model: PretrainingModel
+    model: Model
     store: OpenStore
     stream: BatchStream
     heldout: HeldoutBatches | None = None
@@ -69,24 +70,54 @@ class Pretraining(Run[PretrainConfig, Path]):
         self.stream = BatchStream(
             store.train, store.tokenizer, config.data, seed=config.seed, batch_size=batch_size
         )
-        self.model = _new_model(config, store)
+        torch.manual_seed(int(make_key(config.seed, "init")))
+        self.model = start_model(config, store.tokenizer)
         self.config = ranks.on_first(lambda: resolve_config(config, self.model.architecture, self.stream))
         training = self.config.training
         assert training.steps is not None
         self.steps, self.share = training.steps, own_share(training)
-        self.loop = loop_settings(training, config.seed, self.steps, warmup_steps=training.warmup_steps)
-        self.model.body.encoder.activation_checkpointing = training.activation_checkpointing
+        if training.schedule == "stable-decay":
+            self.branch_step = decay_begin(self.steps, training.decay_share)
+        self.loop = loop_settings(
+            training,
+            config.seed,
+            self.steps,
+            warmup_steps=training.warmup_steps,
+            decay_share=training.decay_share,
+        )
+        for encoder in encoders(self.model):
+            encoder.activation_checkpointing = training.activation_checkpointing
         self.model.to(self.loop.device)
         if store.heldout.num_documents:
             self.heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size=batch_size)
             if self.heldout.pairs is not self.stream.pairs:
                 say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
-        self.task = task = MaskedLanguage(self.stream.pairs, compiled=training.compile is True)
-        references = task.references(
-            self.model.architecture, store.manifest.unigram_entropy, fresh=self.source is None
+        self.task = task = build_task(
+            config.data.objective,
+            training.rtd_weight,
+            mask_rate=config.data.mask_rate,
+            compiled=training.compile is True,
         )
+        fresh = self.source is None and config.distillation is None
+        if config.distillation is not None:
+            self.task = task = taught(task, self.model, config, tokenizer=store.tokenizer)
+        sizes = predicts_words(self.model).architecture
+        references = task.references(sizes, store.manifest.unigram_entropy, fresh=fresh)
         short_steps, short_length = config.data.short_steps, config.data.short_length
         self.health = Health(references, self.steps, short_steps, short_length=short_length)
+
+    def last_good(self) -> Path | None:
+        """With `stable-decay`, never one from the decay of a shorter run."""
+        share = self.config.training.decay_share
+
+        def usable(state: RunState) -> bool:
+            return state.planned == self.steps or state.step <= decay_begin(state.planned, share)
+
+        if self.branch_step is None:
+            return super().last_good()
+        if (found := newest_checkpoint(self.folder, say, usable)) != super().last_good() and found:
+            say(f"going back to {found.name}: the learning rate of the shorter run fell after it")
+        return found
 
     def identity(self) -> dict[str, Any]:
         return store_identity(self.store)
@@ -118,12 +149,11 @@ class Pretraining(Run[PretrainConfig, Path]):
         assert data.workers != "auto"
         steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
         for step, micro_batches in enumerate(steps, first_step):
-            positions = self.model.body.embeddings.position
-            if step and step == data.short_steps and positions is not None:
-                table_TD = positions.weight.detach()
-                offset = self.model.architecture.position_offset
-                tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
-                table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
+            if step and step == data.short_steps:
+                for table in position_tables(self.model):
+                    table_TD, offset = table.detach(), self.model.architecture.position_offset
+                    tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
+                    table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
             yield micro_batches
 
     def evaluator(self) -> Callable[[], Scores] | None:
@@ -142,16 +172,12 @@ class Pretraining(Run[PretrainConfig, Path]):
         return evaluate_heldout
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        return load_model_folder(folder).model.state_dict()
+        return read_weights(self.config, folder)
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
-        save_model_folder(
-            folder,
-            model=self.model,
-            tokenizer=self.store.tokenizer,
-            card=card,
-            trained_length=self.config.data.max_length,
-            weights=weights,
+        length = self.config.data.max_length
+        save_folder(
+            folder, self.model, self.store.tokenizer, trained_length=length, weights=weights, card=card
         )
 
     def finish(self, scores: Scores | None) -> Path:
@@ -166,19 +192,3 @@ class Pretraining(Run[PretrainConfig, Path]):
         )
         self.publish(self.folder.model, wrapping.full_weights(self.model), card)
         return self.folder.model
-
-
-def _new_model(config: PretrainConfig, store: OpenStore) -> PretrainingModel:
-    """Fresh weights, or those of `model.init_from`; weights that the folder lacks are new and printed."""
-    torch.manual_seed(int(make_key(config.seed, "init")))
-    is_pair = PAIR_RULES[config.data.objective].is_pair
-    if config.model.init_from is None:
-        return PretrainingModel(architecture(config.model, store.tokenizer.vocab_size), pair_head=is_pair)
-    source = Path(config.model.init_from)
-    loaded = load_model_folder(source, nsp=is_pair, dropout=config.model.dropout)
-    say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
-    if loaded.report.new:
-        say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
-    if loaded.report.left_aside:
-        say(f"  left aside: {', '.join(loaded.report.left_aside)}")
-    return loaded.model

@@ -13,6 +13,8 @@ from bertcli.tasks.reference import Reference
 
 MARGIN = 0.15
 """Nats: within this distance of the unigram entropy, only frequencies were learned."""
+RTD_MARGIN = 0.05
+"""Share of the loss of a constant answer: a smaller gain is none."""
 
 
 def verdict(
@@ -28,6 +30,8 @@ def verdict(
     """
     if scores is None:
         return "verdict: none, because nothing was held out (corpus.heldout_fraction)"
+    if "rtd" in scores.losses:
+        return _on_replaced_tokens(scores, config, sizes)
     words = next(each for each in references if each.predicts_words)
     loss, unigram_entropy = scores.losses[words.term], words.chance_loss
     gain = unigram_entropy - loss
@@ -47,6 +51,21 @@ def verdict(
         f"verdict: held-out {words.term} {loss:.3f} is {what} word frequencies alone "
         f"({unigram_entropy:.3f}): the model learned nothing from context. To change: {advice}"
     )
+
+
+def _on_replaced_tokens(scores: Scores, config: PretrainConfig, sizes: Architecture) -> str:
+    """Compared with an answer that knows only how many tokens are replaced."""
+    share, found = scores.metrics["rtd_replaced"], scores.metrics["rtd_found"]
+    loss, accuracy = scores.losses["rtd"], scores.accuracies["rtd"]
+    constant = -share * math.log(share) - (1 - share) * math.log(1 - share) if 0 < share < 1 else 0.0
+    figures = (
+        f"held-out rtd {loss:.3f}: {found:.1%} of the replaced tokens are found, and {accuracy:.1%} of all "
+        f"tokens are told right (all called original: {1 - share:.1%}, loss {constant:.3f})"
+    )
+    if loss < (1 - RTD_MARGIN) * constant:
+        return f"verdict: {figures}"
+    advice = "; ".join(_advice(config, sizes)) or "take more text or more training.steps"
+    return f"verdict: {figures}: the model learned nothing from context. To change: {advice}"
 
 
 def _advice(config: PretrainConfig, sizes: Architecture) -> Iterator[str]:

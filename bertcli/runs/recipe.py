@@ -13,17 +13,28 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from bertcli.config.schema import AUTO, DEFAULT_STEPS, PretrainConfig
+from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, GeneratorConfig, PretrainConfig
+from bertcli.config.section import AUTO
+from bertcli.errors import UserError
+from bertcli.families.fresh import Fresh
+from bertcli.families.registry import fresh_of
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.locate import locate_init_from
 from bertcli.store.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.store.matching import output_paths, store_folder
-from bertcli.store.vocabulary import load_given_tokenizer
+from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer
+from bertcli.text.alphabet import MIN_ALPHABET
 from bertcli.text.extent import count_characters, text_bytes
 from bertcli.text.sources import find_present, find_sources
-from bertcli.text.train_tokenizer import MIN_ALPHABET
 
 Config = TypeVar("Config", bound=BaseModel)
+OF_FAMILY = (
+    ("tokenizer", "kind"),
+    ("tokenizer", "lowercase"),
+    ("data", "objective"),
+    ("data", "mask_split"),
+)
+"""The keys that the family decides, as section and key."""
 KEYS = (
     ("tokenizer", "vocab_size"),
     ("training", "batch_size"),
@@ -33,7 +44,7 @@ KEYS = (
     ("data", "mask_rate"),
     ("model", "dropout"),
 )
-"""The keys that are decided here, as section and key."""
+"""The keys that text, sizes and steps decide."""
 
 BYTES_PER_TOKEN = 4.3
 """Of English text in UTF-8; assumed for any text."""
@@ -60,7 +71,7 @@ def decided_config(
 def decide_recipe(
     config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
 ) -> PretrainConfig:
-    """`config` with a value for each of `KEYS` that is auto; `report` is called with them.
+    """`config` with a value for each key that is auto; `report` is called with those of `KEYS`.
 
     The same files, model and steps give the same values. An existing store keeps its vocabulary, unless
     `rebuild` says that it will be built again.
@@ -68,6 +79,7 @@ def decide_recipe(
     Raises:
         UserError: `corpus.files`, `model.init_from` or the store cannot be read.
     """
+    config = _decide_by_family(config)
     undecided = [(section, key) for section, key in KEYS if getattr(getattr(config, section), key) == AUTO]
     if not undecided:
         return config
@@ -88,10 +100,46 @@ def decide_recipe(
     return update_sections(config, decided)
 
 
+def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
+    fresh, objective = _fresh(config), config.data.objective
+    family = fresh.family
+    if objective == AUTO:
+        objective = fresh.objective
+    if objective not in family.objectives:
+        raise UserError(
+            f"data.objective: {objective}, but the model is {family.a_name}, which has no head for it; "
+            f"possible here: {', '.join(family.objectives)}"
+        )
+    if objective != "rtd" and config.model.generator != GeneratorConfig():
+        raise UserError(
+            f"model.generator is for data.objective: rtd, and the objective is {objective}; leave it out"
+        )
+    values: dict[tuple[str, str], Any] = {
+        ("tokenizer", "kind"): fresh.tokenizer,
+        ("tokenizer", "lowercase"): fresh.lowercase,
+        ("data", "objective"): objective,
+        ("data", "mask_split"): fresh.mask_split if objective == "rtd" else MASK_SPLIT,
+    }
+    if given_tokenizer(config):
+        del values["tokenizer", "kind"]
+    decided: dict[str, dict[str, Any]] = {}
+    for (section, key), value in values.items():
+        if getattr(getattr(config, section), key) == AUTO:
+            decided.setdefault(section, {})[key] = value
+    return update_sections(config, decided)
+
+
+def _fresh(config: PretrainConfig) -> Fresh:
+    """What the family of the config's model, or of the folder of `init_from`, decides."""
+    if config.model.init_from is None:
+        return config.model.fresh
+    return fresh_of(read_architecture(Path(config.model.init_from) / "config.json").family)
+
+
 def adopt_recipe(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
     """`config`, where each auto is replaced by the saved run's value: a resume decides nothing again."""
     adopted: dict[str, dict[str, Any]] = {}
-    for section, key in KEYS:
+    for section, key in (*OF_FAMILY, *KEYS):
         if getattr(getattr(config, section), key) == AUTO:
             adopted.setdefault(section, {})[key] = getattr(getattr(saved, section), key)
     return update_sections(config, adopted)
@@ -106,16 +154,24 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
     parameters = 12 * layers * hidden**2 + config.tokenizer.vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
     short_steps = 0
-    if fresh and length >= 2 * config.data.short_length:
+    knows_positions = not fresh or config.distillation is not None
+    if not knows_positions and length >= 2 * config.data.short_length:
         short_steps = min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / batch_size))
     return {
         ("training", "batch_size"): batch_size,
         ("training", "learning_rate"): peak_rate(layers, hidden, fresh),
         ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
         ("data", "short_steps"): short_steps,
-        ("data", "mask_rate"): 0.4 if fresh else 0.15,
+        ("data", "mask_rate"): _mask_rate(config),
         ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
     }
+
+
+def _mask_rate(config: PretrainConfig) -> float:
+    is_known = config.model.init_from is not None or config.distillation is not None
+    if is_known or config.data.objective == "rtd":
+        return 0.15
+    return config.model.fresh.mask_rate or 0.4
 
 
 def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
@@ -127,6 +183,8 @@ def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
     given = load_given_tokenizer(config)
     if given is not None:
         return given.vocab_size
+    if config.tokenizer.kind == "byte-bpe":  # any text is bytes
+        return min(LARGEST_VOCABULARY, max(2 * 256, _power_of_two(math.sqrt(num_bytes))))
     needed, characters = count_characters(
         find_sources(config.corpus.files, output_paths(config)), config.corpus
     )

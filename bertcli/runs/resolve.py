@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
-from bertcli.config.schema import DEFAULT_STEPS, LoopConfig, PretrainConfig
+from bertcli.config.loop import LoopConfig
+from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.data.share import Share
 from bertcli.data.stream import BatchStream
 from bertcli.distributed import ranks
@@ -54,11 +55,12 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
         config.training, architecture, data.max_length, tokens=tokens, predicted=data.mask_rate
     )
     training = training.model_copy(update={"steps": steps, "epochs": None})
-    sizes = ("layers", "hidden", "heads", "feed_forward", "max_positions")
+    sizes = {size: getattr(architecture, size) for size in ("layers", "hidden", "heads", "feed_forward")}
+    sizes["max_positions"] = architecture.usable_positions
     accents = {} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()}
     sections = {
         "data": {"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
-        "model": {size: getattr(architecture, size) for size in sizes},
+        "model": sizes,
         "tokenizer": accents,
     }
     return update_sections(config.model_copy(update={"training": training}), sections)
@@ -115,7 +117,9 @@ def resolve_loop(
     return training.model_copy(update=decided)
 
 
-def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int) -> LoopSettings:
+def loop_settings(
+    training: LoopConfig, seed: int, steps: int, warmup_steps: int, decay_share: float = 0.1
+) -> LoopSettings:
     """The settings of the loop from a resolved training section."""
     assert training.precision != "auto"
     return LoopSettings(
@@ -124,7 +128,12 @@ def loop_settings(training: LoopConfig, seed: int, steps: int, warmup_steps: int
         precision=training.precision,
         max_grad_norm=training.max_grad_norm,
         rate=lambda step: learning_rate(
-            step, training.learning_rate, warmup_steps, steps=steps, schedule=training.schedule
+            step,
+            training.learning_rate,
+            warmup_steps,
+            steps=steps,
+            schedule=training.schedule,
+            decay_share=decay_share,
         ),
     )
 

@@ -170,7 +170,12 @@ def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, rep
 
     if not journal.tokenizer_hash:
         tokenizer = given or train_on_corpus(
-            sources, corpus, config.tokenizer, report=report, spool_folder=partial
+            sources,
+            corpus,
+            config.tokenizer,
+            report=report,
+            model_type=config.model.fresh.family.model_type,
+            spool_folder=partial,
         )
         tokenizer.save(partial / "tokenizer")
         journal.tokenizer_hash = tokenizer.hash

@@ -45,8 +45,11 @@ def encode_chunk(
     bounds = []
     for start, end in itertools.pairwise([*starts, len(paragraphs)]):
         bounds.append(len(sentences))
-        for paragraph in paragraphs[start:end]:
-            sentences += [paragraph] if language is None else split_sentences(paragraph, language)
+        if language is None:
+            sentences += _after_blanks(paragraphs[start:end], cache.tokenizer)
+        else:
+            for paragraph in paragraphs[start:end]:
+                sentences += _after_blanks(split_sentences(paragraph, language), cache.tokenizer)
     bounds = np.array([*bounds, len(sentences)])
     encoded = cache.encode(sentences)
     is_kept = encoded.lengths > 0
@@ -58,6 +61,13 @@ def encode_chunk(
         piece_dropped=np.diff(bounds) - kept,
         piece_words=sums(encoded.words, bounds),
     )
+
+
+def _after_blanks(sentences: list[str], tokenizer: Tokenizer) -> list[str]:
+    """The sentences of a running text, with the blanks between them where the tokenizer marks them."""
+    if not tokenizer.marks_blanks:
+        return sentences
+    return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
 
 
 def encode_here(

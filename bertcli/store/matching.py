@@ -8,6 +8,7 @@ from typing import Any
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
+from bertcli.families.registry import UNNAMED
 from bertcli.files import file_hash
 from bertcli.owned.run_layout import FILES, FOLDERS, RunLayout
 from bertcli.store.chunks import stat_source
@@ -42,6 +43,8 @@ def store_options(config: PretrainConfig) -> dict[str, Any]:
     options["tokenizer.path"] = tokenizer.path
     if tokenizer.path is None:
         options["tokenizer.vocab_size"] = tokenizer.vocab_size
+        options["tokenizer.kind"] = tokenizer.kind
+        options["model.family"] = config.model.family or UNNAMED
     return options | {
         "tokenizer.lowercase": tokenizer.lowercase,
         "tokenizer.strip_accents": tokenizer.strips_accents(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import torch
@@ -30,14 +30,18 @@ class Term:
     Attributes:
         loss: float32 scalar, the sum of the losses; differentiable.
         correct: int64 scalar, the number of right predictions; None if the term does not count them.
+        weight: its factor in the loss of the step.
+        shares: name -> two int64 scalars, a part and its whole: further figures of an evaluation.
     """
 
     loss: Tensor
     correct: Tensor | None
+    weight: float = 1.0
+    shares: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
 
 class Task(Protocol):
-    """What a model learns. The loss of a step is the sum over terms of (sum of losses) / (count)."""
+    """What a model learns. The loss of a step is the sum over terms of weight * (sum of losses) / (count)."""
 
     def counts(self, batch: Any) -> Mapping[str, float]:
         """Term name -> the number of losses in its sum, known before the forward pass; may be 0.

@@ -14,9 +14,10 @@ from bertcli.data.pair_rules import PairRule
 from bertcli.model.architecture import Architecture
 from bertcli.model.fast.packing import round_up
 from bertcli.model.init import expected_first_mlm_loss
+from bertcli.model.pretraining import PretrainingOutput
 from bertcli.tasks.base import Term
 from bertcli.tasks.cross_entropy import IGNORED, vocabulary_cross_entropy
-from bertcli.tasks.reference import Reference
+from bertcli.tasks.reference import Reference, words_reference
 
 
 class MaskedLanguage:
@@ -37,7 +38,10 @@ class MaskedLanguage:
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
         batch = round_masked(batch)
-        output = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M)
+        return self.terms_of(model(batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M), batch)
+
+    def terms_of(self, output: PretrainingOutput, batch: Batch) -> dict[str, Term]:
+        """`terms` of a forward pass over a batch of `round_masked`."""
         terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, batch.targets_M)}
         if batch.labels_B is None:
             return terms
@@ -52,14 +56,8 @@ class MaskedLanguage:
             unigram_entropy: of the corpus, in nats: the loss of a model that knows only word frequencies.
             fresh: the model starts from random weights.
         """
-        words = Reference(
-            term="mlm",
-            first_loss=expected_first_mlm_loss(architecture) if fresh else None,
-            chance_loss=unigram_entropy,
-            line=f"unigram entropy of the corpus: {unigram_entropy:.3f} (an MLM that stays here has learned "
-            "word frequencies and nothing else)",
-            predicts_words=True,
-        )
+        first_loss = expected_first_mlm_loss(architecture) if fresh else None
+        words = words_reference(unigram_entropy, first_loss)
         if not self._pairs.is_pair:
             return (words,)
         num_labels = len(self._pairs.labels)

@@ -19,7 +19,8 @@ from bertcli.tasks.base import Term
 from bertcli.tasks.spans import best_spans
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.windows import cut_windows
-from bertcli.text.tokenizer import PlacedPieces, Tokenizer
+from bertcli.text.places import PlacedPieces
+from bertcli.text.tokenizer import Tokenizer
 
 MAX_QUESTION = 64
 """Tokens, as in the original code; at most half of a row."""

@@ -28,6 +28,22 @@ class Reference:
     predicts_words: bool = False
 
 
+def words_reference(unigram_entropy: float, first_loss: float | None) -> Reference:
+    """Of masked words.
+
+    Args:
+        unigram_entropy: of the corpus, in nats: the loss of a model that knows only word frequencies.
+    """
+    return Reference(
+        term="mlm",
+        first_loss=first_loss,
+        chance_loss=unigram_entropy,
+        line=f"unigram entropy of the corpus: {unigram_entropy:.3f} (an MLM that stays here has learned word "
+        "frequencies and nothing else)",
+        predicts_words=True,
+    )
+
+
 def perplexity(loss: float) -> float:
     """exp of a loss in nats a word; the loss is clipped at 700, because a float overflows beyond it."""
     return math.exp(min(loss, 700))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,12 @@ from bertcli.errors import UserError
 BLANK = "▁"
 """Stands for the blank before a word: in Unigram's pieces, and in what people read of byte-level ones."""
 _BYTE_BLANK = "Ġ"
+_WITHOUT_BLANKS = (
+    *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF)),  # Thai, Lao; Burmese; Khmer
+    *((0x2E80, 0x2FDF), (0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF)),
+    (0x20000, 0x3FFFF),
+)
+"""Code points, first and last: after the first line, Chinese and Japanese."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,10 @@ class Spelling:
     blank: str
 
     def continues(self, piece: str) -> bool:
-        """Whether a piece continues the word before it."""
-        return piece.startswith(self.prefix) if self.prefix else not piece.startswith(self.blank)
+        """Whether a piece continues the word before it. In scripts without blanks, each piece is a word."""
+        if self.prefix:
+            return piece.startswith(self.prefix)
+        return not piece.startswith(self.blank) and not _needs_no_blank(self.readable(piece))
 
     def join(self, pieces: Iterable[str]) -> str:
         """The text of pieces, for people."""
@@ -71,6 +80,13 @@ def check_special(backend: tokenizers.Tokenizer, names: Mapping[str, str], where
             f"{where}: the vocabulary lacks {', '.join(missing)}. Name the tokens that the model was trained "
             "with in tokenizer_config.json, or copy the model's own files"
         )
+
+
+def _needs_no_blank(text: str) -> bool:
+    """Whether a text begins with a letter of a script without blanks between words; a mark does not."""
+    code = ord(text[0]) if text else 0
+    is_in = any(first <= code <= last for first, last in _WITHOUT_BLANKS)
+    return is_in and not unicodedata.category(text[0]).startswith("M")
 
 
 def _bytes_to_text(pieces: Iterable[str]) -> str:

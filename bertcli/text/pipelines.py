@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
@@ -37,15 +37,22 @@ def build(file: Path, facts: TokenizerFacts, names: Names, config: Config) -> to
         backend = _unigram(file, read_spm_model(file), facts, names=names, config=config)
     mask = config.get("mask_token")
     strips = mask.get("lstrip", False) if isinstance(mask, Mapping) else facts.mask_strips
+    add_special(backend, facts, names, mask_strips=strips)
+    return backend
+
+
+def add_special(
+    backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Names, mask_strips: bool
+) -> None:
+    """Register the special tokens of a model type, and add its rows."""
     plain = [name for role, name in names.items() if role != "mask_token"]
     tokens = [AddedToken(name, normalized=False, special=True) for name in plain]
     tokens.sort(key=lambda token: backend.token_to_id(token.content) or 0)
     backend.add_special_tokens(tokens)
     backend.add_special_tokens(
-        [AddedToken(names["mask_token"], lstrip=strips, normalized=False, special=True)]
+        [AddedToken(names["mask_token"], lstrip=mask_strips, normalized=False, special=True)]
     )
     backend.post_processor = rows(backend, facts, names)
-    return backend
 
 
 def byte_level(
@@ -58,6 +65,27 @@ def byte_level(
     prefix = bool(config.get("add_prefix_space", False))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def unigram(
+    pieces: Sequence[tuple[str, float]],
+    unk_id: int,
+    before: Sequence[pre_tokenizers.PreTokenizer],
+    scheme: Literal["always", "first", "never"],
+) -> tokenizers.Tokenizer:
+    """Unigram over blanks written as `▁`, without its normalizer and its special tokens.
+
+    Args:
+        pieces: with the logarithms of their probabilities.
+        before: what cuts a text first.
+        scheme: which parts of a text get a blank at their beginning.
+    """
+    backend = tokenizers.Tokenizer(models.Unigram(list(pieces), unk_id, byte_fallback=False))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [*before, pre_tokenizers.Metaspace(prepend_scheme=scheme)]
+    )
+    backend.decoder = decoders.Metaspace(prepend_scheme=scheme)
     return backend
 
 
@@ -118,16 +146,14 @@ def _unigram(
             f"{file}: has no piece {names['unk_token']}, the unknown token. Set unk_token in "
             "tokenizer_config.json to the piece that the model was trained with"
         )
-    backend = tokenizers.Tokenizer(models.Unigram(pieces, places[names["unk_token"]], byte_fallback=False))
-    backend.normalizer = _normalizer(spm.charsmap, facts, config)
     scheme = "always" if config.get("add_prefix_space", True) else ("never" if facts.words_first else "first")
     parts: list[pre_tokenizers.PreTokenizer] = []
     if facts.words_first:
         parts.append(pre_tokenizers.WhitespaceSplit())
     elif config.get("split_by_punct"):
         parts.append(pre_tokenizers.Punctuation(behavior="isolated"))
-    backend.pre_tokenizer = pre_tokenizers.Sequence([*parts, pre_tokenizers.Metaspace(prepend_scheme=scheme)])
-    backend.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    backend = unigram(pieces, places[names["unk_token"]], parts, scheme=scheme)
+    backend.normalizer = _normalizer(spm.charsmap, facts, config)
     for (piece, _), kind in zip(spm.pieces, spm.types, strict=True):
         if kind in (CONTROL, USER_DEFINED):
             backend.add_tokens([AddedToken(piece, normalized=False, special=kind == CONTROL)])

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPieces:
+    """The token ids of a text, and the place of each in it.
+
+    Attributes:
+        ids: without special tokens.
+        spans: int32 [tokens, 2]; start and end of each, in characters of the text.
+    """
+
+    ids: list[int]
+    spans: NDArray[np.int32]
 
 
 def trim_places(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.int32]:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import tokenizers
-from numpy.typing import NDArray
-from tokenizers import pre_tokenizers
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import TokenizerFacts
 from bertcli.text import wordpiece
 from bertcli.text.added_tokens import with_special
+from bertcli.text.blanks import reads_word_by_word
 from bertcli.text.declared import model_facts
 from bertcli.text.fingerprint import fingerprint
 from bertcli.text.frame import Frame, read_frame
 from bertcli.text.panics import may_panic, survive
 from bertcli.text.pieces import check_special, spelling_of
 from bertcli.text.pipelines import is_rebuilt
-from bertcli.text.places import trim_places
+from bertcli.text.places import PlacedPieces, trim_places
 from bertcli.text.plain_encoder import PlainEncoder, with_text_token
 from bertcli.text.tokenizer_files import Normalization, bert_part
 from bertcli.text.tokenizer_folder import read_pipeline
@@ -32,19 +30,6 @@ from bertcli.text.tokenizer_folder import read_pipeline
 Result = TypeVar("Result")
 _LARGEST = 1 << 24
 """Entries of a vocabulary; each id takes memory, whether it has a piece or not."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPieces:
-    """The token ids of a text, and the place of each in it.
-
-    Attributes:
-        ids: without special tokens.
-        spans: int32 [tokens, 2]; start and end of each, in characters of the text.
-    """
-
-    ids: list[int]
-    spans: NDArray[np.int32]
 
 
 class Tokenizer:
@@ -67,8 +52,7 @@ class Tokenizer:
         lowercase: whether letters lose their case.
         strip_accents: of BERT's normalizer, None: as `lowercase`; of another normalizer always None.
         strips_accents: whether letters lose their marks, by any normalizer.
-        splits_at_blanks: whether the ids of a text are those of its blank-separated words, one after the
-            other.
+        marks_blanks: whether the first word of a text is written in another way than after a blank.
         hash: SHA-256 of everything that decides the ids, hexadecimal.
     """
 
@@ -124,7 +108,11 @@ class Tokenizer:
         )
         self._may_panic = may_panic(pipeline)
         self._plain = PlainEncoder(backend, self._never("mask_token"))
-        self._describe_normalizer(registered={token.content for token in added} - own)
+        self._describe_normalizer()
+        self._by_word = {token.content for token in added} <= own and reads_word_by_word(pipeline)
+        self.marks_blanks = self.kind == "BPE" and not getattr(
+            backend.pre_tokenizer, "add_prefix_space", False
+        )
         self.hash = fingerprint(pipeline)
 
     def _read_frame(self) -> bool:
@@ -137,20 +125,14 @@ class Tokenizer:
             self._backend.post_processor = wordpiece.usual_rows(*tokens)
         return self.frame == usual
 
-    def _describe_normalizer(self, registered: set[str]) -> None:
+    def _describe_normalizer(self) -> None:
         capital, accented = ("", "")
         normalizer = self._backend.normalizer
         if normalizer is not None:
             normalize = normalizer.normalize_str
             capital, accented = self._survive(lambda: [normalize(letter) for letter in "Aé"])
         self.lowercase, self.strips_accents = capital == "a", accented == "e"
-        normalizer = bert_part(normalizer)
-        self.strip_accents: bool | None = getattr(normalizer, "strip_accents", None)
-        self.splits_at_blanks = (
-            normalizer is not None
-            and isinstance(self._backend.pre_tokenizer, pre_tokenizers.BertPreTokenizer)
-            and not registered
-        )
+        self.strip_accents: bool | None = getattr(bert_part(normalizer), "strip_accents", None)
 
     def _never(self, *more: str) -> dict[str, int]:
         """The special tokens that no text yields, and their ids; `more`: further roles."""
@@ -181,6 +163,13 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without special tokens, on all cores."""
         return [ids for ids, _ in self._survive(lambda: self._plain.encode(texts))]
+
+    def cut(self, text: str) -> list[str]:
+        """Parts of a text whose ids, one after the other, are the text's: its words, where that is so."""
+        if not self._by_word:
+            return [text]
+        words = text.split(" ")
+        return [text] if self.kind == "BPE" and "" in words else words
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
         """The ids of each word of texts that come in words: as a word after a blank, wherever it is."""
@@ -219,6 +208,16 @@ class Tokenizer:
             PlacedPieces(ids, trim_places(text, encoding.offsets))
             for text, (ids, encoding) in zip(texts, encoded, strict=True)
         ]
+
+    @property
+    def backend(self) -> tokenizers.Tokenizer:
+        """The library's own tokenizer, which must not be changed."""
+        return self._backend
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The special tokens by role."""
+        return self._names
 
     def decode(self, ids: Iterable[int]) -> str:
         """Readable text of ids: pieces joined to words, no blank before punctuation, special tokens kept."""

@@ -1,6 +1,6 @@
 """Sentences -> token ids, each distinct word tokenized once: the tokenizer's own ids, many times faster.
 
-BERT's normalizer works character by character and its pre-tokenizer cuts at white space, so that the ids of a
+Most normalizers work character by character, and most pre-tokenizers cut at white space, so that the ids of a
 text are those of its blank-separated words, one after the other. Text repeats its words, and looking up a
 word costs a fraction of tokenizing it again. All ids come from `tokenizers`.
 """
@@ -39,16 +39,15 @@ class EncodedSentences:
 
 
 class WordCache:
-    """Tokenizes sentences word by word; with a tokenizer that does not `splits_at_blanks`, uncut."""
+    """Tokenizes sentences part by part, as `Tokenizer.cut` gives them."""
 
     def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._forget()
 
     def encode(self, sentences: Sequence[str]) -> EncodedSentences:
         """The ids of each sentence, exactly as `Tokenizer.encode_batch` gives them."""
-        split = self._tokenizer.splits_at_blanks
-        parts = [sentence.split(" ") for sentence in sentences] if split else [[s] for s in sentences]
+        parts = list(map(self.tokenizer.cut, sentences))
         flat = list(itertools.chain.from_iterable(parts))
         self._learn(set(flat).difference(self._numbers))
         numbers = np.fromiter(map(self._numbers.__getitem__, flat), np.int64, len(flat))
@@ -67,7 +66,7 @@ class WordCache:
 
     def _learn(self, words: set[str]) -> None:
         new = list(words)
-        for word, ids in zip(new, self._tokenizer.encode_batch(new), strict=True):
+        for word, ids in zip(new, self.tokenizer.encode_batch(new), strict=True):
             self._numbers[word] = len(self._numbers)
             self._ids.extend(ids)
             self._ends.append(len(self._ids))

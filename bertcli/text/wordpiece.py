@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import BERT
@@ -32,16 +32,24 @@ REBUILDING = {
 
 
 def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:
-    """The tokenizer of a list of pieces; a piece's id is its place."""
+    """BERT's tokenizer of a list of pieces; a piece's id is its place."""
+    backend = pipeline(tokens, normalization.normalizer(), NAMES["unk_token"])
+    special = [token for token in SPECIAL_TOKENS if backend.token_to_id(token) is not None]
+    backend.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
+    return backend
+
+
+def pipeline(
+    tokens: Sequence[str], normalizer: normalizers.Normalizer, unk_token: str
+) -> tokenizers.Tokenizer:
+    """BERT's pipeline, without special tokens."""
     ids = {token: i for i, token in enumerate(tokens)}
     backend = tokenizers.Tokenizer(
-        models.WordPiece(ids, unk_token=NAMES["unk_token"], max_input_chars_per_word=LONGEST_WORD)
+        models.WordPiece(ids, unk_token=unk_token, max_input_chars_per_word=LONGEST_WORD)
     )
-    backend.normalizer = normalization.normalizer()
+    backend.normalizer = normalizer
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece(prefix=CONTINUES)
-    special = [token for token in SPECIAL_TOKENS if token in ids]
-    backend.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
     return backend
 
 

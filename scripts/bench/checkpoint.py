@@ -28,9 +28,9 @@ from bertcli.engine.loop import LoopSettings, train
 from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.step_report import StepReport
 from bertcli.hardware import resolve_device, resolve_precision
+from bertcli.hf.new_model import new_architecture
 from bertcli.hf.weights import write_safetensors
 from bertcli.measure.synthetic import synthetic_steps
-from bertcli.model.build import architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.owned.run_layout import RunLayout
 from bertcli.tasks.masked_language import MaskedLanguage
@@ -48,9 +48,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=2)
     options = parser.parse_args()
     device = resolve_device("auto")
-    model = PretrainingModel(architecture(ModelConfig(preset=options.preset, dropout=0.1), VOCAB_SIZE)).to(
-        device
-    )
+    model = PretrainingModel(
+        new_architecture(ModelConfig(preset=options.preset, dropout=0.1), VOCAB_SIZE)
+    ).to(device)
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     settings = LoopSettings(0, device, resolve_precision("auto", device), 1.0, lambda step: 1e-4)
     steps = synthetic_steps(VOCAB_SIZE, options.batch_size, options.length, Share(options.batch_size))

@@ -24,9 +24,9 @@ from bertcli.data.batch import Batch
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.engine.step_report import StepReport
+from bertcli.hf.new_model import new_architecture
 from bertcli.measure.step import take_steps, time_in_turn
 from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
-from bertcli.model.build import architecture
 from bertcli.model.fast.switch import PATHS, plain_path
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.tasks.masked_language import MaskedLanguage
@@ -46,7 +46,7 @@ def main() -> None:
         full = synthetic_steps(VOCAB_SIZE, options.rows, LENGTH, share)
         for name, batches in (("full", full), ("ragged", ragged_steps(options.rows, share))):
             torch.manual_seed(0)
-            model = PretrainingModel(architecture(ModelConfig(preset=preset, dropout=0.1), VOCAB_SIZE))
+            model = PretrainingModel(new_architecture(ModelConfig(preset=preset, dropout=0.1), VOCAB_SIZE))
             training = TrainingConfig(
                 device="cpu", learning_rate=1e-4, precision=options.precision, compile=False
             )

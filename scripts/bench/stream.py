@@ -64,20 +64,19 @@ def main() -> None:
     torch.set_num_threads(1)
     store = open_store(arguments.store)
     for objective in ("mlm+nsp", "mlm"):
-        for whole_word in (False, True):
+        for masking in ("token", "word", "span"):
             config = DataConfig(
                 mask_rate=0.15,
                 short_steps=0,
                 objective=objective,
                 max_length=arguments.length,
-                whole_word=whole_word,
+                masking=masking,
             )
             stream = BatchStream(
                 store.train, store.tokenizer, config, seed=0, batch_size=arguments.batch_size
             )
             rates = [tokens_per_second(stream, 100 * run, 100) for run in range(7)]
-            words = " whole words" if whole_word else ""
-            print(f"{objective}{words}: {statistics.median(rates):,.0f} tokens/s (median of 7)")
+            print(f"{objective}, {masking}: {statistics.median(rates):,.0f} tokens/s (median of 7)")
     for size in (10**6, 10**9, 10**12):
         print(f"permutation of {size:,}: {permutation_figures(size)}")
 

@@ -28,12 +28,12 @@ from transformers import BertForPreTraining as TheirBert
 from bertcli.config.presets import PRESETS
 from bertcli.config.schema import ModelConfig, TrainingConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
+from bertcli.hf.new_model import new_architecture
 from bertcli.measure.clock import device_name, now
 from bertcli.measure.matmul import matmul_rate
 from bertcli.measure.step import take_steps
 from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
 from bertcli.model.architecture import Architecture
-from bertcli.model.build import architecture
 from bertcli.model.flops import training_flops
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.resolve import own_share, resolve_loop
@@ -67,7 +67,7 @@ def main() -> None:
         device=options.device,
         compile=options.compile_ours,
     )
-    sizes = architecture(
+    sizes = new_architecture(
         ModelConfig(preset=options.preset, dropout=options.dropout, max_positions=max(512, options.length)),
         options.vocab_size,
     )

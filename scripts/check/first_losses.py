@@ -16,8 +16,8 @@ import torch.nn.functional as F
 
 from bertcli.config.presets import PRESETS
 from bertcli.config.schema import ModelConfig
+from bertcli.hf.new_model import new_architecture
 from bertcli.model.architecture import Architecture
-from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import PretrainingModel
 
@@ -48,7 +48,7 @@ def main() -> int:
     options = parser.parse_args()
     failed = False
     for preset in options.presets.split(","):
-        sizes = architecture(
+        sizes = new_architecture(
             ModelConfig.model_validate({"preset": preset, "dropout": 0.1}), options.vocab_size
         )
         expected = expected_first_mlm_loss(sizes)

@@ -40,7 +40,7 @@ def main() -> None:
     print(f"held-out mlm {last['mlm_loss']:.3f}, {below:.2f} nats below the unigram entropy of {entropy:.3f}")
     good = below >= NATS_BELOW
 
-    model = load_model_folder(resolve_model(run), nsp=False)
+    model = load_model_folder(resolve_model(run), pairs=False)
     texts = fill_masks(model, read_lines([], SENTENCES), TOP_K, len(EXPECTED), torch.device("cpu"))
     for word, filled in zip(EXPECTED, texts, strict=True):
         tokens = [prediction.token for prediction in filled.masks[0]]

@@ -41,7 +41,7 @@ from bertcli.data.slots import draw_slots
 from bertcli.data.stream import BatchStream
 from bertcli.files import file_hash
 from bertcli.hf.folder import save_model_folder
-from bertcli.model.build import architecture as build_architecture
+from bertcli.hf.new_model import new_architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.owned.run_layout import RunLayout
 from bertcli.store.hashed_file import BLOCK_BYTES, block_hash, num_blocks
@@ -256,7 +256,7 @@ def _count_pages(counts: SideCounts, train: TokenStore, tokenizer: Tokenizer) ->
 
 def checkpoint_figures(folder: Path, tokenizer: Tokenizer, preset: Literal["base", "large"]) -> str:
     """Parameters, bytes and seconds of one checkpoint, which is removed again."""
-    model = PretrainingModel(build_architecture(ModelConfig(preset=preset, dropout=0.1), VOCAB_SIZE))
+    model = PretrainingModel(new_architecture(ModelConfig(preset=preset, dropout=0.1), VOCAB_SIZE))
     weights = {name: value.detach() for name, value in model.state_dict().items()}
     moments = {
         f"{name}/{moment}": torch.zeros_like(parameter)

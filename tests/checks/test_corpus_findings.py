@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bertcli.config.schema import TokenizerConfig
 from tests.checks.corpora import check, vocabulary
+from tests.decided import tokenizer_config
 from tests.store.builds import make_config
 
 
@@ -18,7 +18,7 @@ def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
     lines += [lines[3], "A CafÃ© stood there. It was closed.", "Old\rMac. Lines.", "x" * 30_000]
     lines += ["Das ist nicht die Sprache, in der die anderen Texte sind, und es ist auch kein Zitat."]
     (folder / "spoilt.txt").write_text("\n\n".join(lines), newline="")
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    tokenizer = tokenizer_config(path=str(vocabulary(folder)))
     config = make_config(folder, tokenizer, files=[str(folder / "spoilt.txt")])
     figures, findings = check(config)
     said = {finding.problem.partition(") ")[2] or finding.problem: finding for finding in findings}
@@ -36,7 +36,7 @@ def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
 def test_a_corpus_of_single_sentences_is_said_to_give_few_pairs(folder: Path) -> None:
     documents = [f"Post number {number} of many others." for number in range(200)]
     (folder / "posts.txt").write_text("\n\n".join([*documents, "One. Two.", "Three. Four."]))
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    tokenizer = tokenizer_config(path=str(vocabulary(folder)))
     config = make_config(folder, tokenizer, files=[str(folder / "posts.txt")], heldout_fraction=0.05)
     problems = " ".join(finding.problem for finding in check(config).findings)
     assert "few places give a true pair (2)" in problems
@@ -44,7 +44,7 @@ def test_a_corpus_of_single_sentences_is_said_to_give_few_pairs(folder: Path) ->
 
 
 def test_a_vocabulary_of_another_language_is_said(folder: Path) -> None:
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    tokenizer = tokenizer_config(path=str(vocabulary(folder)))
     (folder / "ru.txt").write_text("\n\n".join(f"Дом {n} был мал. Но сад велик." for n in range(30)))
     config = make_config(folder, tokenizer, files=[str(folder / "ru.txt")], language="ru")
     problems = " ".join(finding.problem for finding in check(config).findings)

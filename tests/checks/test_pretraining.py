@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bertcli.checks import batches, pretraining
 from bertcli.commands.prepare import summarize
 from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig, TokenizerConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.data.stream import BatchStream
 from bertcli.errors import UserError
 from bertcli.runs.pretraining import pretrain
@@ -24,7 +24,7 @@ from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.tokenizer import Normalization, Tokenizer
 from tests.checks.corpora import check, vocabulary
-from tests.decided import data_config
+from tests.decided import data_config, tokenizer_config
 from tests.finetunes import LETTERS, write_model
 from tests.store.builds import make_config, silent
 
@@ -72,7 +72,7 @@ def test_in_every_format(folder: Path, name: str) -> None:
     files = [folder / "one.txt", folder / "two.txt"]
     for number, file in enumerate(files):
         file.write_text(text.replace("Its", f"{number} its"))
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    tokenizer = tokenizer_config(path=str(vocabulary(folder)))
     options = {"files": [str(file) for file in files], "format": name, "heldout_fraction": 0.0, **options}
     assert_counts(make_config(folder, tokenizer, store=str(folder / "store"), **options))
 
@@ -88,7 +88,7 @@ def test_a_store_that_stands_gives_its_tokens(folder: Path) -> None:
 def test_a_sample_of_the_lines_estimates_the_tokens_of_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = make_config(folder, TokenizerConfig(path=str(vocabulary(folder))))
+    config = make_config(folder, tokenizer_config(path=str(vocabulary(folder))))
     monkeypatch.setattr(pretraining, "SMALL_CORPUS", 0)
     exact, _ = check(config, tokenize_all=True)
     monkeypatch.setattr(pretraining, "TOKENIZED_BYTES", 30_000)
@@ -157,7 +157,7 @@ def test_what_would_fail_is_found_and_does_fail(folder: Path, name: str) -> None
     data, options, problem = FAILING[name]
     file = folder / ("a.txt.gz" if name == "truncated" else "a.txt")
     file.write_bytes(data)
-    tokenizer = TokenizerConfig(path=str(vocabulary(folder)))
+    tokenizer = tokenizer_config(path=str(vocabulary(folder)))
     config = make_config(folder, tokenizer, files=[str(file)], store=str(folder / "store"), **options)
     fails = [finding for finding in check(config).findings if finding.fails]
     assert problem in fails[0].problem
@@ -182,7 +182,7 @@ def test_a_run_fails_where_it_is_said_to(
         (folder / "corpus" / f"{number}.txt").write_text(document)
     Tokenizer.from_vocabulary(LETTERS, Normalization()).save(folder / "tokenizer")
     config = make_config(
-        folder, TokenizerConfig(path=str(folder / "tokenizer")), heldout_fraction=fraction, document="file"
+        folder, tokenizer_config(path=str(folder / "tokenizer")), heldout_fraction=fraction, document="file"
     )
     config = config.model_copy(update={"data": data_config(objective=objective)})
     if not documents:
@@ -195,7 +195,7 @@ def test_a_run_fails_where_it_is_said_to(
 
 
 def test_a_vocabulary_too_small_for_the_text_is_found(folder: Path) -> None:
-    config = make_config(folder, TokenizerConfig(vocab_size=50))
+    config = make_config(folder, tokenizer_config(vocab_size=50))
     (finding,) = check(config).findings
     assert finding.fails
     assert finding.problem == stops(config)
@@ -213,7 +213,7 @@ def test_rows_longer_than_the_initial_model_reads_are_found(folder: Path) -> Non
     model = write_model(folder / "bert")
     config = make_config(folder, heldout_fraction=0.2)
     config = config.model_copy(update={"model": config.model.model_copy(update={"init_from": str(model)})})
-    config = config.model_copy(update={"tokenizer": TokenizerConfig()})
+    config = config.model_copy(update={"tokenizer": tokenizer_config()})
     (finding, *_) = check(decided_config(config, silent)).findings
     assert finding.fails
     assert "data.max_length: 128 tokens" in finding.problem

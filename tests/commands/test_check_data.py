@@ -27,7 +27,7 @@ def test_a_corpus_is_judged_and_nothing_is_written(run_bertcli, config: Path) ->
     assert (code, values["kind"], values["would_fail"]) == (0, "pretraining", False)
     assert values["documents"] + values["heldout_documents"] == 40
     assert values["tokens_from"] == "all"
-    assert "training a vocabulary of 400 entries" in err
+    assert "training a WordPiece vocabulary of 400 entries" in err
     code, table, _ = run_bertcli("check-data", config)
     assert code == 0
     assert f"{values['tokens']:,} tokens" in table

@@ -20,7 +20,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_builds_a_store_and_says_what_is_in_it(config: Path):
     first = run_cli("prepare", config, "--json")
     assert first.returncode == 0, first.stderr
-    assert "training a vocabulary of 400 entries on all of the text" in first.stderr
+    assert "training a WordPiece vocabulary of 400 entries on all of the text" in first.stderr
     summary = json.loads(first.stdout)
     assert summary["documents"] + summary["heldout_documents"] == 40
     assert summary["vocab_size"] == 400

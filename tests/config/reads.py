@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, get_args
 
-from bertcli.config.schema import Section
+from bertcli.config.section import Section
 
 Key = tuple[str, str]
 """The class of a section, and the name of a key in it."""

@@ -12,7 +12,8 @@ from pydantic import model_validator
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig, Section, TrainingConfig
+from bertcli.config.schema import PretrainConfig, TrainingConfig
+from bertcli.config.section import Section
 from bertcli.runs.pretraining import pretrain
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.text.corpus import read_paragraphs
@@ -45,13 +46,20 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
 
 
 def run_pretraining(folder: Path) -> None:
-    """On JSON lines; of plain text, which has other keys, a document is read."""
+    """Of replaced words, on JSON lines; of plain text, which has other keys, a document is read."""
     text = write_corpus(folder / "corpus.txt")
     sections = {"evaluation": {"every_steps": 2}, "checkpoint": {"every_steps": 2}, "training": {"steps": 2}}
     config = small_config(text, folder / "pretrained", **sections)
     assert next(iter(read_paragraphs(text, check_config(PretrainConfig, config, "test").corpus)))
     rows = ({"text": document} for document in text.read_text(encoding="utf-8").split("\n\n"))
+    config["model"]["family"], config["data"]["objective"] = "electra", "rtd"
     config["corpus"] |= {"files": [str(write_jsonl(folder / "corpus.jsonl", *rows))], "format": "jsonl"}
+    pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)
+    config |= {"output_dir": str(folder / "distilled"), "tokenizer": {}}
+    config["model"]["family"], config["data"]["objective"] = "distilbert", "mlm"
+    config["corpus"]["store"] = str(folder / "other-store")
+    teacher = folder / "pretrained" / "model" / "generator"
+    config["distillation"] = {"teacher": str(teacher), "weights": [5.0, 2.0, 0.0]}
     pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from bertcli.config.load import check_config
 from bertcli.config.presets import PRESETS
-from bertcli.config.schema import AUTO, ModelConfig, PretrainConfig
+from bertcli.config.schema import ModelConfig, PretrainConfig
+from bertcli.config.section import AUTO
 from bertcli.errors import UserError
 
 MINIMAL = {"output_dir": "run", "corpus": {"files": ["classics"]}}
@@ -15,7 +16,7 @@ MINIMAL = {"output_dir": "run", "corpus": {"files": ["classics"]}}
 def test_defaults_need_only_output_dir_and_files() -> None:
     config = check_config(PretrainConfig, MINIMAL, "test")
     assert (config.training.batch_size, config.training.weight_decay) == (AUTO, 0.01)
-    assert config.data.mask_split == (0.8, 0.1, 0.1)
+    assert config.data.mask_split == AUTO
 
 
 @pytest.mark.parametrize(

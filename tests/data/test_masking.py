@@ -15,7 +15,7 @@ def rule(**changes) -> MaskRule:
     values = {
         "rate": 0.15,
         "split": (0.8, 0.1, 0.1),
-        "whole_word": False,
+        "masking": "token",
         "mask_id": MASK,
         "special_ids": np.arange(5),
         "continuation": continuation,
@@ -43,9 +43,9 @@ def chosen(masked: Masked) -> np.ndarray:
     return table
 
 
-@pytest.mark.parametrize("whole_word", [False, True])
-def test_a_million_tokens_are_masked_by_the_rule(whole_word: bool) -> None:
-    ids, is_text, masked = mask(8200, 128, whole_word=whole_word)
+@pytest.mark.parametrize("masking", ["token", "word", "span"])
+def test_a_million_tokens_are_masked_by_the_rule(masking: str) -> None:
+    ids, is_text, masked = mask(8200, 128, masking=masking)
     table = chosen(masked)
     assert is_text.sum() > 1e6
     assert abs(table.sum() / is_text.sum() - 0.15) < 0.001
@@ -104,7 +104,7 @@ def test_masks_depend_on_seed_and_slot_alone() -> None:
 
 
 def test_whole_words_are_masked_together() -> None:
-    ids, is_text, masked = mask(2000, 100, whole_word=True)
+    ids, is_text, masked = mask(2000, 100, masking="word")
     table = chosen(masked)
     joined = is_text[:, 1:] & is_text[:, :-1] & (ids[:, 1:] >= 600)  # a piece after another piece of its word
     assert (table[:, 1:][joined] == table[:, :-1][joined]).all()

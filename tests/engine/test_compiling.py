@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from bertcli.engine.compiling import is_worth_compiling, launch_seconds
+from bertcli.hf.new_model import new_architecture
 from bertcli.model.architecture import Architecture
-from bertcli.model.build import architecture
 from tests.decided import model_config
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
-BASE = architecture(model_config(preset="base"), 30522)
-TINY = architecture(model_config(preset="tiny"), 2048)
+BASE = new_architecture(model_config(preset="base"), 30522)
+TINY = new_architecture(model_config(preset="tiny"), 2048)
 
 
 @pytest.mark.parametrize(

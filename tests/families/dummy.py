@@ -45,7 +45,7 @@ DUMMY = Family(
         "mlm_head.norm": "lm_head.norm",
         "pair_head.dense": "head.pair",
     },
-    tells_next=True,
+    pair_term="nsp",
     prefix="dummy.",
     tied_decoder="lm_head.decoder.weight",
     buffers=r"dummy\.position_ids",

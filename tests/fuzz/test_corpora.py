@@ -97,7 +97,7 @@ def use(content: bytes | None, name: str, **corpus: Any) -> None:
 
         def vocabulary() -> None:
             sources = find_sources(config.corpus.files)
-            train_tokenizer(sample_paragraphs(sources, config.corpus, 1.0), 200, True, False, folder)
+            train_tokenizer(sample_paragraphs(sources, config.corpus, 1.0), 200, spool_folder=folder)
 
         endure("corpus batches", folder, batches)
         endure("corpus vocabulary", folder, vocabulary)

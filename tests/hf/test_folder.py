@@ -154,7 +154,7 @@ def test_weights_split_over_several_files(folder, stem):
 def test_a_bare_encoder_gets_new_heads_and_says_so(folder):
     rewrite(folder, lambda weights: renamed("bert.", "")(without("cls.")(weights)))
     torch.manual_seed(3)
-    loaded = load_model_folder(folder, nsp=True)
+    loaded = load_model_folder(folder, pairs=True)
     assert set(loaded.report.new) == MLM_HEAD | NSP_HEAD
     assert loaded.report.new_parts() == ["masked-language-model head", "next-sentence head"]
     assert not loaded.report.has("mlm_head")
@@ -166,14 +166,14 @@ def test_a_bare_encoder_gets_new_heads_and_says_so(folder):
 def test_a_masked_lm_gets_pooler_and_pair_head_only_if_asked(folder):
     rewrite(folder, without("cls.seq_relationship", "bert.pooler"))
     assert load_model_folder(folder).model.pair_head is None
-    loaded = load_model_folder(folder, nsp=True)
+    loaded = load_model_folder(folder, pairs=True)
     assert set(loaded.report.new) == POOLER | NSP_HEAD
     assert loaded.report.new_parts() == ["pooler", "next-sentence head"]
     assert loaded.report.has("mlm_head")
 
 
 def test_a_model_without_nsp_leaves_the_folders_pooler_and_head_aside(folder):
-    loaded = load_model_folder(folder, nsp=False)
+    loaded = load_model_folder(folder, pairs=False)
     assert loaded.model.pooler is None
     assert set(loaded.report.left_aside) == POOLER | NSP_HEAD
 

@@ -135,7 +135,7 @@ def test_nothing_is_made_of_sizes_that_the_weights_do_not_have(folder):
     change_config(folder, hidden_size=5 * 10**5)
     rewrite(folder, without("bert.pooler", "cls.seq_relationship"))
     with pytest.raises(UserError, match=r"weights do not fit this BERT"):
-        load_model_folder(folder, nsp=True)
+        load_model_folder(folder, pairs=True)
 
 
 @pytest.mark.parametrize("outside", ["../../{0}", "{1}/{0}", "..\\..\\{0}", "a/../../{0}"])

@@ -190,7 +190,7 @@ def test_another_task_or_other_labels_get_a_new_head(tmp_path, source, target, l
 
 def test_going_on_with_pretraining_leaves_the_task_aside(tmp_path):
     saved_task(tmp_path, "tokens")
-    loaded = load_model_folder(tmp_path, nsp=False)
+    loaded = load_model_folder(tmp_path, pairs=False)
     assert loaded.task == "token-classification"
     assert set(loaded.report.left_aside) == CLASSIFIER
     assert not loaded.report.has("mlm_head")

@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def loaded(tmp_path):
     saved_model(tmp_path)
-    return load_model_folder(tmp_path, nsp=False)
+    return load_model_folder(tmp_path, pairs=False)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.config.schema import LoopConfig
+from bertcli.config.loop import LoopConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.engine.step_report import StepReport

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.config.schema import LoopConfig
+from bertcli.config.loop import LoopConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.families.relative import Relative

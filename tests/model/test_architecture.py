@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from bertcli.hf.new_model import new_architecture
 from bertcli.model.architecture import Architecture
-from bertcli.model.build import architecture
 from bertcli.model.pretraining import PretrainingModel
 from tests.decided import model_config
 
@@ -20,7 +20,7 @@ from tests.decided import model_config
 )
 def test_presets_have_the_published_number_of_parameters(preset, parameters):
     with torch.device("meta"):
-        model = PretrainingModel(architecture(model_config(preset=preset), vocab_size=30522))
+        model = PretrainingModel(new_architecture(model_config(preset=preset), vocab_size=30522))
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
@@ -28,7 +28,7 @@ def test_sizes_given_one_by_one_replace_the_presets():
     config = model_config(
         preset="tiny", layers=3, hidden=96, heads=4, feed_forward=50, max_positions=77, dropout=0.25
     )
-    assert architecture(config, vocab_size=101) == Architecture(
+    assert new_architecture(config, vocab_size=101) == Architecture(
         vocab_size=101,
         hidden=96,
         layers=3,

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from bertcli.families.relative import Convolution
+from bertcli.hf.new_model import new_architecture
 from bertcli.model.architecture import Architecture
-from bertcli.model.build import architecture
 from bertcli.model.init import expected_first_mlm_loss, initialize, truncated_std
 from bertcli.model.pretraining import PretrainingModel
 from tests.decided import model_config
@@ -18,7 +18,7 @@ STD = 0.02
 @pytest.fixture(scope="module")
 def fresh() -> PretrainingModel:
     torch.manual_seed(0)
-    sizes = architecture(model_config(preset="tiny"), vocab_size=997)
+    sizes = new_architecture(model_config(preset="tiny"), vocab_size=997)
     model = PretrainingModel(replace(sizes, convolution=Convolution(3, 1, "gelu")))
     for parameter in model.parameters():  # so that nothing passes for having been right before
         nn.init.constant_(parameter, 7.0)

@@ -50,7 +50,7 @@ def test_parts_that_transformers_does_not_read_are_left_aside(tmp_path: Path, ca
         "mask_predictions.classifier.bias": torch.randn(1),
     }
     rewrite(tmp_path, lambda weights: weights | unread)
-    report = load_model_folder(tmp_path, nsp=False).report
+    report = load_model_folder(tmp_path, pairs=False).report
     assert set(report.left_aside) == set(report.dropped()) == set(unread)
 
 
@@ -58,7 +58,7 @@ def test_parts_that_transformers_does_not_read_are_left_aside(tmp_path: Path, ca
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_no_value_is_nan_on_either_path(tmp_path: Path, case: Case, precision: torch.dtype) -> None:
     saved(tmp_path, case, "masked-lm")
-    model = load_model_folder(tmp_path, nsp=False).model.train()
+    model = load_model_folder(tmp_path, pairs=False).model.train()
     inputs = rows((140, 1, 9), case)
     for off in ((), ("disentangled",)):
         with plain_path(*off) if off else torch.enable_grad():

@@ -52,7 +52,7 @@ def test_hidden_states_and_words_are_those_of_transformers(
     tmp_path: Path, case: Case, lengths: tuple[int, ...]
 ) -> None:
     theirs = saved(tmp_path, case, "masked-lm")
-    loaded = load_model_folder(tmp_path, nsp=False)
+    loaded = load_model_folder(tmp_path, pairs=False)
     assert loaded.report.new == loaded.report.left_aside == ()
     inputs = rows(lengths, case)
     want = theirs(**for_transformers(case, inputs), output_hidden_states=True)
@@ -73,7 +73,7 @@ def test_hidden_states_and_words_are_those_of_transformers(
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gradients_of_the_words_are_those_of_transformers(tmp_path: Path, case: Case) -> None:
     theirs = saved(tmp_path, case, "masked-lm")
-    model = load_model_folder(tmp_path, nsp=False).model.eval()
+    model = load_model_folder(tmp_path, pairs=False).model.eval()
     inputs = rows((140, 9, 70), case)
     masked_M = torch.tensor([3, 77, 139, 141, 148, 281, 300])
     targets_M = torch.arange(7) + 9

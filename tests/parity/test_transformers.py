@@ -116,7 +116,7 @@ def test_a_folder_without_nsp_is_a_masked_lm_to_transformers(tmp_path):
 )
 def test_every_bert_class_of_transformers_can_be_gone_on_from(tmp_path, name, options, new, left_aside):
     theirs = their_folder(tmp_path, getattr(transformers, name), **options)
-    loaded = load_model_folder(tmp_path, nsp=True)
+    loaded = load_model_folder(tmp_path, pairs=True)
     assert loaded.report.new_parts() == new
     assert set(loaded.report.left_aside) == left_aside
     inputs = batch(padded=True)

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from bertcli.config.load import check_config
-from bertcli.config.schema import AUTO, PretrainConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import AUTO
 from bertcli.runs.recipe import KEYS, adopt_recipe, decide_recipe
 from bertcli.store.build import prepare_store
 from tests.finetunes import write_model

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig, TrainingConfig
 from bertcli.samples import SAMPLES
-from tests.decided import data_config
+from tests.decided import data_config, tokenizer_config
 
 
 def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus: Any) -> PretrainConfig:
@@ -16,7 +16,7 @@ def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus
     return PretrainConfig(
         output_dir=str(folder / "run"),
         corpus=CorpusConfig(**options),
-        tokenizer=tokenizer or TokenizerConfig(vocab_size=500),
+        tokenizer=tokenizer or tokenizer_config(vocab_size=500),
         data=data_config(),
         training=TrainingConfig(batch_size=256),
     )

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertcli.config.schema import TokenizerConfig
 from bertcli.errors import UserError
 from bertcli.store import chunks, writer
 from bertcli.store.build import prepare_store
 from bertcli.store.side_files import SideFiles
 from bertcli.store.token_store import TokenStore
+from tests.decided import tokenizer_config
 from tests.store.builds import contents, make_config, silent, write_corpus_folder
 
 
@@ -67,7 +67,7 @@ def test_sides_share_no_document_and_together_hold_all(folder: Path):
 def test_a_new_file_moves_no_document_between_the_sides(folder: Path):
     before = prepare_store(make_config(folder), silent)
     sides = texts(before.train), texts(before.heldout)
-    new = TokenizerConfig(path=str(before.folder / "tokenizer"))
+    new = tokenizer_config(path=str(before.folder / "tokenizer"))
     (folder / "corpus" / "aa.txt").write_text("A new file. Of two sentences.\n\nAnother document.\n")
     after = prepare_store(make_config(folder, new, store=str(folder / "other")), silent)
     assert sides[0] <= texts(after.train)
@@ -75,7 +75,7 @@ def test_a_new_file_moves_no_document_between_the_sides(folder: Path):
 
 
 def test_the_same_text_in_another_wrapping_is_the_same_store(folder: Path):
-    tokenizer = TokenizerConfig(path=str(prepare_store(make_config(folder), silent).folder / "tokenizer"))
+    tokenizer = tokenizer_config(path=str(prepare_store(make_config(folder), silent).folder / "tokenizer"))
     lines = b"".join(
         (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()) + b"\n\n"
         for path in sorted((folder / "corpus").iterdir())
@@ -100,7 +100,7 @@ def test_an_initial_model_brings_its_tokenizer(folder: Path):
 
 def test_a_short_text_is_said_to_give_fewer_entries(folder: Path):
     lines: list[str] = []
-    prepare_store(make_config(folder, TokenizerConfig(vocab_size=50_000)), lines.append)
+    prepare_store(make_config(folder, tokenizer_config(vocab_size=50_000)), lines.append)
     assert any("note: the text is too short for 50,000 entries: it gives " in line for line in lines)
 
 
@@ -121,7 +121,7 @@ def test_all_documents_held_out_is_an_error(folder: Path):
 
 
 def test_a_corpus_without_text_is_an_error(folder: Path):
-    tokenizer = TokenizerConfig(path=str(prepare_store(make_config(folder), silent).folder / "tokenizer"))
+    tokenizer = tokenizer_config(path=str(prepare_store(make_config(folder), silent).folder / "tokenizer"))
     empty = folder / "empty"
     empty.mkdir()
     (empty / "a.txt").write_text("\n \n")

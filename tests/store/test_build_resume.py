@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.samples import SAMPLES
 from bertcli.store.build import prepare_store
+from tests.decided import tokenizer_config
 
 # Slow enough to be killed at many a moment: a little text a chunk, and a rest after each.
 SLOW_BUILD = """
@@ -53,7 +54,7 @@ def config(folder: Path, output_dir: str) -> PretrainConfig:
     return PretrainConfig(
         output_dir=str(folder / output_dir),
         corpus=CorpusConfig(files=[str(folder / "corpus")], heldout_fraction=0.2),
-        tokenizer=TokenizerConfig(vocab_size=600),
+        tokenizer=tokenizer_config(vocab_size=600),
     )
 
 
@@ -108,7 +109,7 @@ def test_a_build_of_other_options_starts_anew(config_file: Path):
     build = start(config_file, 0)
     kill_when(build, lambda: stored_documents(folder / "run" / "store.partial") >= 5)
     lines: list[str] = []
-    other = config(folder, "run").model_copy(update={"tokenizer": TokenizerConfig(vocab_size=500)})
+    other = config(folder, "run").model_copy(update={"tokenizer": tokenizer_config(vocab_size=500)})
     store = prepare_store(other, lines.append)
     assert store.tokenizer.vocab_size == 500
     assert not any("going on" in line for line in lines)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertcli.checks.pretraining import check_pretraining
 from bertcli.commands.prepare import summarize
-from bertcli.config.schema import PretrainConfig, TokenizerConfig, TrainingConfig
+from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.data.pairs import draw_pairs, draw_sizes
 from bertcli.data.share import Share
 from bertcli.data.slots import NOT_NEXT, draw_slots
@@ -24,7 +24,7 @@ from bertcli.store import build, chunks
 from bertcli.store.build import prepare_store
 from bertcli.store.few_documents import Piece, cut_documents
 from bertcli.store.token_store import TokenStore, open_store
-from tests.decided import data_config
+from tests.decided import data_config, tokenizer_config
 from tests.store.builds import contents, make_config, silent
 
 DOCUMENTS = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 300)), min_size=1, max_size=39)
@@ -97,7 +97,7 @@ def write_documents(folder: Path, documents: int, sentences: int = 60) -> Pretra
     texts = ["\n".join(f"Text {d} says {n}." for n in range(sentences)) + "\n" for d in range(documents)]
     (folder / "corpus" / "a.txt").write_text("\n\n".join(texts[: documents // 2 + 1]))
     (folder / "corpus" / "b.txt").write_text("\n\n".join(texts[documents // 2 + 1 :]) or "\n")
-    return make_config(folder, TokenizerConfig(vocab_size=120), heldout_fraction=0.05)
+    return make_config(folder, tokenizer_config(vocab_size=120), heldout_fraction=0.05)
 
 
 def sentences_of(side: TokenStore, tokenizer: object) -> list[list[tuple[int, int]]]:
@@ -135,7 +135,7 @@ def test_one_long_document_and_short_ones_train_pairs_and_evaluate_without(
         "\n".join(f"Text {d} says {n}." for n in range(length)) for d, length in enumerate([1500, *short])
     ]
     (tmp_path / "a.txt").write_text("\n\n".join(texts))
-    config = make_config(tmp_path, TokenizerConfig(vocab_size=120), files=[str(tmp_path / "a.txt")])
+    config = make_config(tmp_path, tokenizer_config(vocab_size=120), files=[str(tmp_path / "a.txt")])
     corpus = config.corpus.model_copy(update={"heldout_fraction": 0.05})
     store = prepare_store(config.model_copy(update={"corpus": corpus}), silent, processes=0)
     assert store.train.num_sources == len(texts)
@@ -222,7 +222,7 @@ def test_check_data_counts_what_the_store_holds(tmp_path: Path, documents: int) 
 )
 def test_text_too_short_to_hold_any_out_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.txt").write_text(text)
-    config = make_config(tmp_path, TokenizerConfig(vocab_size=120), files=[str(tmp_path / "a.txt")])
+    config = make_config(tmp_path, tokenizer_config(vocab_size=120), files=[str(tmp_path / "a.txt")])
     corpus = config.corpus.model_copy(update={"heldout_fraction": 0.05})
     with pytest.raises(UserError, match=message):
         prepare_store(config.model_copy(update={"corpus": corpus}), silent, processes=0)

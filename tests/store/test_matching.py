@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.config.schema import TokenizerConfig
 from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
+from tests.decided import tokenizer_config
 from tests.store.builds import make_config, silent, write_corpus_folder
 
 
@@ -24,7 +24,7 @@ def test_a_store_that_stands_is_opened(folder: Path):
     lines: list[str] = []
     config = make_config(folder)
     first = prepare_store(config, lines.append)
-    assert "training a vocabulary of 500 entries on all of the text" in lines
+    assert "training a WordPiece vocabulary of 500 entries on all of the text" in lines
     lines.clear()
     again = prepare_store(config, lines.append)
     assert lines == []
@@ -75,7 +75,7 @@ def test_a_corpus_that_changed_is_an_error_until_overwritten(
 
 def test_other_options_are_listed(folder: Path):
     prepare_store(make_config(folder), silent)
-    other = make_config(folder, TokenizerConfig(vocab_size=600), language="de")
+    other = make_config(folder, tokenizer_config(vocab_size=600), language="de")
     with pytest.raises(UserError, match="built from something else") as error:
         prepare_store(other, silent)
     assert "corpus.language: 'en' in the store, 'de' in the config" in str(error.value)
@@ -85,7 +85,9 @@ def test_other_options_are_listed(folder: Path):
 def test_another_tokenizer_under_the_same_name_is_an_error(folder: Path):
     trained = prepare_store(make_config(folder), silent).tokenizer
     trained.save(folder / "tokenizer")
-    config = make_config(folder, TokenizerConfig(path=str(folder / "tokenizer")), store=str(folder / "other"))
+    config = make_config(
+        folder, tokenizer_config(path=str(folder / "tokenizer")), store=str(folder / "other")
+    )
     assert prepare_store(config, silent).tokenizer.hash == trained.hash
     path = folder / "tokenizer" / "tokenizer.json"
     path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
 from bertcli.store.finish import unigram_entropy
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.text.sentences import split_sentences
+from tests.decided import tokenizer_config
 
 TEXT = "The cat sat. It purred!\nThe dog left.\n\nOne cat. Two cats.\n\nA dog.\n\n\u200b\n"
 
@@ -23,7 +24,7 @@ def build(folder: Path, text: str = TEXT, heldout_fraction: float = 0.0, vocab_s
     config = PretrainConfig(
         output_dir=str(folder / "run"),
         corpus=CorpusConfig(files=[str(folder / "a.txt")], heldout_fraction=heldout_fraction),
-        tokenizer=TokenizerConfig(vocab_size=vocab_size),
+        tokenizer=tokenizer_config(vocab_size=vocab_size),
     )
     return prepare_store(config, lambda line: None)
 

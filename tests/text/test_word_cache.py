@@ -28,6 +28,8 @@ CASED = Tokenizer.from_vocabulary(
     [TOKENIZER.token(i) for i in range(TOKENIZER.vocab_size)],
     Normalization(lowercase=False, strip_accents=True),
 )
+BYTES = train_tokenizer(classics(), 1000, lowercase=False, kind="byte-bpe")
+PIECES = train_tokenizer(classics(), 1000, kind="unigram")
 # Anything that case, accents, ideographs, control characters and kinds of white space can do near a blank.
 TEXTS = st.lists(
     st.one_of(
@@ -50,8 +52,8 @@ def by_sentence(cache: WordCache, texts: list[str]) -> list[list[int]]:
 
 @given(texts=TEXTS)
 def test_any_text_gets_the_ids_of_the_tokenizer(texts: list[str]):
-    for tokenizer in (TOKENIZER, CASED):
-        assert tokenizer.splits_at_blanks
+    for tokenizer in (TOKENIZER, CASED, BYTES, PIECES):
+        assert tokenizer.cut("a b") == ["a", "b"]
         assert by_sentence(WordCache(tokenizer), texts) == tokenizer.encode_batch(texts)
 
 
@@ -77,7 +79,7 @@ def test_a_tokenizer_that_looks_past_blanks_is_asked_for_whole_sentences():
     backend.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     backend.add_tokens(["the house"])
     tokenizer = Tokenizer(backend, "test")
-    assert not tokenizer.splits_at_blanks
+    assert tokenizer.cut("a b") == ["a b"]
     texts = ["in the house of", "in the garden"]
     assert by_sentence(WordCache(tokenizer), texts) == tokenizer.encode_batch(texts)
     assert tokenizer.vocab_size - 1 in tokenizer.encode(texts[0])

@@ -96,8 +96,8 @@ def pretrain(both: Both) -> Found:
 
 
 def pretrain_mlm(both: Both) -> Found:
-    """Masked tokens alone, whole words, micro-batches."""
-    settings = pretraining(both, "mlm", 24, objective="mlm", whole_word=True)
+    """Masked tokens alone, micro-batches."""
+    settings = pretraining(both, "mlm", 24, objective="mlm")
     settings["training"]["micro_batch_size"] = 8
     config = both.write("mlm", settings)
     both.outputs("pretrain", str(config))

@@ -1,0 +1,41 @@
+"""The section of a config about the optimizer's steps, in pretraining and in fine-tuning."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bertcli.config.section import AUTO, Auto, Count, Decided, Section
+
+Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
+
+
+class LoopConfig(Section):
+    """The optimizer's steps, in pretraining and in fine-tuning."""
+
+    batch_size: Decided[int, Field(ge=1)] = AUTO
+    """Rows per optimizer step. auto: 32 in a short run, up to 256 in a long one."""
+    micro_batch_size: Count | Auto = "auto"
+    """Rows at once on the device. auto: as many as fit and gain speed."""
+    learning_rate: Decided[float, Field(gt=0.0)] = AUTO
+    """The peak. auto: by the model's width and depth."""
+    betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
+        0.9,
+        0.999,
+    )
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
+    schedule: Schedule = "linear"
+    """After the warm-up, down to 0 (linear, cosine), or as it is (constant). stable-decay: as it is, then
+    down in the last steps of a pretraining run; --resume with more steps goes back to where that began."""
+    max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
+    max_bad_steps: Count = 10
+    """Consecutive non-finite steps before the run stops."""
+    precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
+    device: str = "auto"
+    """auto, cpu, cuda, or cuda:N."""
+    compile: bool | Auto = "auto"
+    """auto: on a GPU, if the run is long enough to save more time than compiling takes."""
+    activation_checkpointing: bool = False
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+    """On several ranks: a copy of the model on each, or a part of it."""

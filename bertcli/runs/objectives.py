@@ -1,0 +1,97 @@
+"""`data.objective` -> the model that learns it, its task, and its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from bertcli.config.schema import ModelConfig, PretrainConfig
+from bertcli.data.pair_rules import PAIR_RULES
+from bertcli.families.fresh import Sharing
+from bertcli.hf.config_file import read_architecture
+from bertcli.hf.folder import load_model_folder, save_model_folder
+from bertcli.hf.new_model import new_architecture, sharing
+from bertcli.hf.rtd_folder import load_rtd_folder, save_rtd_folder
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.replaced_tokens import ReplacedTokenModel
+from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.tasks.replaced_tokens import ReplacedTokens
+from bertcli.terminal import say
+from bertcli.text.tokenizer import Tokenizer
+
+Model = PretrainingModel | ReplacedTokenModel
+PretrainingTask = MaskedLanguage | ReplacedTokens
+
+
+def start_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
+    """Fresh weights, from torch's generator, or those of `model.init_from`; prints what is new there.
+
+    Raises:
+        UserError: the folder cannot be read; sizes that the family cannot have.
+    """
+    objective, dropout = config.data.objective, config.model.dropout
+    if config.model.init_from is None:
+        sizes = new_architecture(config.model, tokenizer.vocab_size, tokenizer.pad_id, objective=objective)
+        return build_model(config.model, objective, sizes)
+    source = Path(config.model.init_from)
+    if objective == "rtd":
+        say(f"starting from the weights of {source} and its generator")
+        return load_rtd_folder(source, _sharing(config, source), dropout)
+    loaded = load_model_folder(source, pairs=PAIR_RULES[objective].is_pair, dropout=dropout)
+    say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
+    if loaded.report.new:
+        say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
+    if loaded.report.left_aside:
+        say(f"  left aside: {', '.join(loaded.report.left_aside)}")
+    return loaded.model
+
+
+def build_model(config: ModelConfig, objective: str, sizes: Architecture) -> Model:
+    """The model of an objective with fresh weights."""
+    if objective == "rtd":
+        return ReplacedTokenModel(sizes, sharing(config, sizes.family))
+    return PretrainingModel(sizes, pair_head=PAIR_RULES[objective].is_pair)
+
+
+def build_task(
+    objective: str, rtd_weight: float = 50.0, mask_rate: float = 0.15, compiled: bool = False
+) -> PretrainingTask:
+    """The task of an objective; `mask_rate`: of its batches."""
+    if objective == "rtd":
+        return ReplacedTokens(rtd_weight, mask_rate, compiled=compiled)
+    return MaskedLanguage(PAIR_RULES[objective], compiled=compiled)
+
+
+def predicts_words(model: Model) -> PretrainingModel:
+    """The model with the MLM head: itself, or its generator."""
+    return model.generator if isinstance(model, ReplacedTokenModel) else model
+
+
+def save_folder(
+    folder: Path,
+    model: Model,
+    tokenizer: Tokenizer,
+    trained_length: int,
+    weights: Mapping[str, Tensor],
+    card: str | None,
+) -> None:
+    """Write the model's folder with these weights, file by file; `trained_length`: tokens in a row."""
+    given = {"trained_length": trained_length, "weights": weights, "card": card}
+    if isinstance(model, ReplacedTokenModel):
+        save_rtd_folder(folder, model, tokenizer, **given)
+    else:
+        save_model_folder(folder, model, tokenizer, **given)
+
+
+def read_weights(config: PretrainConfig, folder: Path) -> dict[str, Tensor]:
+    """The weights in a folder of the run, by their names in the model."""
+    if config.data.objective == "rtd":
+        return load_rtd_folder(folder, _sharing(config, folder)).state_dict()
+    return load_model_folder(folder).model.state_dict()
+
+
+def _sharing(config: PretrainConfig, folder: Path) -> Sharing:
+    return sharing(config.model, read_architecture(folder / "config.json").family)

@@ -1,0 +1,86 @@
+"""The teacher of a distillation, and the layers of it with which a student starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertcli.config.schema import DistillationConfig, PretrainConfig
+from bertcli.errors import UserError
+from bertcli.hf.folder import load_model_folder
+from bertcli.hf.locate import resolve_model
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.runs.objectives import Model, PretrainingTask
+from bertcli.tasks.distillation import Distillation
+from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.terminal import say
+from bertcli.text.tokenizer import Tokenizer
+
+
+def taught(
+    task: PretrainingTask, student: Model, config: PretrainConfig, tokenizer: Tokenizer
+) -> Distillation:
+    """The task with the teacher of `config.distillation`; a fresh student gets layers of the teacher's.
+
+    Raises:
+        UserError: the objective has no words to distill; the teacher cannot be read, has another tokenizer,
+            or another hidden size although hidden states should be compared.
+    """
+    distillation = config.distillation
+    assert distillation is not None
+    if not isinstance(task, MaskedLanguage) or not isinstance(student, PretrainingModel):
+        raise UserError(
+            f"distillation: the objective is {config.data.objective}, whose model predicts no words; set "
+            "data.objective to mlm"
+        )
+    teacher = _load_teacher(distillation, tokenizer)
+    own, other = student.architecture.hidden, teacher.architecture.hidden
+    if own != other and distillation.weights[2]:
+        raise UserError(
+            f"distillation.weights: the last one compares hidden states, but the student has {own} features "
+            f"and the teacher {other}; set it to 0, or model.hidden to {other}"
+        )
+    if config.model.init_from is None:
+        start_like(student, teacher)
+    return Distillation(task, teacher, distillation.temperature, weights=distillation.weights)
+
+
+def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> PretrainingModel:
+    folder = resolve_model(Path(config.teacher))
+    loaded = load_model_folder(folder, pairs=False, dropout=0.0)
+    loaded.need("mlm_head")
+    if loaded.tokenizer.hash != tokenizer.hash:
+        raise UserError(
+            f"distillation.teacher: {folder} has another tokenizer than the student, so that their words "
+            "cannot be compared. Start the student without model.init_from, or from a model with the "
+            "teacher's tokenizer"
+        )
+    return loaded.model
+
+
+@torch.no_grad()
+def start_like(student: PretrainingModel, teacher: PretrainingModel) -> None:
+    """Give a fresh student the teacher's weights wherever both have a parameter of the same name and shape.
+
+    Its layer i is the teacher's layer round(i (L - 1) / (l - 1)): 0, 2, 4, 7, 9, 11 for six of twelve, as in
+    Sanh et al. 2019.
+    """
+    source = teacher.state_dict()
+    given: dict[str, Tensor] = {}
+    for name, own in student.state_dict().items():
+        other = source.get(_name_in_teacher(name, student, teacher))
+        if other is not None and other.shape == own.shape:
+            given[name] = other
+    student.load_state_dict(student.state_dict() | given)
+    say(f"the student starts with {len(given)} of its {len(student.state_dict())} tensors from the teacher")
+
+
+def _name_in_teacher(name: str, student: PretrainingModel, teacher: PretrainingModel) -> str:
+    prefix = "body.encoder.layers."
+    if not name.startswith(prefix):
+        return name
+    number, _, rest = name.removeprefix(prefix).partition(".")
+    own, others = len(student.body.encoder.layers), len(teacher.body.encoder.layers)
+    return f"{prefix}{round(int(number) * (others - 1) / max(1, own - 1))}.{rest}"

@@ -1,0 +1,88 @@
+"""Distillation: a student learns a teacher's words and hidden states (Sanh et al. 2019, section 3)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertcli.data.batch import Batch
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import PretrainingModel, PretrainingOutput
+from bertcli.tasks.base import Term
+from bertcli.tasks.cross_entropy import IGNORED
+from bertcli.tasks.masked_language import MaskedLanguage, round_masked
+from bertcli.tasks.reference import Reference
+
+
+class Distillation:
+    """The terms of `MaskedLanguage`, the teacher's words at the masked tokens (`kl`), and the direction of
+    the hidden states at all real tokens (`cosine`).
+
+    The original takes the teacher's words at all tokens by default, and at the masked ones by an option: the
+    vocabulary then costs a sixth.
+    """
+
+    def __init__(
+        self,
+        words: MaskedLanguage,
+        teacher: PretrainingModel,
+        temperature: float,
+        weights: tuple[float, float, float],
+    ) -> None:
+        """`weights`: of kl, mlm and cosine; a term with the weight 0 is left out."""
+        self._words, self._teacher, self._temperature = (
+            words,
+            teacher.eval().requires_grad_(False),
+            temperature,
+        )
+        self._weights = dict(zip(("kl", "mlm", "cosine"), weights, strict=True))
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        counts = {"kl": batch.num_masked, **self._words.counts(batch), "cosine": batch.num_tokens}
+        return {name: count for name, count in counts.items() if self._weights.get(name, 1.0)}
+
+    def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
+        batch = round_masked(batch)
+        inputs = batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M
+        with torch.no_grad():
+            taught: PretrainingOutput = self._teacher.to(batch.ids_BT.device)(*inputs, hidden=True)
+        output: PretrainingOutput = model(*inputs, hidden=True)
+        terms = self._words.terms_of(output, batch)
+        counted_M = batch.targets_M != IGNORED
+        terms["kl"] = Term(
+            _soft_cross_entropy(
+                output.mlm_logits_MV[counted_M], taught.mlm_logits_MV[counted_M], self._temperature
+            ),
+            correct=None,
+        )
+        assert output.hidden_BTD is not None
+        assert taught.hidden_BTD is not None
+        if self._weights["cosine"]:
+            terms["cosine"] = Term(_angles(output.hidden_BTD, taught.hidden_BTD, batch.mask_BT), correct=None)
+        weighted = {name: (term, self._weights.get(name, 1.0)) for name, term in terms.items()}
+        return {
+            name: Term(term.loss, term.correct, weight, shares=term.shares)
+            for name, (term, weight) in weighted.items()
+            if weight
+        }
+
+    def references(
+        self, architecture: Architecture, unigram_entropy: float, fresh: bool
+    ) -> tuple[Reference, ...]:
+        """As `MaskedLanguage.references`; a student that starts with the teacher's layers has no expected
+        first loss."""
+        return self._words.references(architecture, unigram_entropy, fresh=fresh)
+
+
+def _soft_cross_entropy(logits_MV: Tensor, teacher_MV: Tensor, temperature: float) -> Tensor:
+    """The sum over M of T^2 KL(teacher || student) of the words at temperature T."""
+    student = F.log_softmax(logits_MV.float() / temperature, dim=-1)
+    teacher = F.log_softmax(teacher_MV.float() / temperature, dim=-1)
+    return F.kl_div(student, teacher, reduction="sum", log_target=True) * temperature**2
+
+
+def _angles(hidden_BTD: Tensor, teacher_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
+    """The sum over real tokens of 1 - cos(student, teacher)."""
+    distance_BT = 1.0 - F.cosine_similarity(hidden_BTD.float(), teacher_BTD.float(), dim=-1)
+    return (distance_BT if mask_BT is None else distance_BT[mask_BT.to(distance_BT.device)]).sum()

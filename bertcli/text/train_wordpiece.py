@@ -1,0 +1,71 @@
+"""Lines -> a WordPiece vocabulary, in an order that never depends on a hash map."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+from bertcli.errors import UserError
+from bertcli.text import wordpiece
+from bertcli.text.alphabet import choose_alphabet
+from bertcli.text.wordpiece import CONTINUES
+
+MIN_FREQUENCY = 2
+"""A pair of pieces that is rarer is never merged: it would turn a single misspelling into a piece."""
+
+
+def train_wordpiece(
+    lines: Iterator[str],
+    vocab_size: int,
+    characters: Counter[str],
+    names: Mapping[str, str],
+    normalizer: normalizers.Normalizer,
+) -> tokenizers.Tokenizer:
+    """Special tokens, the alphabet by code point, its `##` pieces, then merges in the order they were found.
+
+    The trainer in `tokenizers` numbers characters in the order of a hash map, which is random, and breaks
+    ties by those numbers. To prevent that, it gets every single-character piece in a fixed order: characters
+    are counted beforehand, and the `##` pieces are passed as special tokens.
+
+    Args:
+        characters: of the normalized lines.
+        names: the special tokens by role.
+
+    Raises:
+        UserError: the alphabet alone is larger than `vocab_size`.
+    """
+    alphabet = choose_alphabet(characters, vocab_size, normalizer)
+    singles = [*alphabet, *(f"{CONTINUES}{c}" for c in alphabet if not _stands_alone(c))]
+    first = [*names.values(), *singles]
+    if vocab_size < len(first):
+        raise UserError(
+            f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
+            f"characters, their {CONTINUES} pieces and the special tokens are {len(first):,}. Set "
+            f"tokenizer.vocab_size to {len(first):,} or more"
+        )
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token=names["unk_token"]))
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size,
+        min_frequency=MIN_FREQUENCY,
+        special_tokens=first,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        continuing_subword_prefix=CONTINUES,
+        show_progress=False,
+    )
+    backend.train_from_iterator(lines, trainer)
+    ids = backend.get_vocab(with_added_tokens=False)
+    merges = sorted(ids.keys() - set(first), key=ids.__getitem__)
+    return wordpiece.pipeline([*first, *merges], normalizer, names["unk_token"])
+
+
+def _stands_alone(character: str) -> bool:
+    """Whether BERT cuts words at this character, so that it never continues a word."""
+    words = pre_tokenizers.BertPreTokenizer().pre_tokenize_str(f"a{character}")
+    spaced = normalizers.BertNormalizer().normalize_str(character).startswith(" ")
+    return len(words) > 1 or spaced

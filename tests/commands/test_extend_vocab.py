@@ -1,0 +1,96 @@
+"""New words in a model's vocabulary: shorter text, old ids unchanged, embeddings of the pieces replaced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from bertcli.hf.folder import load_model_folder
+from bertcli.text.new_pieces import extend
+from bertcli.text.tokenizer import Tokenizer
+from tests.families.published import FAMILY_TYPES, family_folder
+from tests.small_runs import run_cli, write_config
+from tests.text.tokenizers_of import make_tokenizer_folder, sample_lines
+
+MEDICINE = [
+    "the cardiomyopathy of the patient was treated with angioplasty and thrombolysis",
+    "angioplasty, thrombolysis and cardiomyopathy: a cardiologist decides",
+    "no thrombolysis after angioplasty; art is not a part of it",
+] * 20
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta", "albert", "deberta", "deberta-v2", "modernbert"])
+def test_text_gets_shorter_and_old_ids_stay(tmp_path: Path, model_type: str) -> None:
+    before = Tokenizer.load(make_tokenizer_folder(model_type, tmp_path))
+    done = extend(before, MEDICINE, 6, report=pytest.fail)
+    after = done.tokenizer
+    assert after.vocab_size == before.vocab_size + 6
+    assert len(done.replaced) == 6
+    assert done.after < 0.9 * done.before
+    old, new = before.backend.get_vocab(), after.backend.get_vocab()
+    assert all(new[piece] == number for piece, number in old.items())
+    texts = [*MEDICINE[:3], *sample_lines(100)[:50]]
+    for text, ids, others in zip(texts, before.encode_batch(texts), after.encode_batch(texts), strict=True):
+        assert len(others) <= len(ids), text
+        apart = [
+            each
+            for i in others
+            for each in (done.replaced[i - before.vocab_size] if i >= before.vocab_size else [i])
+        ]
+        assert len(apart) >= len(others)
+    assert after.special_ids == before.special_ids
+    assert after.mask_id not in after.encode(f"a {after.mask_token} b")
+
+
+def test_a_piece_never_cuts_other_words() -> None:
+    """As an added token, `art` would turn `part` into `p` and `art`."""
+    from bertcli.text.train_tokenizer import train_tokenizer
+
+    tokenizer = train_tokenizer(["a part of the party departs"] * 9, 300)
+    done = extend(tokenizer, ["art and art for art"] * 20, 3, report=lambda line: None)
+    words = ["part", "party", "departs"]
+    assert tokenizer.encode_batch(words) == done.tokenizer.encode_batch(words)
+    assert len(done.tokenizer.encode("art")) == 1
+
+
+@pytest.mark.parametrize("model_type", FAMILY_TYPES)
+def test_the_extended_folder_is_a_model_that_transformers_reads(tmp_path: Path, model_type: str) -> None:
+    source = family_folder(model_type, tmp_path / "model")
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n\n".join(MEDICINE), encoding="utf-8")
+    config = write_config(
+        tmp_path / "config.yaml", {"output_dir": str(tmp_path / "run"), "corpus": {"files": [str(corpus)]}}
+    )
+    out = tmp_path / "extended"
+    result = run_cli("extend-vocab", source, config, out, "--add", 5, "--json")
+    assert result.returncode == 0, result.stderr
+    said = json.loads(result.stdout)
+    assert said["added"] == 5
+    assert said["pieces_per_word_after"] < said["pieces_per_word_before"]
+    before, after = load_model_folder(source, pairs=False), load_model_folder(out, pairs=False)
+    first = before.tokenizer.vocab_size
+    old, new = (each.model.body.embeddings.word.weight for each in (before, after))
+    assert torch.equal(new[:first], old[:first])
+    piece = after.tokenizer.token(first)
+    assert (new[first] - old.mean(dim=0)).abs().max() > 0
+    theirs = transformers.AutoTokenizer.from_pretrained(out)
+    ids = theirs(MEDICINE[0], add_special_tokens=False)["input_ids"]
+    assert ids == after.tokenizer.encode(MEDICINE[0])
+    assert theirs.convert_ids_to_tokens([first]) == [piece]
+
+
+def test_an_existing_folder_is_refused(tmp_path: Path) -> None:
+    source = family_folder("bert", tmp_path / "model")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    config = write_config(
+        tmp_path / "config.yaml", {"output_dir": str(tmp_path / "run"), "corpus": {"files": ["classics"]}}
+    )
+    result = run_cli("extend-vocab", source, config, tmp_path / "out", "--add", 2)
+    assert result.returncode == 2
+    assert "exists already" in result.stderr
+    assert (tmp_path / "out" / "mine.txt").read_text() == "mine"

@@ -1,0 +1,218 @@
+"""Every family from raw text: its folder in transformers' class, its objective, and an exact resume."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from bertcli.config.load import check_config, load_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
+from bertcli.families.fresh import FamilyName, Sharing
+from bertcli.families.registry import NEW
+from bertcli.hf.folder import load_model_folder
+from bertcli.hf.rtd_folder import load_rtd_folder
+from bertcli.runs.pretraining import pretrain
+from bertcli.text.tokenizer import Tokenizer
+from tests.small_runs import read_rows, run_cli, small_config, start_and_signal, write_config
+
+SIZES = {"layers": 4, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 40, "dropout": 0.1}
+
+
+def family_config(corpus: Path, folder: Path, family: FamilyName, **sections: Any) -> dict[str, Any]:
+    config = small_config(corpus, folder / "run", model={"family": family, **SIZES})
+    config["tokenizer"] = {"vocab_size": 400}
+    del config["data"]["objective"], config["data"]["mask_split"]
+    for section, values in sections.items():
+        config[section] |= values
+    config["corpus"]["store"] = str(corpus.parent / f"store-{family}")
+    return config
+
+
+@pytest.fixture(scope="module")
+def runs(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[FamilyName, Path]:
+    """A finished run of each family."""
+    folders = {}
+    for family in NEW:
+        folder = tmp_path_factory.mktemp(family)
+        config = check_config(PretrainConfig, family_config(corpus, folder, family), "the test")
+        pretrain(config, resume=False, overwrite=False)
+        folders[family] = folder / "run"
+    return folders
+
+
+def load_with_transformers(folder: Path, kind: str, family: FamilyName) -> Any:
+    """The model in the family's class; nothing is missing, and nothing but the head that no class has."""
+    cls = getattr(transformers, NEW[family].family.classes[kind])
+    loaded: Any = cls.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
+    model, info = loaded
+    assert not info["missing_keys"]
+    assert not info["mismatched_keys"]
+    assert all(name.startswith("mask_predictions.") for name in info["unexpected_keys"])
+    return model
+
+
+def two_rows(folder: Path) -> tuple[Any, torch.Tensor, torch.Tensor]:
+    """What transformers' tokenizer gives for two texts; ids and mask for ours."""
+    texts, tokenizer = ["It was the end of a long day.", "Late."], Tokenizer.load(folder)
+    inputs = transformers.AutoTokenizer.from_pretrained(folder)(texts, padding=True, return_tensors="pt")
+    row = tokenizer.frame.row(tokenizer.encode(texts[0]))
+    assert inputs["input_ids"][0].tolist() == list(row.ids)
+    return inputs, inputs["input_ids"], inputs["attention_mask"].bool()
+
+
+@pytest.mark.parametrize("family", [name for name, fresh in NEW.items() if fresh.objective != "rtd"])
+@torch.no_grad()
+def test_transformers_loads_the_folder_with_equal_outputs(
+    runs: dict[FamilyName, Path], family: FamilyName
+) -> None:
+    folder, objective = runs[family] / "model", NEW[family].objective
+    theirs = load_with_transformers(folder, "masked-lm" if objective == "mlm" else "pretraining", family)
+    inputs, ids_BT, mask_BT = two_rows(folder)
+    want = theirs(**inputs)
+    words = want.logits if objective == "mlm" else want.prediction_logits
+    output = load_model_folder(folder).model.eval()(ids_BT, torch.zeros_like(ids_BT), mask_BT)
+    got = output.mlm_logits_MV.unflatten(0, mask_BT.shape)
+    torch.testing.assert_close(got[mask_BT], words[mask_BT], rtol=0, atol=1e-5)
+    if family == "albert":
+        torch.testing.assert_close(output.pair_logits_B2, want.sop_logits, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "sharing"), [("electra", "tied"), ("deberta-v3", "gradient-disentangled")]
+)
+@torch.no_grad()
+def test_both_models_of_replaced_words_load_with_equal_outputs(
+    runs: dict[FamilyName, Path], family: FamilyName, sharing: Sharing
+) -> None:
+    folder = runs[family] / "model"
+    ours, (inputs, ids_BT, mask_BT) = load_rtd_folder(folder, sharing).eval(), two_rows(folder)
+    want = load_with_transformers(folder, "discriminator", family)(**inputs)
+    hidden_BTD = ours.body(ids_BT, torch.zeros_like(ids_BT), mask_BT)
+    if family == "electra":
+        got, wanted = ours.rtd_head(hidden_BTD, hidden_BTD[:, :1]), want.logits
+    else:
+        got, wanted = hidden_BTD, want.last_hidden_state
+    torch.testing.assert_close(got[mask_BT], wanted[mask_BT], rtol=0, atol=1e-5)
+    generator = load_with_transformers(folder / "generator", "masked-lm", family)
+    words = ours.generator(ids_BT, torch.zeros_like(ids_BT), mask_BT).mlm_logits_MV
+    got, wanted = words.unflatten(0, mask_BT.shape), generator(**inputs).logits
+    torch.testing.assert_close(got[mask_BT], wanted[mask_BT], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", NEW)
+def test_the_run_learns_and_says_so(runs: dict[FamilyName, Path], family: FamilyName) -> None:
+    train = read_rows(runs[family] / "metrics.jsonl", "train")
+    fresh = NEW[family]
+    term = fresh.objective.split("+")[-1]
+    assert f"{term}_loss" in train[0]
+    assert train[-1]["mlm_loss"] < train[0]["mlm_loss"]
+    card = (runs[family] / "model" / "README.md").read_text()
+    assert f"Pretrained with bertcli: {fresh.objective}," in card
+    config = load_config(PretrainConfig, runs[family] / "config.yaml")
+    assert (config.data.objective, config.tokenizer.kind) == (fresh.objective, fresh.tokenizer)
+    assert config.model.positions == 40
+
+
+@pytest.mark.parametrize("family", NEW)
+def test_the_first_loss_is_the_expected_one(runs: dict[FamilyName, Path], family: FamilyName) -> None:
+    from bertcli.model.init import expected_first_mlm_loss
+
+    first = read_rows(runs[family] / "metrics.jsonl", "train")[0]
+    folder = runs[family] / "model"
+    folder = folder / "generator" if NEW[family].objective == "rtd" else folder
+    sizes = load_model_folder(folder).model.architecture
+    assert first["mlm_loss"] == pytest.approx(expected_first_mlm_loss(sizes), abs=0.1)
+
+
+@pytest.mark.parametrize("family", ["roberta", "albert", "electra", "deberta-v3"])
+def test_a_killed_run_ends_as_an_undisturbed_one(
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: str
+) -> None:
+    config = write_config(tmp_path / "config.yaml", family_config(corpus, tmp_path, family))
+    assert start_and_signal("pretrain", config, tmp_path / "run", 7, signal.SIGKILL) == -signal.SIGKILL
+    result = run_cli("pretrain", config, "--resume")
+    assert result.returncode == 0, result.stderr
+    names = ["model/model.safetensors", "checkpoints/step-00000012/optimizer.safetensors"]
+    names += ["model/generator/model.safetensors"] * (NEW[family].objective == "rtd")
+    for name in names:
+        assert (tmp_path / "run" / name).read_bytes() == (runs[family] / name).read_bytes()
+
+
+def test_a_mask_is_filled_by_the_familys_own_mask_token(runs: dict[FamilyName, Path]) -> None:
+    result = run_cli("predict-mask", runs["roberta"], "The <mask> was dark.", "--json")
+    assert result.returncode == 0, result.stderr
+    assert len(json.loads(result.stdout)["masks"]) == 1
+
+
+def test_going_on_keeps_family_and_tokenizer(
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path
+) -> None:
+    config = small_config(corpus, tmp_path / "run", corpus={"store": str(tmp_path / "store")})
+    config["model"] = {"init_from": str(runs["modernbert"])}
+    config["tokenizer"] = {}
+    del config["data"]["objective"], config["data"]["mask_split"]
+    pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
+    before, after = (Tokenizer.load(run / "model").hash for run in (runs["modernbert"], tmp_path / "run"))
+    assert before == after
+    assert load_model_folder(tmp_path / "run" / "model").model.architecture.family == "modernbert"
+
+
+@pytest.mark.parametrize(
+    ("sections", "says"),
+    [
+        ({"data": {"objective": "mlm+nsp"}}, "mlm+nsp, but the model is a RoBERTa, which has no head for it"),
+        ({"tokenizer": {"kind": "byte-bpe", "vocab_size": 100}}, "the 256 bytes"),
+        ({"tokenizer": {"kind": "bpe"}}, "tokenizer.kind"),
+        ({"tokenizer": {"kind": "unigram", "path": "vocab.txt"}}, "kind is for a vocabulary that is trained"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    corpus: Path, tmp_path: Path, sections: dict[str, Any], says: str
+) -> None:
+    config = family_config(corpus, tmp_path, "roberta", **sections)
+    config["corpus"]["store"] = str(tmp_path / "store")
+    result = run_cli("pretrain", write_config(tmp_path / "config.yaml", config))
+    assert result.returncode == 2
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run" / "model").exists()
+
+
+def distilled(corpus: Path, folder: Path, teacher: Path, **sections: Any) -> dict[str, Any]:
+    config = small_config(corpus, folder / "run", model={"family": "distilbert", **SIZES, "layers": 2})
+    config["corpus"]["store"] = str(folder / "store")
+    config["tokenizer"] = {}
+    del config["data"]["objective"], config["data"]["mask_split"]
+    return config | {"distillation": {"teacher": str(teacher)}} | sections
+
+
+def test_a_student_learns_from_a_teacher(corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path) -> None:
+    config = distilled(corpus, tmp_path, runs["bert"])
+    pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
+    first, *_, last = read_rows(tmp_path / "run" / "metrics.jsonl", "train")
+    assert {"kl_loss", "mlm_loss", "cosine_loss"} <= first.keys()
+    assert last["cosine_loss"] < first["cosine_loss"]
+    load_with_transformers(tmp_path / "run" / "model", "masked-lm", "distilbert")
+
+
+@pytest.mark.parametrize(
+    ("sections", "says"),
+    [
+        ({"model": {"family": "electra", **SIZES}}, "whose model predicts no words"),
+        ({"model": {"family": "distilbert", **SIZES, "hidden": 16}}, "the student has 16 features"),
+        ({"tokenizer": {"path": "vocab.txt"}}, "the student has its teacher's tokenizer"),
+    ],
+)
+def test_a_distillation_that_cannot_be_is_refused(
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, sections: dict[str, Any], says: str
+) -> None:
+    config = distilled(corpus, tmp_path, runs["bert"], **sections)
+    with pytest.raises(UserError, match=says):
+        pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
