@@ -12,11 +12,20 @@ from pydantic import Field, field_validator, model_validator
 
 from bertcli.config.languages import language_code
 from bertcli.config.loop import LoopConfig
-from bertcli.config.presets import HEAD_SIZE, PRESETS
-from bertcli.config.section import AUTO, Auto, Count, Decided, Probability, Section, refuse_other_kind
+from bertcli.config.model import ModelConfig
+from bertcli.config.section import (
+    AUTO,
+    Auto,
+    Count,
+    Decided,
+    Positive,
+    Probability,
+    Section,
+    Weight,
+    refuse_other_kind,
+)
 from bertcli.families.family import Objective
-from bertcli.families.fresh import FamilyName, Fresh, Sharing, TokenizerKind
-from bertcli.families.registry import NEW
+from bertcli.families.fresh import TokenizerKind
 
 
 class CorpusConfig(Section):
@@ -36,6 +45,9 @@ class CorpusConfig(Section):
     encoding: str = "utf-8"
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
+    general: Annotated[list[str], Field(min_length=1)] | None = None
+    """With `model.init_from`: text on which the run shows, at its end, what the model forgot; null: a bundled
+    sample of English books."""
     store: str | None = None
     """Folder of the token store; null: `output_dir/store`."""
 
@@ -93,6 +105,9 @@ MASK_SPLIT = (0.8, 0.1, 0.1)
 """Of masked tokens: the mask, a random token, unchanged (Devlin et al. 2019, section 3.1)."""
 
 
+Share = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+
 class DataConfig(Section):
     """Sentence pairs and masks (Devlin et al. 2019, section 3.1)."""
 
@@ -107,9 +122,10 @@ class DataConfig(Section):
     enough for that, at most four steps in ten; 0 where rows are short anyway, or with `init_from`."""
     short_length: Annotated[int, Field(ge=16)] = 32
     short_pair_probability: Probability = 0.1
-    mask_rate: Decided[float, Field(gt=0.0, lt=1.0)] = AUTO
-    """auto: 0.4 (Wettig et al. 2023), so that the model learns more from each row; modernbert 0.3; 0.15
-    for rtd, with `init_from` and with `distillation`."""
+    mask_rate: Decided[Share | tuple[Share, Share], Field()] = AUTO
+    """Of the tokens, to predict; or [start, end]: it moves over `training.ramp_steps`. auto: 0.4 (Wettig et
+    al. 2023), so that the model learns more from each row; modernbert 0.3; 0.15 for rtd, with `init_from`
+    and with `distillation`."""
     mask_split: Decided[tuple[Probability, Probability, Probability], Field()] = AUTO
     """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged. auto: [0.8, 0.1, 0.1];
     with rtd, [0.85, 0, 0.15] for electra and [1, 0, 0] for deberta-v3."""
@@ -129,67 +145,6 @@ class DataConfig(Section):
         return self
 
 
-class GeneratorConfig(Section):
-    """The smaller model that replaces words, for `data.objective: rtd`."""
-
-    layers: Count | None = None
-    """null: as many as the model; deberta-v3 half of them."""
-    width_share: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    """Of the model's hidden size and heads. null: a quarter; base of electra a third; deberta-v3 all."""
-    sharing: Sharing | None = None
-    """tied: both have the same embeddings; gradient-disentangled: the model's are the generator's, of which
-    only the generator learns, and a difference (He et al. 2023). null: that for deberta-v3, else tied."""
-
-
-class ModelConfig(Section):
-    """A preset, or the sizes one by one; a given size replaces that of the preset."""
-
-    family: FamilyName | None = None
-    """null: bert, or that of `init_from`."""
-    preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
-    """null: all sizes are given one by one."""
-    layers: Count | None = None
-    hidden: Count | None = None
-    heads: Count | None = None
-    """null: hidden / 64."""
-    feed_forward: Count | None = None
-    """null: 4 x hidden; modernbert, whose network has gates, 1.5 x hidden."""
-    max_positions: Annotated[int, Field(ge=16)] | None = None
-    """Tokens in the longest row that the model can read. null: 512; modernbert 8,192."""
-    dropout: Decided[float, Field(ge=0.0, lt=1.0)] = AUTO
-    """Of hidden states and of attention probabilities. auto: 0 in a run that is too short to overfit, else
-    0.1, as with `init_from`."""
-    generator: GeneratorConfig = GeneratorConfig()
-    init_from: str | None = None
-    """A model folder: the run starts with its weights, sizes and tokenizer; no key may contradict them."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.preset is None and None in (self.layers, self.hidden) and self.init_from is None:
-            raise ValueError("preset: null needs layers and hidden")
-        _, hidden, heads, _ = self.sizes()
-        if hidden % heads and self.init_from is None:
-            raise ValueError(f"heads must divide hidden: {hidden} / {heads} leaves {hidden % heads}")
-        return self
-
-    def sizes(self) -> tuple[int, int, int, int]:
-        """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset."""
-        layers, hidden = PRESETS[self.preset or "base"]
-        layers, hidden = self.layers or layers, self.hidden or hidden
-        feed_forward = self.feed_forward or round(self.fresh.feed_forward * hidden)
-        return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), feed_forward
-
-    @property
-    def fresh(self) -> Fresh:
-        """What the family decides for a new model."""
-        return NEW[self.family or "bert"]
-
-    @property
-    def positions(self) -> int:
-        """`max_positions`, or the family's."""
-        return self.max_positions or self.fresh.max_positions
-
-
 DEFAULT_STEPS = 1000
 
 
@@ -202,9 +157,12 @@ class TrainingConfig(LoopConfig):
     """Instead of steps: how often the tokens of the corpus are read."""
     warmup_steps: Decided[int, Field(ge=0)] = AUTO
     """auto: 8 % of the steps, at most 10,000."""
-    decay_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
+    decay_share: Share = 0.1
     """With stable-decay, the share of the steps in which the rate falls."""
-    rtd_weight: Annotated[float, Field(gt=0.0)] = 50.0
+    ramp_steps: Decided[int, Field(ge=1)] = AUTO
+    """In which `batch_size` and `data.mask_rate` move from start to end, linearly; then they stay. auto: the
+    steps of the run; a resume with more steps keeps it."""
+    rtd_weight: Positive = 50.0
     """Of the loss of replaced words beside that of the generator's masked words (Clark et al. 2020)."""
 
     @model_validator(mode="after")
@@ -214,16 +172,13 @@ class TrainingConfig(LoopConfig):
         return self
 
 
-Weight = Annotated[float, Field(ge=0.0)]
-
-
 class DistillationConfig(Section):
     """A student learns from a trained teacher (Sanh et al. 2019)."""
 
     teacher: str
     """A model folder with an MLM head. The student has its tokenizer; where sizes agree it starts with the
     teacher's embeddings and with layers of it, evenly spaced."""
-    temperature: Annotated[float, Field(gt=0.0)] = 2.0
+    temperature: Positive = 2.0
     """Divides the logits of both."""
     weights: tuple[Weight, Weight, Weight] = (5.0, 2.0, 1.0)
     """Of three losses: the teacher's words at masked tokens, the true words there, and the direction of the

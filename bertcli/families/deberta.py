@@ -149,6 +149,8 @@ DEBERTA_V2 = Family(
         "mlm_head": "lm_predictions.lm_head",
         "mlm_head.dense": "lm_predictions.lm_head.dense",
         "mlm_head.norm": "lm_predictions.lm_head.LayerNorm",
+        # Where the authors' folders have it; transformers ignores it.
+        "mask_decoder.positions": "deberta.embeddings.position_embeddings",
         "rtd_head.dense": "mask_predictions.dense",
         "rtd_head.norm": "mask_predictions.LayerNorm",
         "rtd_head.output": "mask_predictions.classifier",
@@ -159,8 +161,6 @@ DEBERTA_V2 = Family(
         (r"^cls\.predictions\.transform\.", "lm_predictions.lm_head."),
         (r"^cls\.predictions\.(decoder\.)?bias$", "lm_predictions.lm_head.bias"),
     ),
-    # The positions that the enhanced mask decoder adds (He et al. 2021, section 3.2).
-    unused_heads=r"deberta\.embeddings\.position_embeddings\.weight",
     heads=task_heads(
         sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
@@ -186,7 +186,7 @@ DEBERTA = replace(
         f"{_ATTENTION}position_key": f"{_SELF}pos_proj",
     },
     fused=Fused(r".+\.in_proj", ("query", "key", "value"), by_head=True),
-    unused_heads=rf"{DEBERTA_V2.unused_heads}|mask_predictions\..+",
+    unused_heads=r"mask_predictions\..+",
     heads={task: head for task, head in DEBERTA_V2.heads.items() if task != "multiple-choice"},
     classes={kind: name for kind, name in class_names("Deberta").items() if kind != "multiple-choice"},
 )

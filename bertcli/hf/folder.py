@@ -79,7 +79,9 @@ def save_model_folder(
     write_model_files(folder, model, tokenizer, kind=kind, more=more, card=card, weights=weights)
 
 
-def load_model_folder(folder: Path, pairs: bool | None = None, dropout: float | None = None) -> LoadedModel:
+def load_model_folder(
+    folder: Path, pairs: bool | None = None, dropout: float | None = None, mask_decoder: bool = False
+) -> LoadedModel:
     """Read a model folder, ours or any of the family's classes in transformers, on the CPU in fp32.
 
     Heads that the folder lacks are initialized from torch's generator and named in the report; other weights
@@ -89,6 +91,8 @@ def load_model_folder(folder: Path, pairs: bool | None = None, dropout: float | 
         folder: holds `config.json`, weights and a vocabulary (`bertcli.hf.locate.resolve_model`).
         pairs: whether the model has pooler and pair head; None: if the folder has the pair head.
         dropout: of hidden states and of attention; None: the folder's own rates.
+        mask_decoder: with the enhanced mask decoder, if the folder has it, as the model was trained;
+            transformers' classes do not have it.
 
     Raises:
         UserError: a file is missing or damaged; the config asks for other mathematics; weights that are
@@ -100,6 +104,7 @@ def load_model_folder(folder: Path, pairs: bool | None = None, dropout: float | 
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
     if pairs is None:
         pairs = files.holds("pair_head.dense.weight")
+    architecture = replace(architecture, mask_decoder=mask_decoder and files.holds_mask_decoder)
     model, report = build_from(files, lambda: PretrainingModel(architecture, pairs), may_be_new=PARTS)
     task = task_type(files.config, files.family)
     return LoadedModel(model, files.tokenizer, report, task=task)

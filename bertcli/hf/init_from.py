@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from bertcli.config.model import ModelConfig
 from bertcli.config.presets import HEAD_SIZE, PRESETS
-from bertcli.config.schema import ModelConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.config_file import read_architecture
 from bertcli.model.architecture import Architecture

@@ -53,6 +53,12 @@ class ModelFiles:
         """The family of the model."""
         return FAMILIES[self.architecture.family]
 
+    @property
+    def holds_mask_decoder(self) -> bool:
+        """Whether the folder holds the table of `model.mask_decoder`; a model whose embeddings have positions
+        has a table of the same name there."""
+        return not self.architecture.position_table and self.holds("mask_decoder.positions.weight")
+
     def holds(self, parameter: str) -> bool:
         """Whether the folder holds a parameter, by our name; outside of a head for a task."""
         try:

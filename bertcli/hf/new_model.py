@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bertcli.config.schema import ModelConfig
+from bertcli.config.model import ModelConfig
 from bertcli.errors import UserError
 from bertcli.families.fresh import Sharing
 from bertcli.families.registry import fresh_of
@@ -49,7 +49,7 @@ def new_architecture(
     architecture = to_architecture(keys, f"a new {family.name}")
     architecture = replace(architecture, max_positions=positions + architecture.position_offset)
     if objective != "rtd":
-        return architecture
+        return replace(architecture, mask_decoder="mask_decoder.positions" in family.tensors)
     return replace(architecture, generator=_generator(config, architecture))
 
 

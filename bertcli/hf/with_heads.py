@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
@@ -36,6 +36,7 @@ def with_heads(files: ModelFiles) -> WithHeads:
     sizes, pooler = files.architecture, files.holds("pooler.dense.weight")
     pairs = pooler and files.holds("pair_head.dense.weight")
     if files.holds("mlm_head.bias"):
+        sizes = replace(sizes, mask_decoder=files.holds_mask_decoder)
         model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
         keys = {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}
         return WithHeads(model, report, "pretraining" if pairs else "masked-lm", keys=keys)

@@ -43,6 +43,8 @@ class Architecture:
     """What the head of a sequence task reads: the first token, or the mean of the real tokens."""
     relative: Relative | None = None
     """Relative positions in attention; None: none."""
+    mask_decoder: bool = False
+    """Whether the MLM head reads absolute positions too (He et al. 2021, section 3.2)."""
     convolution: Convolution | None = None
     embedding: int | None = None
     """Width of the embeddings, which a dense layer widens to `hidden` (Lan et al. 2020, section 3.1); None:

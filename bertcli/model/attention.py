@@ -52,10 +52,12 @@ class Attention(nn.Module):
         self.value = nn.Linear(hidden, hidden, bias=biases)
         self.output = nn.Linear(hidden, hidden, bias=biases)
 
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
-        """[B, T, D] -> [B, T, D]; `shared`: what `Encoder.shared` gives."""
-        projections = self.query, self.key, self.value
-        query_BNTH, key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in projections)
+    def forward(
+        self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor, queries_BTD: Tensor | None = None
+    ) -> Tensor:
+        """[B, T, D] -> [B, T, D]; `shared`: what `Encoder.shared` gives; `queries_BTD`: None: the tokens."""
+        query_BNTH = self.split_heads(self.query(hidden_BTD if queries_BTD is None else queries_BTD))
+        key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.key, self.value))
         context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=mask_B11T)
         return self.output(self.join_heads(context_BNTH))
 

@@ -32,7 +32,7 @@ class _Uninitialized(TorchFunctionMode):
 
 def position_tables(model: nn.Module) -> list[Parameter]:
     """All position tables of a model, each once; with shared ones, also the differences of them."""
-    names = ("embeddings.position.weight", "embeddings.position.difference")
+    names = ("embeddings.position.weight", "embeddings.position.difference", "mask_decoder.positions.weight")
     return [parameter for name, parameter in model.named_parameters() if name.endswith(names)]
 
 

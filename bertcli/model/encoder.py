@@ -18,6 +18,7 @@ from bertcli.model.fast import encoder as fast_encoder
 from bertcli.model.fast.switch import plain_path, replaced_by
 from bertcli.model.feed_forward import FeedForward
 from bertcli.model.layer import EncoderLayer
+from bertcli.model.mask_decoder import TIMES
 from bertcli.model.norm import layer_norm
 from bertcli.model.pre_norm import PreNormLayer
 from bertcli.model.rotary import RotaryAttention
@@ -51,17 +52,31 @@ class Encoder(nn.Module):
         self.activation_checkpointing = False
 
     @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
-    def forward(self, hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        hidden_BTD: Tensor,
+        mask_BT: Tensor | None,
+        selected_K: Tensor | None = None,
+        positions_TD: Tensor | None = None,
+    ) -> Tensor:
         """The last layer's output: [B, T, D], or [K, D] of the selected tokens.
 
         Args:
             mask_BT: bool, True at real tokens; None: no padding.
             selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
+            positions_TD: of `MaskDecoder`, for the queries of the last layer; None: without it.
         """
-        shared, beside_BTD = self.shared(), self.beside_first(hidden_BTD, mask_BT)
-        for layer in self.in_order():
-            hidden_BTD = self.run(layer, hidden_BTD, _for_attention(mask_BT, hidden_BTD), *shared)
+        mask_B11T, shared = _for_attention(mask_BT, hidden_BTD), self.shared()
+        beside_BTD = self.beside_first(hidden_BTD, mask_BT)
+        *lower, last = self.in_order()
+        for layer in lower if positions_TD is not None else [*lower, last]:
+            hidden_BTD = self.run(layer, hidden_BTD, mask_B11T, *shared)
             hidden_BTD, beside_BTD = self.join(hidden_BTD, beside_BTD), None
+        if positions_TD is not None:
+            queries_BTD = hidden_BTD + positions_TD.to(hidden_BTD.dtype)
+            for _ in range(TIMES):
+                queries_BTD = self.run(last, hidden_BTD, mask_B11T, *shared, queries_BTD=queries_BTD)
+            hidden_BTD = queries_BTD
         return self.norm(hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K])
 
     def shared(self) -> tuple[Tensor, ...]:
@@ -82,11 +97,11 @@ class Encoder(nn.Module):
         """The layers as `forward` takes them; one with shared weights several times."""
         return [self.layers[number] for number in self.order]
 
-    def run(self, layer: nn.Module, *inputs: Any) -> Tensor:
+    def run(self, layer: nn.Module, *inputs: Any, **named: Any) -> Tensor:
         """One layer, with or without activation checkpointing."""
         if self.activation_checkpointing and self.training:
-            return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True)
-        return layer(*inputs)
+            return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True, **named)
+        return layer(*inputs, **named)
 
 
 class Body(nn.Module):
@@ -103,15 +118,18 @@ class Body(nn.Module):
         segments_BT: Tensor,
         mask_BT: Tensor | None = None,
         selected_K: Tensor | None = None,
+        positions_TD: Tensor | None = None,
     ) -> Tensor:
         """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens; None: no padding) ->
         hidden_BTD. Values at padding have no meaning, but are never NaN.
 
         With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
+        `positions_TD` as in `Encoder`.
         """
         if mask_BT is not None:  # a row of padding alone reads itself: a softmax over nothing is NaN
             mask_BT = mask_BT | ~mask_BT.any(dim=1, keepdim=True)
-        return self.encoder(_narrow(self.embeddings(ids_BT, segments_BT)), mask_BT, selected_K)
+        embedded_BTD = _narrow(self.embeddings(ids_BT, segments_BT))
+        return self.encoder(embedded_BTD, mask_BT, selected_K, positions_TD=positions_TD)
 
     def trace(
         self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None

@@ -15,8 +15,8 @@ def forward_flops(architecture: Architecture, length: float, predicted: float) -
     embeddings. A gate adds D F to a layer; a local layer reads its window in place of T tokens; each term of
     relative positions adds 2 L T D. Others (dropout, LayerNorm, softmax, the optimizer) are not counted, as
     in Chowdhery et al. 2022, appendix B. The last layer is counted in full, although `model.fast.encoder`
-    skips a part: programs can then be compared. A model with a generator predicts no words itself: the
-    operations of both are added.
+    skips a part: programs can then be compared. A mask decoder is one more layer. A model with a generator
+    predicts no words itself: the operations of both are added.
 
     Args:
         length: real tokens of a row.
@@ -29,10 +29,11 @@ def forward_flops(architecture: Architecture, length: float, predicted: float) -
     projections = 2 * (4 * hidden**2 + matrices * hidden * architecture.feed_forward)
     num_local = sum(architecture.local_layers)
     in_window = min(length, 2 * architecture.window + 1)
-    read = (architecture.layers - num_local) * length + num_local * in_window
+    layers = architecture.layers + architecture.mask_decoder
+    read = (layers - num_local) * length + num_local * in_window
     scores = 1 if architecture.relative is None else architecture.relative.terms
     head = 2 * (hidden * width + width * architecture.vocab_size)
-    return architecture.layers * projections + 2 * (1 + scores) * hidden * read + predicted * head
+    return layers * projections + 2 * (1 + scores) * hidden * read + predicted * head
 
 
 def training_flops(architecture: Architecture, length: float, predicted: float) -> float:

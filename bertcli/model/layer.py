@@ -29,11 +29,15 @@ class EncoderLayer(nn.Module):
         self.attention_dropout = self.dropout if rate is None else Dropout(rate)
 
     @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
-    def forward(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
+    def forward(
+        self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor, queries_BTD: Tensor | None = None
+    ) -> Tensor:
         """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`, `shared`: what `Encoder.shared` gives
-        to the attention of all layers."""
-        attended_BTD = self.attention(self.before_attention(hidden_BTD), mask_B11T, *shared)
-        return self.combine(hidden_BTD, attended_BTD)
+        to the attention of all layers. `queries_BTD`: what reads the tokens; None: themselves."""
+        attended_BTD = self.attention(
+            self.before_attention(hidden_BTD), mask_B11T, *shared, queries_BTD=queries_BTD
+        )
+        return self.combine(hidden_BTD if queries_BTD is None else queries_BTD, attended_BTD)
 
     def before_attention(self, hidden_BTD: Tensor) -> Tensor:
         """The input of attention, for each token by itself."""

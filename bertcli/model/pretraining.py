@@ -12,6 +12,7 @@ from bertcli.model.encoder import Body, first_tokens
 from bertcli.model.fast.packing import take
 from bertcli.model.heads import MlmHead, PairHead, Pooler
 from bertcli.model.init import initialize, initialize_outputs
+from bertcli.model.mask_decoder import MaskDecoder
 
 
 class PretrainingOutput(NamedTuple):
@@ -35,6 +36,7 @@ class PretrainingModel(nn.Module):
         self.pooler = Pooler(architecture) if pair_head else None
         self.mlm_head = MlmHead(architecture)
         self.pair_head = PairHead(architecture) if pair_head else None
+        self.mask_decoder = MaskDecoder(architecture) if architecture.mask_decoder else None
         initialize(self, architecture.init_std)
         if architecture.pre_norm:
             initialize_outputs(self, architecture)
@@ -54,13 +56,17 @@ class PretrainingModel(nn.Module):
         they and the first tokens go through most of the last layer; with `hidden` all tokens do.
         """
         hidden_BTD = None
+        positions_TD = None if self.mask_decoder is None else self.mask_decoder(ids_BT.shape[1])
         if masked_M is None or hidden:
-            hidden_BTD = self.body(ids_BT, segments_BT, mask_BT)
+            hidden_BTD = self.body(ids_BT, segments_BT, mask_BT, positions_TD=positions_TD)
             hidden_MD, first_BD = hidden_BTD.flatten(0, 1), hidden_BTD[:, 0]
             hidden_MD = hidden_MD if masked_M is None else take(hidden_MD, masked_M)
         else:
             first_B = first_tokens(ids_BT) if self.pooler is not None else masked_M[:0]
-            hidden_KD = self.body(ids_BT, segments_BT, mask_BT, torch.cat([first_B, masked_M]))
+            selected_K = torch.cat([first_B, masked_M])
+            hidden_KD = self.body(
+                ids_BT, segments_BT, mask_BT, selected_K=selected_K, positions_TD=positions_TD
+            )
             first_BD, hidden_MD = hidden_KD.split([len(first_B), len(masked_M)])
         mlm_logits_MV = self.mlm_head(hidden_MD, self.body.embeddings.word.weight)
         if self.pooler is None or self.pair_head is None:

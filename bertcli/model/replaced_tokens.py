@@ -56,9 +56,10 @@ class ReplacedTokenModel(nn.Module):
             theirs.word, theirs.position, theirs.segment = own.word, own.position, own.segment
             theirs.norm = own.norm
         else:
-            own.word = DisentangledEmbedding(theirs.word)
+            own.word = DisentangledEmbedding(theirs.word)  # pyright: ignore[reportAttributeAccessIssue]
             if theirs.position is not None:
-                own.position = DisentangledEmbedding(theirs.position)
+                disentangled = DisentangledEmbedding(theirs.position)
+                own.position = disentangled  # pyright: ignore[reportAttributeAccessIssue]
 
     def forward(
         self,

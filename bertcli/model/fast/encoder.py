@@ -14,6 +14,7 @@ from bertcli.model.attention import Attention
 from bertcli.model.fast.attention import is_written_out
 from bertcli.model.fast.packing import Packing, take
 from bertcli.model.fast.switch import is_on
+from bertcli.model.mask_decoder import TIMES
 
 if TYPE_CHECKING:
     from bertcli.model.encoder import Encoder
@@ -39,7 +40,11 @@ def is_faster(*inputs: Any, **named: Any) -> bool:
 
 
 def encode(
-    encoder: Encoder, hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None = None
+    encoder: Encoder,
+    hidden_BTD: Tensor,
+    mask_BT: Tensor | None,
+    selected_K: Tensor | None = None,
+    positions_TD: Tensor | None = None,
 ) -> Tensor:
     """As `Encoder.forward`. If tokens are selected, most of the last layer is skipped for the others, which
     are five of six in pretraining."""
@@ -51,6 +56,9 @@ def encode(
     for layer in lower:
         hidden_RD = encoder.join(encoder.run(layer, hidden_RD, packing, None, *shared), beside_RD)
         beside_RD = None
+    if positions_TD is not None:
+        positions_RD = packing.pack(positions_TD.to(hidden_RD.dtype).expand_as(hidden_BTD))
+        return _decode(encoder, hidden_RD, packing, positions_RD=positions_RD, selected_K=selected_K)
     if selected_K is not None and is_on("last_layer") and beside_RD is None:
         selected = _select(selected_K, packing, hidden_BTD)
         return encoder.norm(encoder.run(last, hidden_RD, packing, selected, *shared))
@@ -58,6 +66,24 @@ def encode(
     if selected_K is None:
         return packing.unpack(encoder.norm(hidden_RD))
     return encoder.norm(take(hidden_RD, packing.find(selected_K)))
+
+
+def _decode(
+    encoder: Encoder,
+    hidden_RD: Tensor,
+    packing: Packing,
+    positions_RD: Tensor,
+    selected_K: Tensor | None,
+) -> Tensor:
+    """The last layer as `MaskDecoder` says, from the output of the layers below it."""
+    selected = None if selected_K is None else Selected(packing.find(selected_K), None)
+    last, shared, queries_RD = encoder.in_order()[-1], encoder.shared(), hidden_RD + positions_RD
+    for _ in range(TIMES - 1):
+        decoded = encoder.run(last, hidden_RD, packing, selected, *shared, queries_RD=queries_RD)
+        # A token that is selected twice gets the gradient twice: those that fill `round_masked` have none.
+        queries_RD = decoded if selected is None else queries_RD.index_copy(0, selected.numbers_K, decoded)
+    decoded = encoder.run(last, hidden_RD, packing, selected, *shared, queries_RD=queries_RD)
+    return packing.unpack(decoded) if selected is None else decoded
 
 
 def _select(selected_K: Tensor, packing: Packing, hidden_BTD: Tensor) -> Selected:
@@ -68,19 +94,30 @@ def _select(selected_K: Tensor, packing: Packing, hidden_BTD: Tensor) -> Selecte
     return Selected(numbers_K, Packing.side_by_side(selected_K // length, num_rows))
 
 
-def is_packed(layer: EncoderLayer, hidden: Tensor, rows: Packing | Tensor | None, *more: Any) -> bool:
+def is_packed(
+    layer: EncoderLayer, hidden: Tensor, rows: Packing | Tensor | None, *more: Any, **named: Any
+) -> bool:
     """Whether `run_layer` replaces `EncoderLayer.forward`."""
     return isinstance(rows, Packing)
 
 
 def run_layer(
-    layer: EncoderLayer, hidden_RD: Tensor, packing: Packing, selected: Selected | None, *shared: Tensor
+    layer: EncoderLayer,
+    hidden_RD: Tensor,
+    packing: Packing,
+    selected: Selected | None,
+    *shared: Tensor,
+    queries_RD: Tensor | None = None,
 ) -> Tensor:
     """As `EncoderLayer.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens.
 
     The other tokens are only attended to.
     """
     input_RD = layer.before_attention(hidden_RD)
+    if queries_RD is not None:
+        return _run_for_queries(
+            layer, input_RD, queries_RD, packing=packing, selected=selected, shared=shared
+        )
     querying_KD = input_RD if selected is None else take(input_RD, selected.numbers_K)
     if input_RD is hidden_RD:
         residual_KD = querying_KD
@@ -90,6 +127,25 @@ def run_layer(
         layer.attention, querying_KD, input_RD, packing=packing, selected=selected, shared=shared
     )
     return layer.combine(residual_KD, attended_KD)
+
+
+def _run_for_queries(
+    layer: EncoderLayer,
+    hidden_RD: Tensor,
+    queries_RD: Tensor,
+    packing: Packing,
+    selected: Selected | None,
+    shared: tuple[Tensor, ...],
+) -> Tensor:
+    """`run_layer` where `queries_RD` read the tokens."""
+    attention = layer.attention
+    (query_BNTH,) = _heads(attention, queries_RD, packing, projections=[attention.query])
+    key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=[attention.key, attention.value])
+    context_BNTH = attention.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T)
+    context_KD = packing.pack(attention.join_heads(context_BNTH))
+    if selected is not None:
+        queries_RD, context_KD = (take(each, selected.numbers_K) for each in (queries_RD, context_KD))
+    return layer.combine(queries_RD, attention.output(context_KD))
 
 
 def attend_packed(
