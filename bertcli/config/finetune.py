@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bertcli.config.loop import LoopConfig
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import Count, Section, refuse_other_kind
+from bertcli.config.section import Count, Positive, Section, Weight, refuse_other_kind
 
 TaskType = Literal[
     "classification", "regression", "token-classification", "question-answering", "multiple-choice"
@@ -123,6 +123,8 @@ class FinetuneTrainingConfig(LoopConfig):
     """Consecutive evaluations without a better score before the run stops."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     """Each layer's rate is this times that of the layer above it (Howard and Ruder 2018, section 3.2)."""
+    keep_layers: Count | None = None
+    """The number of layers that the model starts with, evenly spaced among its own; null: all."""
     freeze_layers: Annotated[int, Field(ge=0)] = 0
     """The number of lowest layers that keep their weights, as do then the embeddings."""
 
@@ -133,6 +135,17 @@ class FinetuneTrainingConfig(LoopConfig):
                 "schedule: stable-decay is for bertcli pretrain; take linear, cosine or constant"
             )
         return self
+
+
+class FinetuneDistillationConfig(Section):
+    """The model learns the answers of a fine-tuned teacher besides the labels (Hinton et al. 2015)."""
+
+    teacher: str
+    """A model that `bertcli finetune` made from the same task, with the tokenizer of `model`."""
+    temperature: Positive = 2.0
+    """Divides the logits of both; a number that is predicted stays as it is."""
+    weights: tuple[Weight, Weight] = (1.0, 1.0)
+    """Of two losses: the teacher's answers, and the labels."""
 
 
 class FinetuneEvaluationConfig(Section):
@@ -161,6 +174,7 @@ class FinetuneConfig(Section):
     """A run folder, a model folder, any Hugging Face folder of the family, or a hub id."""
     task: TaskConfig
     training: FinetuneTrainingConfig = FinetuneTrainingConfig()
+    distillation: FinetuneDistillationConfig | None = None
     evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()
     checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()
     logging: LoggingConfig = LoggingConfig()

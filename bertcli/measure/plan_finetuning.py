@@ -17,8 +17,9 @@ from bertcli.hf.locate import resolve_model
 from bertcli.measure.plan import Plan
 from bertcli.memory.parameters import count_parameters
 from bertcli.runs.new_task_model import new_task_model
+from bertcli.runs.task_teacher import trained_task
 from bertcli.tasks.data import load_labeled_data
-from bertcli.tasks.supervised import LabeledBatch, Supervised, mean_length
+from bertcli.tasks.supervised import LabeledBatch, mean_length
 from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
@@ -63,7 +64,7 @@ def plan_finetuning(config: FinetuneConfig) -> Plan:
         store_bytes=0.0,
         kept=seeds * min(config.checkpoint.keep_last, saves),
         models=seeds * (2 if data.dev else 1),
-        task=Supervised(data.task),
+        task=trained_task(config, data.task, tokenizer),
         build=lambda: model,
         make_steps=make_steps,
         given=[],

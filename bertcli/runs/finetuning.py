@@ -33,8 +33,9 @@ from bertcli.runs.new_task_model import new_task_model
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.runs.task_identity import check_same_data, task_identity
+from bertcli.runs.task_teacher import trained_task
 from bertcli.tasks.data import LabeledData, load_labeled_data
-from bertcli.tasks.supervised import LabeledBatch, Supervised, mean_length
+from bertcli.tasks.supervised import LabeledBatch, mean_length
 from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
@@ -107,7 +108,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         self.steps = max(1, round(training.epochs * self.steps_per_epoch))
         warmup_steps = round(training.warmup_ratio * self.steps)
         self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps=warmup_steps)
-        self.share, self.task = own_share(training), Supervised(self.data.task)
+        self.share, self.task = own_share(training), trained_task(config, self.data.task, self.tokenizer)
         self.model.to(self.loop.device)
 
     @property

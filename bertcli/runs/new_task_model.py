@@ -11,6 +11,7 @@ from bertcli.data.random import make_key
 from bertcli.engine.optimizer import freeze
 from bertcli.errors import UserError
 from bertcli.hf.task_folder import load_for_finetuning
+from bertcli.model.shallow import keep_layers
 from bertcli.model.task_models import TaskModel
 from bertcli.terminal import say
 
@@ -19,7 +20,7 @@ def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]
     """The names of new and unused weights are printed; new ones are initialized from the seed.
 
     Raises:
-        UserError: `source` cannot be read, or has fewer layers than should be frozen.
+        UserError: `source` cannot be read, or has fewer layers than should be kept or frozen.
     """
     torch.manual_seed(int(make_key(config.training_seed, "init")))
     loaded = load_for_finetuning(source, config.task.settings, labels)
@@ -29,6 +30,8 @@ def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]
         say(f"  new: {', '.join(report.new)}")
     if report.left_aside:
         say(f"  left aside: {', '.join(report.left_aside)}")
+    if config.training.keep_layers is not None:
+        keep_layers(model, config.training.keep_layers)
     if frozen > model.architecture.layers:
         raise UserError(
             f"training.freeze_layers: {frozen}, but the model has only {model.architecture.layers} layers"

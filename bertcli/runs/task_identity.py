@@ -9,13 +9,17 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file
 from bertcli.files import file_hash
+from bertcli.hf.locate import resolve_model
+from bertcli.runs.model_identity import model_identity
 
 
 def task_identity(config: FinetuneConfig, labels: tuple[str, ...]) -> dict[str, Any]:
-    """The labels, and the hash of each labeled file and of the model's own files."""
+    """The labels, and the hash of each labeled file and of the files of model and teacher."""
     names = [name for name in (config.task.train, config.task.dev) if name is not None]
     files = {name: file_hash(find_labeled_file(name)) for name in names}
-    files |= {str(path): file_hash(path, "blake2b") for path in _model_files(Path(config.model))}
+    files |= model_identity(Path(config.model))
+    if config.distillation is not None:
+        files |= model_identity(resolve_model(config.distillation.teacher))
     return {"labels": list(labels), "files": files}
 
 
@@ -37,12 +41,3 @@ def check_same_data(before: dict[str, Any], now: dict[str, Any], path: Path) -> 
             f"cannot resume: {', '.join(changed)} changed since the start of the run ({path}); restore it, "
             "or start a new run in another output_dir"
         )
-
-
-def _model_files(folder: Path) -> list[Path]:
-    """Weights and vocabulary: a resume encodes with the vocabulary, and may start from the weights."""
-    return sorted(
-        path
-        for path in folder.glob("*")
-        if path.suffix in (".safetensors", ".bin") or path.name in ("vocab.txt", "tokenizer.json")
-    )

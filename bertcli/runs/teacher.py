@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ from bertcli.errors import UserError
 from bertcli.hf.folder import load_model_folder
 from bertcli.hf.locate import resolve_model
 from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.shallow import evenly_spaced
+from bertcli.runs.model_identity import model_identity
 from bertcli.runs.objectives import Model, PretrainingTask
 from bertcli.tasks.distillation import Distillation
 from bertcli.tasks.masked_language import MaskedLanguage
@@ -47,8 +50,29 @@ def taught(
     return Distillation(task, teacher, distillation.temperature, weights=distillation.weights)
 
 
+def teacher_identity(config: PretrainConfig) -> dict[str, Any]:
+    """The hashes of the teacher's files; empty without a teacher."""
+    if config.distillation is None:
+        return {}
+    return {"teacher": model_identity(resolve_model(config.distillation.teacher))}
+
+
+def check_same_teacher(before: dict[str, Any], config: PretrainConfig, path: Path) -> None:
+    """Check on a resume that the teacher is that of the run's start, whose identity is saved in `path`.
+
+    Raises:
+        UserError: it changed.
+    """
+    now = teacher_identity(config)
+    if before.get("teacher") != now.get("teacher"):
+        raise UserError(
+            f"cannot resume: the files of distillation.teacher changed since the start of the run ({path}); "
+            "restore them, or start a new run in another output_dir"
+        )
+
+
 def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> PretrainingModel:
-    folder = resolve_model(Path(config.teacher))
+    folder = resolve_model(config.teacher)
     loaded = load_model_folder(folder, pairs=False, dropout=0.0)
     loaded.need("mlm_head")
     if loaded.tokenizer.hash != tokenizer.hash:
@@ -64,8 +88,7 @@ def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> Pretraini
 def start_like(student: PretrainingModel, teacher: PretrainingModel) -> None:
     """Give a fresh student the teacher's weights wherever both have a parameter of the same name and shape.
 
-    Its layer i is the teacher's layer round(i (L - 1) / (l - 1)): 0, 2, 4, 7, 9, 11 for six of twelve, as in
-    Sanh et al. 2019.
+    Its layers are those of the teacher that `evenly_spaced` gives.
     """
     source = teacher.state_dict()
     given: dict[str, Tensor] = {}
@@ -83,4 +106,4 @@ def _name_in_teacher(name: str, student: PretrainingModel, teacher: PretrainingM
         return name
     number, _, rest = name.removeprefix(prefix).partition(".")
     own, others = len(student.body.encoder.layers), len(teacher.body.encoder.layers)
-    return f"{prefix}{round(int(number) * (others - 1) / max(1, own - 1))}.{rest}"
+    return f"{prefix}{evenly_spaced(others, own)[int(number)]}.{rest}"

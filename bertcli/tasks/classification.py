@@ -48,6 +48,7 @@ class Classification(LabeledTask):
         super().__init__(settings, labels)
         self.multi_label = settings.multi_label
         self.metric = "macro_f1" if self.multi_label else "accuracy"
+        self.answer_kind = "sigmoid" if self.multi_label else "softmax"
         self._numbers = {label: number for number, label in enumerate(labels)}
         self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
 
@@ -61,14 +62,18 @@ class Classification(LabeledTask):
         """Texts, or (text, label) pairs; not weights, which would cancel in a batch with one label."""
         return len(batch.items) * (len(self.labels) if self.multi_label else 1)
 
+    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
+        return logits.float()
+
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Weighted cross-entropy (int64 [B]), or for several labels binary cross-entropy (float32 [B, C])."""
         targets = torch.tensor([item.target for item in batch.items]).to(logits.device)
         if self.multi_label:
-            loss = F.binary_cross_entropy_with_logits(logits.float(), targets, reduction="sum")
+            loss = F.binary_cross_entropy_with_logits(self.answers(logits, batch), targets, reduction="sum")
             return Term(loss, correct=None)
         weights_C = None if self._weights_C is None else self._weights_C.to(logits.device)
-        return Term(F.cross_entropy(logits.float(), targets, weights_C, reduction="sum"), correct=None)
+        loss = F.cross_entropy(self.answers(logits, batch), targets, weights_C, reduction="sum")
+        return Term(loss, correct=None)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Classified:
         logits_C = logits[0]

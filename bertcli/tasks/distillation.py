@@ -31,12 +31,10 @@ class Distillation:
         weights: tuple[float, float, float],
     ) -> None:
         """`weights`: of kl, mlm and cosine; a term with the weight 0 is left out."""
-        self._words, self._teacher, self._temperature = (
-            words,
-            teacher.eval().requires_grad_(False),
-            temperature,
-        )
-        self._weights = dict(zip(("kl", "mlm", "cosine"), weights, strict=True))
+        self._words, self._temperature = words, temperature
+        self._teacher = teacher.eval().requires_grad_(False)
+        kl, mlm, cosine = weights
+        self._weights: dict[str, float] = {"kl": kl, "mlm": mlm, "cosine": cosine}
 
     def counts(self, batch: Batch) -> dict[str, int]:
         counts = {"kl": batch.num_masked, **self._words.counts(batch), "cosine": batch.num_tokens}

@@ -43,7 +43,7 @@ class MaskedLanguage:
     def terms_of(self, output: PretrainingOutput, batch: Batch) -> dict[str, Term]:
         """`terms` of a forward pass over a batch of `round_masked`."""
         terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, batch.targets_M)}
-        if batch.labels_B is None:
+        if batch.labels_B is None or output.pair_logits_B2 is None:
             return terms
         return terms | {self._pairs.term: _label_term(output.pair_logits_B2, batch.labels_B)}
 

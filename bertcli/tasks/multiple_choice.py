@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from bertcli.examples.examples import ChoiceExample
 from bertcli.tasks.base import Term
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask
 from bertcli.text.frame import Frame, Row, longest_first
 from bertcli.text.tokenizer import Tokenizer
 
@@ -60,12 +60,15 @@ class MultipleChoice(LabeledTask):
         kept_choice = min(len(choice), second)
         return frame.row(a[:kept_a], [*b[: second - kept_choice], *choice[:kept_choice]])
 
-    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """Cross-entropy over the choices of each example; `logits` [rows, 1]."""
+    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
+        """[E, C] from [rows, 1]; choices that an example does not have are `NEVER`."""
         groups = self.split_logits(logits.float(), batch)
-        logits_EC = pad_sequence(groups, batch_first=True, padding_value=-torch.inf)
+        return pad_sequence(groups, batch_first=True, padding_value=NEVER)
+
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
+        """Cross-entropy over the choices of each example."""
         targets_E = torch.tensor([item.target for item in batch.items], device=logits.device)
-        return Term(F.cross_entropy(logits_EC, targets_E, reduction="sum"), correct=None)
+        return Term(F.cross_entropy(self.answers(logits, batch), targets_E, reduction="sum"), correct=None)
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         """The logits of each example's choices, [choices]."""

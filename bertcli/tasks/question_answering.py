@@ -17,7 +17,7 @@ from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.base import Term
 from bertcli.tasks.spans import best_spans
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask
 from bertcli.tasks.windows import cut_windows
 from bertcli.text.places import PlacedPieces
 from bertcli.text.tokenizer import Tokenizer
@@ -113,13 +113,18 @@ class QuestionAnswering(LabeledTask):
             items.append(Item(number, (row,), target, layout=passage, dropped=dropped, full_length=full))
         return items
 
-    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """Mean of the cross-entropies of start and end, summed over the rows; padding is masked."""
+    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
+        """[B, 2, T], start and end; padding is `NEVER`."""
         logits_BT2, mask_BT = logits.float(), batch.rows.mask_BT
         if mask_BT is not None:
-            logits_BT2 = logits_BT2.masked_fill(~mask_BT.to(logits.device)[:, :, None], -torch.inf)
+            logits_BT2 = logits_BT2.masked_fill(~mask_BT.to(logits.device)[:, :, None], NEVER)
+        return logits_BT2.mT
+
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
+        """Mean of the cross-entropies of start and end, summed over the rows."""
         targets_B2 = torch.tensor([item.target for item in batch.items], device=logits.device)
-        return Term(F.cross_entropy(logits_BT2, targets_B2, reduction="sum") / 2, correct=None)
+        loss = F.cross_entropy(self.answers(logits, batch).mT, targets_B2, reduction="sum")
+        return Term(loss / 2, correct=None)
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         return [logits_T2[: item.length] for logits_T2, item in zip(logits, batch.items, strict=True)]

@@ -33,13 +33,17 @@ class Regression(LabeledTask):
     """One number a text, by squared error."""
 
     metric = "pearson_spearman"
+    answer_kind = "value"
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
         return encode_texts(examples, tokenizer, self.settings.max_length, target=float)
 
+    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
+        return logits.float()
+
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         targets_B = torch.tensor([item.target for item in batch.items], device=logits.device)
-        return Term(F.mse_loss(logits[:, 0].float(), targets_B, reduction="sum"), correct=None)
+        return Term(F.mse_loss(self.answers(logits, batch)[:, 0], targets_B, reduction="sum"), correct=None)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Value:
         return Value(float(logits[0]))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,8 @@ from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
+NEVER = -1e30
+"""A logit whose probability is 0; not infinite, so that a difference of two is a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,11 @@ class LabeledTask(ABC):
     Attributes:
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
         labels: in the order of the head's outputs; empty if outputs have no names.
+        answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
     """
 
     metric: str
+    answer_kind: Literal["softmax", "sigmoid", "value"] = "softmax"
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         self.settings, self.labels = settings, labels
@@ -120,6 +124,10 @@ class LabeledTask(ABC):
     def count(self, batch: LabeledBatch) -> float:
         """The number of answers in the batch, by which the loss is divided."""
         return len(batch.items)
+
+    @abstractmethod
+    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
+        """The logits of what `count` counts: float32 [N, C], or [N, parts, C] of an answer in parts."""
 
     @abstractmethod
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:

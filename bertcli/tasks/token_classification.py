@@ -119,14 +119,17 @@ class TokenClassification(LabeledTask):
     def count(self, batch: LabeledBatch) -> float:
         return max(1, sum(len(item.layout.words) for item in batch.items))  # texts may have no words
 
-    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """Cross-entropy of the tags, summed over the words of the windows."""
+    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
         rows = [row for row, item in enumerate(batch.items) for _ in item.layout.words]
         positions = [position for item in batch.items for position in item.layout.positions]
+        rows_W, positions_W = torch.tensor([rows, positions], dtype=torch.long, device=logits.device)
+        return logits[rows_W, positions_W].float()
+
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
+        """Cross-entropy of the tags, summed over the words of the windows."""
         targets = list(itertools.chain.from_iterable(item.target for item in batch.items))
-        places = torch.tensor([rows, positions, targets], dtype=torch.long, device=logits.device)
-        rows_W, positions_W, targets_W = places
-        loss = F.cross_entropy(logits[rows_W, positions_W].float(), targets_W, reduction="sum")
+        targets_W = torch.tensor(targets, dtype=torch.long, device=logits.device)
+        loss = F.cross_entropy(self.answers(logits, batch), targets_W, reduction="sum")
         return Term(loss, correct=None)
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:

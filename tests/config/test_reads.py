@@ -35,9 +35,11 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
     folder = tmp_path_factory.mktemp("reads")
     with recorded_reads() as reads:
         run_pretraining(folder)
-        run(
-            spam_config(spam_files(folder), training={"epochs": 0.2}, task={"dev": None, "dev_fraction": 0.2})
-        )
+        split = {"dev": None, "dev_fraction": 0.2}
+        config = spam_config(spam_files(folder), training={"epochs": 0.2}, task=split)
+        run(config)
+        config["distillation"] = {"teacher": str(folder / "run")}
+        run(config | {"output_dir": str(folder / "student")})
         load_task(folder, CHOICES, "choices.csv", "q,a,b,right\nOne or two?,one,two,0\nNo?,no,yes,0\n")
         data = load_task(folder, {"type": "question-answering"}, "questions.json", QUESTIONS)
         item, example = data.train.items[0], data.train.examples[0]

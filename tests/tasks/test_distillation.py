@@ -79,7 +79,7 @@ def test_losses_and_gradients_are_those_of_a_plain_loop(
         if name in terms:
             got = float(terms[name].loss.detach()) / counts[name]
             assert got == pytest.approx(float(value.detach()), rel=1e-4, abs=1e-6)
-    gradient = student.body.encoder.layers[1].feed_forward.expand.weight.grad
+    gradient = student.get_parameter("body.encoder.layers.1.feed_forward.expand.weight").grad
     wanted = theirs.distilbert.transformer.layer[1].ffn.lin1.weight.grad
     torch.testing.assert_close(gradient, wanted, rtol=1e-4, atol=1e-6)
 
