@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bertcli.cards.markdown import front_matter, plain, public_name
+from bertcli.config.ramp import shown
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
 from bertcli.families.registry import FAMILIES
@@ -20,9 +21,10 @@ def model_card(
     model: PretrainingModel | ReplacedTokenModel,
     references: Sequence[Reference],
     scores: Scores | None,
-    verdict: str,
+    lines: Sequence[str],
 ) -> str:
-    """The card, as Markdown with the front matter that model hubs read."""
+    """The card, as Markdown with the front matter that model hubs read; `lines`: what the run said at its
+    end."""
     sizes = model.architecture
     parameters = sum(parameter.numel() for parameter in model.parameters())
     family = FAMILIES[sizes.family]
@@ -55,7 +57,7 @@ The complete config is in the run folder's `config.yaml`.
 
 {_scores(scores, references)}
 
-{plain(verdict[0].upper() + verdict[1:])}.
+{chr(10).join(f"- {plain(line)}" for line in lines)}
 
 ## Use
 
@@ -88,18 +90,21 @@ def _corpus(config: PretrainConfig, store: OpenStore) -> str:
 
 def _recipe(config: PretrainConfig, store: OpenStore) -> str:
     data, training, source = config.data, config.training, config.model.init_from
-    short = f", {data.short_length} in the first {data.short_steps:,}" if data.short_steps else ""
+    masks = f"{shown(data.mask_rate, '.0%')} of the tokens, "
+    masks += _split(data.mask_split, store.tokenizer.mask_token)
+    rows = f"{shown(training.batch_size)} rows of at most {data.max_length} tokens"
+    rows += f", {data.short_length} in the first {data.short_steps:,}" if data.short_steps else ""
     return f"""## Recipe
 
 | | |
 |---|---|
 | started from | {plain(public_name(source)) if source else "random weights"} |
-| steps | {training.steps or 0:,} of {training.batch_size} rows of at most {data.max_length} tokens{short} |
+| steps | {training.steps or 0:,} of {rows} |
 | learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
 | gradient clipping | norm {training.max_grad_norm:g} |
 | dropout | {config.model.dropout:g} |
-| masks | {data.mask_rate:.0%} of the tokens, {_split(data.mask_split, store.tokenizer.mask_token)} |
+| masks | {masks} |
 | precision | {training.precision} |
 | seed | {config.seed} |"""
 

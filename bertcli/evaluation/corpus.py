@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from bertcli.config.load import check_config
-from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.config.schema import DataConfig
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import Share
 from bertcli.distributed import ranks
@@ -19,9 +18,9 @@ from bertcli.errors import UserError
 from bertcli.evaluation.evaluate import evaluate
 from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.evaluation.run_reading import as_in_the_run
+from bertcli.evaluation.text_store import text_store
 from bertcli.hardware import resolve_precision
 from bertcli.hf.folder import load_model_folder
-from bertcli.store.build import prepare_store
 from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.tasks.reference import perplexity
 from bertcli.terminal import say
@@ -58,18 +57,7 @@ def measure_corpus(
     if max_length > positions:
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
     with tempfile.TemporaryDirectory() as scratch:
-        config = check_config(
-            PretrainConfig,
-            {
-                "output_dir": scratch,
-                "corpus": {**corpus, "heldout_fraction": 0.0},
-                "tokenizer": {"path": str(folder), "lowercase": True},
-            },
-            "the options",
-        )
-        # Ranks may have no common disk: each builds its own store, in its own process.
-        processes = None if ranks.num_ranks() == 1 else 0
-        store = prepare_store(config, say, processes=processes)
+        store = text_store(folder, corpus, scratch, report=say)
         objective = "mlm" if loaded.model.pair_head is None else loaded.report.family.pair_objective
         data = DataConfig(objective=objective, max_length=max_length)
         stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size=batch_size)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from bertcli.config.schema import ModelConfig, PretrainConfig
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.families.fresh import Sharing
 from bertcli.hf.config_file import read_architecture
@@ -40,13 +41,23 @@ def start_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
     if objective == "rtd":
         say(f"starting from the weights of {source} and its generator")
         return load_rtd_folder(source, _sharing(config, source), dropout)
-    loaded = load_model_folder(source, pairs=PAIR_RULES[objective].is_pair, dropout=dropout)
+    loaded = load_model_folder(
+        source, pairs=PAIR_RULES[objective].is_pair, dropout=dropout, mask_decoder=True
+    )
     say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
     if loaded.report.new:
         say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
     if loaded.report.left_aside:
         say(f"  left aside: {', '.join(loaded.report.left_aside)}")
     return loaded.model
+
+
+def words_of(config: PretrainConfig, source: Path) -> PretrainingModel | None:
+    """The part of a folder that predicts words, as `predicts_words`; None: it has none."""
+    if config.data.objective == "rtd":
+        return load_rtd_folder(source, _sharing(config, source)).generator
+    loaded = load_model_folder(source, pairs=False, mask_decoder=True)
+    return loaded.model if loaded.report.has("mlm_head") else None
 
 
 def build_model(config: ModelConfig, objective: str, sizes: Architecture) -> Model:
@@ -70,6 +81,17 @@ def predicts_words(model: Model) -> PretrainingModel:
     return model.generator if isinstance(model, ReplacedTokenModel) else model
 
 
+def words_alone(model: Model, weights: Mapping[str, Tensor]) -> PretrainingModel:
+    """A copy of `predicts_words(model)` with these full weights, which no rank shares."""
+    words = predicts_words(model)
+    prefix = "" if words is model else "generator."
+    copy = PretrainingModel(words.architecture, pair_head=words.pair_head is not None)
+    copy.load_state_dict(
+        {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
+    )
+    return copy
+
+
 def save_folder(
     folder: Path,
     model: Model,
@@ -90,7 +112,7 @@ def read_weights(config: PretrainConfig, folder: Path) -> dict[str, Tensor]:
     """The weights in a folder of the run, by their names in the model."""
     if config.data.objective == "rtd":
         return load_rtd_folder(folder, _sharing(config, folder)).state_dict()
-    return load_model_folder(folder).model.state_dict()
+    return load_model_folder(folder, mask_decoder=True).model.state_dict()
 
 
 def _sharing(config: PretrainConfig, folder: Path) -> Sharing:

@@ -9,6 +9,7 @@ from bertcli.examples.files import check_extras, find_labeled_file
 from bertcli.store.corpus_files import find_corpus
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import output_paths, store_folder
+from bertcli.text.sources import find_sources
 
 
 def check_pretraining(config: PretrainConfig) -> None:
@@ -16,6 +17,7 @@ def check_pretraining(config: PretrainConfig) -> None:
     check_tensorboard(config.logging.tensorboard)
     if not (store_folder(config) / MANIFEST).is_file():  # with a store, the corpus is not read any more
         find_corpus(config.corpus, output_paths(config))
+    find_sources(config.corpus.general or [])
 
 
 def check_finetuning(config: FinetuneConfig) -> None:

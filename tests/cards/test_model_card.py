@@ -33,7 +33,7 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
     )
     sides = SimpleNamespace(train=SideCounts(), heldout=SideCounts(), unigram_entropy=1.0)
     store: Any = SimpleNamespace(manifest=sides, tokenizer=tiny_tokenizer())
-    card = model_card(config, store, random_model(), REFERENCES, scores=None, verdict="verdict: none")
+    card = model_card(config, store, random_model(), REFERENCES, scores=None, lines=["verdict: none"])
     assert yaml.safe_load(card.split("---\n")[1]) == {
         "language": "no",
         "library_name": "transformers",
@@ -59,6 +59,6 @@ def test_a_run_without_pairs_has_no_word_of_them() -> None:
     sides = SimpleNamespace(train=SideCounts(), heldout=SideCounts(), unigram_entropy=1.0)
     store: Any = SimpleNamespace(manifest=sides, tokenizer=tiny_tokenizer())
     scores = Scores({"mlm": 2.0}, {"mlm": 0.5}, 10)
-    card = model_card(config, store, random_model(), REFERENCES, scores=scores, verdict="verdict: none")
+    card = model_card(config, store, random_model(), REFERENCES, scores=scores, lines=["verdict: none"])
     assert "| mlm | 2.000 | 50.0% | 7.4 |  |" in card
     assert "nsp" not in card.lower()

@@ -1,0 +1,120 @@
+"""What a run that went on from a model gained on its own text, and what it forgot of general text."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from bertcli.config.schema import CorpusConfig, DataConfig
+from bertcli.data.pair_rules import ONE_TEXT
+from bertcli.data.share import Share
+from bertcli.evaluation.evaluate import evaluate
+from bertcli.evaluation.heldout import HeldoutBatches
+from bertcli.evaluation.text_store import text_store
+from bertcli.hardware import Precision
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.store.token_store import TokenStore
+from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.text.corpus import read_paragraphs
+from bertcli.text.sources import find_sources
+from bertcli.text.tokenizer import Tokenizer
+
+BUNDLED = ["classics"]
+"""The general text, unless the config names another."""
+GENERAL_BYTES = 500_000
+"""Of the general text, about: whole documents, chosen by their hash."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Nats a word of one text: the loss of a masked token times the tokens of a word, so that models with
+    other vocabularies can be compared.
+
+    Attributes:
+        text: what was read.
+        before: of the model that the run started from; None: it had no MLM head.
+    """
+
+    text: str
+    before: float | None
+    after: float
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"{self.text}: {self.after:.3f} nats a word (the model before had no MLM head)"
+        change = self.before - self.after
+        word = "better" if change >= 0 else "worse"
+        return f"{self.text}: {self.before:.3f} -> {self.after:.3f} nats a word, {abs(change):.3f} {word}"
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Measures models on a text; `batches`: at most."""
+
+    tokenizer: Tokenizer
+    max_length: int
+    batch_size: int
+    batches: int
+    share: Share
+    device: torch.device
+    precision: Precision
+
+    def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
+        """On every rank; the result is that of all ranks together."""
+        data = DataConfig(objective="mlm", max_length=self.max_length)
+        heldout = HeldoutBatches(text, self.tokenizer, data, batch_size=self.batch_size)
+        scores = evaluate(
+            model=model.to(self.device),
+            task=MaskedLanguage(ONE_TEXT),
+            steps=heldout.steps(self.share, self.batches),
+            device=self.device,
+            precision=self.precision,
+        )
+        return scores.losses["mlm"] * tokens_per_word
+
+
+def gain_on_general(
+    meter: Meter,
+    before: PretrainingModel | None,
+    after: PretrainingModel,
+    folder: Path,
+    corpus: CorpusConfig,
+) -> Gain:
+    """On the general text of `corpus`; `folder` holds the tokenizer.
+
+    Raises:
+        UserError: the text cannot be read.
+    """
+    names = corpus.general or BUNDLED
+    with tempfile.TemporaryDirectory() as scratch:
+        sample = Path(scratch) / "general.txt"
+        sample.write_text("\n\n".join(_documents(names)), encoding="utf-8")
+        given = {"files": [str(sample)], "language": corpus.language}
+        store = text_store(folder, given, str(Path(scratch) / "run"), report=lambda line: None)
+        text, ratio = store.train, store.manifest.tokens_per_word
+        first = None if before is None else meter.nats_per_word(before, text, ratio)
+        return Gain(f"general text ({', '.join(names)})", first, meter.nats_per_word(after, text, ratio))
+
+
+def _documents(names: Sequence[str]) -> Iterator[str]:
+    """About `GENERAL_BYTES` of them."""
+    corpus = CorpusConfig(files=list(names))
+    documents, paragraphs = [], []
+    for source in find_sources(names):
+        for paragraph in read_paragraphs(source.path, corpus):
+            if paragraph is not None:
+                paragraphs.append(paragraph)
+                continue
+            documents.append("\n".join(paragraphs))
+            paragraphs = []
+    taken = 0
+    for document in sorted(documents, key=lambda text: hashlib.blake2b(text.encode()).digest()):
+        if taken >= GENERAL_BYTES:
+            return
+        taken += len(document.encode())
+        yield document
