@@ -33,6 +33,8 @@ Every key of a config file, with its values, its default and its meaning. Writte
 _NAMES = {
     "Probability": "number, 0 to 1",
     "Weight": "number, 0 or more",
+    "Positive": "number, over 0",
+    "Share": "number, over 0, under 1",
     "Count": "integer, 1 or more",
     "Column": "name or number",
     "Auto": "auto",
@@ -110,6 +112,9 @@ def field_texts(kind: type[Section]) -> dict[str, tuple[ast.expr, str]]:
 def values(annotation: ast.expr) -> str:
     """What a key may be, in words: `Annotated[int, Field(ge=16)] | None` -> integer, 16 or more; null."""
     if isinstance(annotation, ast.BinOp):
+        one = ast.unparse(annotation.left)
+        if ast.unparse(annotation.right) == f"tuple[{one}, {one}]":
+            return f"{values(annotation.left)}; a list of two, start and end"
         return f"{values(annotation.left)}; {values(annotation.right)}"
     if isinstance(annotation, ast.Name) and annotation.id in _NAMES:
         return _NAMES[annotation.id]

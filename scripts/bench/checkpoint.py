@@ -21,7 +21,7 @@ from torch import Tensor
 
 from bertcli.checkpoints.checkpoint import RunState
 from bertcli.checkpoints.writer import CheckpointWriter
-from bertcli.config.schema import ModelConfig
+from bertcli.config.model import ModelConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.engine.loop import LoopSettings, train

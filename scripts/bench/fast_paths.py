@@ -18,8 +18,9 @@ from itertools import chain, cycle, repeat
 
 import torch
 
+from bertcli.config.model import ModelConfig
 from bertcli.config.presets import PRESETS
-from bertcli.config.schema import ModelConfig, TrainingConfig
+from bertcli.config.schema import TrainingConfig
 from bertcli.data.batch import Batch
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share

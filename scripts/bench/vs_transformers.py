@@ -25,8 +25,9 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import BertConfig
 from transformers import BertForPreTraining as TheirBert
 
+from bertcli.config.model import ModelConfig
 from bertcli.config.presets import PRESETS
-from bertcli.config.schema import ModelConfig, TrainingConfig
+from bertcli.config.schema import TrainingConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.hf.new_model import new_architecture
 from bertcli.measure.clock import device_name, now

@@ -14,8 +14,8 @@ import sys
 import torch
 import torch.nn.functional as F
 
+from bertcli.config.model import ModelConfig
 from bertcli.config.presets import PRESETS
-from bertcli.config.schema import ModelConfig
 from bertcli.hf.new_model import new_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss

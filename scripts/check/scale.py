@@ -33,7 +33,8 @@ import torch
 from torch import Tensor
 
 from bertcli.checkpoints.checkpoint import RunState, Snapshot, save_checkpoint
-from bertcli.config.schema import DataConfig, ModelConfig
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import DataConfig
 from bertcli.data.order import permute
 from bertcli.data.random import make_key
 from bertcli.data.share import Share
@@ -217,7 +218,7 @@ def measure(folder: Path) -> dict[str, Any]:
         stream = BatchStream(train, store.tokenizer, data_config("mlm+nsp"), 0, rows)
         begun = time.process_time()
         for step in range(3):
-            stream.spans(draw_slots(0, step, rows), step)
+            stream.spans(draw_slots(0, step, step * rows, batch_size=rows), step)
         figures[f"us_per_row spans {rows}"] = (time.process_time() - begun) / 3 / rows * 1e6
         begun = time.process_time()
         stream.micro_batches(0, Share(MICRO_BATCH_SIZE, RANKS - 1, RANKS))

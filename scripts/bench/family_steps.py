@@ -1,0 +1,183 @@
+"""The pretraining step of each family beside transformers' own model of it: in turn, in one process.
+
+    python scripts/bench/family_steps.py [--families roberta ...] [--preset mini] [--pairs 5]
+
+Theirs is the class that loads the folder that we write, with the same sizes and dropout 0.1, as its users run
+it: the attention that it takes by default, autocast, fused AdamW, gradients clipped at 1.0. For replaced
+words it is a plain loop around its two classes: the generator's loss, its words drawn by softmax and
+multinomial, the discriminator's loss over all tokens, 50 times; both share their embeddings. Rows are full,
+so that skipping padding wins nothing, and both sides have as many masked tokens. A pair is so many steps of
+ours, then of theirs; the ratio is taken pair by pair. Needs the test extras.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+import torch.nn.functional as F
+import transformers
+from torch import Tensor, nn
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+
+from vs_transformers import WARMUP_STEPS, seconds_of  # noqa: E402
+
+from bertcli.config.model import ModelConfig  # noqa: E402
+from bertcli.config.schema import TrainingConfig  # noqa: E402
+from bertcli.data.pair_rules import PAIR_RULES  # noqa: E402
+from bertcli.families.fresh import FamilyName  # noqa: E402
+from bertcli.hf.new_model import new_architecture  # noqa: E402
+from bertcli.measure.clock import device_name  # noqa: E402
+from bertcli.measure.step import take_steps  # noqa: E402
+from bertcli.measure.synthetic import synthetic_steps  # noqa: E402
+from bertcli.runs.objectives import build_model, build_task, save_folder  # noqa: E402
+from bertcli.runs.resolve import own_share, resolve_loop  # noqa: E402
+from bertcli.text.tokenizer import Tokenizer  # noqa: E402
+from tests.text.tokenizers_of import make_tokenizer_folder  # noqa: E402
+
+MASK_RATES = {"modernbert": 0.3}
+USUAL_RATE = 0.15
+Step = Callable[[], object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--families", nargs="+", default=get_args(FamilyName), choices=get_args(FamilyName))
+    parser.add_argument("--preset", default="mini")
+    parser.add_argument("--vocab-size", type=int, default=8192)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=2, help="a pair, of either side")
+    options = parser.parse_args()
+    transformers.utils.logging.disable_progress_bar()
+    print(f"{'family':<12}{'objective':<10}{'ours, ms':>10}{'theirs':>10}{'ratio':>8}")
+    for family in options.families:
+        our_step, their_step, device = sides(family, options)
+        for _ in range(WARMUP_STEPS):
+            our_step()
+            their_step()
+        pairs = [
+            (seconds_of(our_step, options.steps, device), seconds_of(their_step, options.steps, device))
+            for _ in range(options.pairs)
+        ]
+        ours, theirs = (1e3 * statistics.median(side) for side in zip(*pairs, strict=True))
+        ratio = statistics.median(theirs / ours for ours, theirs in pairs)
+        objective = ModelConfig(family=family).fresh.objective
+        print(f"{family:<12}{objective:<10}{ours:>10,.1f}{theirs:>10,.1f}{ratio:>8.2f}", flush=True)
+    print(json.dumps(vars(options) | {"device": device_name(device), "threads": torch.get_num_threads()}))
+
+
+def sides(family: FamilyName, options: argparse.Namespace) -> tuple[Step, Step, torch.device]:
+    """A step of either side, on models with the same weights."""
+    model = ModelConfig(family=family, preset=options.preset, dropout=0.1)
+    objective, rate = model.fresh.objective, MASK_RATES.get(family, USUAL_RATE)
+    sizes = new_architecture(model, options.vocab_size, objective=objective)
+    training = TrainingConfig(
+        batch_size=options.batch_size,
+        learning_rate=1e-4,
+        precision=options.precision,
+        device=options.device,
+        compile=False,
+    )
+    training = resolve_loop(training, sizes, options.length, tokens=0, predicted=rate)
+    device = torch.device(training.device)
+    torch.manual_seed(0)
+    built = build_model(model, objective, sizes).to(device)
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = Tokenizer.load(make_tokenizer_folder(sizes.family, Path(folder) / "tokenizer"))
+        saved, weights = Path(folder) / "model", built.state_dict()
+        saved.mkdir()
+        save_folder(saved, built, tokenizer, trained_length=options.length, weights=weights, card=None)
+        step = their_step(saved, objective, options, device=device, rate=rate)
+    batches = synthetic_steps(
+        options.vocab_size,
+        options.batch_size,
+        options.length,
+        share=own_share(training),
+        objective=objective,
+        mask_rate=rate,
+    )
+    reports = take_steps(built, build_task(objective), batches, training=training)
+    return lambda: next(reports), step, device
+
+
+def their_step(
+    folder: Path, objective: str, options: argparse.Namespace, device: torch.device, rate: float
+) -> Step:
+    """A step of transformers' classes, which load the folder that we wrote."""
+    if objective == "rtd":
+        model: Any = TheirReplacedTokens(folder).to(device).train()
+    elif PAIR_RULES[objective].is_pair:
+        model = transformers.AutoModelForPreTraining.from_pretrained(folder).to(device).train()
+    else:
+        model = transformers.AutoModelForMaskedLM.from_pretrained(folder).to(device).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    batch = their_batch(objective, options, device, rate=rate)
+    is_half = options.precision == "bf16"
+
+    def step() -> float:
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_half):
+            loss = model(**batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())  # as every user's progress line reads it
+
+    return step
+
+
+def their_batch(
+    objective: str, options: argparse.Namespace, device: torch.device, rate: float
+) -> dict[str, Tensor]:
+    shape = (options.batch_size, options.length)
+    ids_BT = torch.randint(5, options.vocab_size, shape, device=device)
+    chosen_BM = torch.rand(shape, device=device).topk(round(rate * options.length), dim=1).indices
+    labels_BT = torch.full_like(ids_BT, -100).scatter(1, chosen_BM, ids_BT.gather(1, chosen_BM))
+    batch = {"input_ids": ids_BT, "attention_mask": torch.ones_like(ids_BT), "labels": labels_BT}
+    if PAIR_RULES[objective].is_pair:
+        halves = (torch.arange(options.length, device=device) >= options.length // 2).long()
+        name = "next_sentence_label" if objective == "mlm+nsp" else "sentence_order_label"
+        batch |= {"token_type_ids": halves.expand(shape), name: torch.arange(shape[0], device=device) % 2}
+    return batch
+
+
+class TheirReplacedTokens(nn.Module):
+    """Generator and discriminator of transformers, as a user would join them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.generator = transformers.AutoModelForMaskedLM.from_pretrained(folder / "generator")
+        self.discriminator = transformers.AutoModel.from_pretrained(folder)
+        hidden = self.discriminator.config.hidden_size
+        self.dense, self.output = nn.Linear(hidden, hidden), nn.Linear(hidden, 1)
+        own, theirs = self.discriminator.embeddings, self.generator.base_model.embeddings
+        own.word_embeddings = theirs.word_embeddings
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> Any:
+        made = self.generator(input_ids=input_ids, attention_mask=attention_mask, labels=labels)
+        masked = labels != -100
+        with torch.no_grad():
+            sampled = torch.multinomial(made.logits[masked].float().softmax(-1), 1).squeeze(1)
+        replaced = input_ids.clone()
+        replaced[masked] = sampled
+        wrong = (masked & (replaced != labels)).float()
+        hidden = self.discriminator(input_ids=replaced, attention_mask=attention_mask).last_hidden_state
+        logits = self.output(F.gelu(self.dense(hidden))).squeeze(-1)
+        loss = made.loss + 50 * F.binary_cross_entropy_with_logits(logits.float(), wrong)
+        return argparse.Namespace(loss=loss)
+
+
+if __name__ == "__main__":
+    main()

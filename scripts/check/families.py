@@ -1,0 +1,160 @@
+"""What holds for BERT's pretraining holds for each family: kills, ranks, micro-batches, and the commands.
+
+    python scripts/check/families.py [--families roberta ...] [--steps 24] [--folder FOLDER]
+
+A tiny model of each family on the bundled classics, fp32 on the CPU, with the family's own objective:
+
+- killed by SIGKILL at three steps and resumed: all losses and the weights must be the same bits;
+- on 2 and 4 ranks under DDP, on 2 under FSDP, and in micro-batches of 4 and 16 rows instead of 8: losses
+  within 1e-5 (relative). With replaced words a word that the generator draws may be another one where
+  rounding decides, and all later losses differ with it: the step is then printed, and no error;
+- `check-data`, `estimate`, `bench step`, `show-batch --stats` and `verify-resume` must end with exit code 0.
+
+Ends with exit code 1 where one of these fails. Needs bertcli with its extra `unigram`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from ranks import losses, weights
+
+from bertcli.families.fresh import FamilyName
+from bertcli.families.registry import NEW
+
+COMMANDS = (
+    ("check-data", "{}"),
+    ("estimate", "{}"),
+    ("bench", "step", "--config", "{}", "--steps", "2"),
+    ("show-batch", "{}", "--stats", "--batches", "3"),
+    ("verify-resume", "{}", "--kills", "1"),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--families", nargs="+", default=get_args(FamilyName), choices=get_args(FamilyName))
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--folder", type=Path, help="keep the runs here")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.folder or Path(scratch)
+        good = [check(family, folder / family, options.steps) for family in options.families]
+    sys.exit(0 if all(good) else 1)
+
+
+def check(family: FamilyName, folder: Path, steps: int) -> bool:
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"{family} ({NEW[family].objective})", flush=True)
+    samples = NEW[family].objective == "rtd"
+    alone = train(family, folder, "alone", steps)
+    good = True
+    for step in (2, steps // 2, steps - 2):
+        killed = train(family, folder, f"killed at step {step}", steps, kill_at=step)
+        same = losses(killed) == losses(alone) and weights(killed) == weights(alone)
+        good &= same
+        print(f"  {killed.name:<24}{'the bits' if same else 'NOT the bits'} of the undisturbed run")
+    for num_ranks, parallel in ((2, "ddp"), (4, "ddp"), (2, "fsdp")):
+        name = f"{num_ranks} ranks, {parallel}"
+        run = train(family, folder, name, steps, num_ranks=num_ranks, training={"parallel": parallel})
+        good &= say_difference(run, alone, samples)
+    for rows in (4, 16):
+        name = f"micro-batches of {rows}"
+        run = train(family, folder, name, steps, training={"micro_batch_size": rows})
+        good &= say_difference(run, alone, samples)
+    for command in COMMANDS:
+        line = [part.format(folder / "alone.yaml") for part in command]
+        done = subprocess.run([sys.executable, "-m", "bertcli", *line], capture_output=True, text=True)
+        good &= done.returncode == 0
+        print(f"  {' '.join(command[:2]).removesuffix(' {}'):<24}exit code {done.returncode}")
+        if done.returncode:
+            print(done.stderr)
+    return good
+
+
+def train(
+    family: FamilyName,
+    folder: Path,
+    name: str,
+    steps: int,
+    num_ranks: int = 1,
+    kill_at: int | None = None,
+    training: dict[str, Any] | None = None,
+) -> Path:
+    """A run of two micro-batches a step; returns its folder."""
+    run, config = folder / name, folder / f"{name}.yaml"
+    config.write_text(yaml.safe_dump(config_of(family, folder, run, steps, training or {})))
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(num_ranks)]
+    command = [sys.executable, *(launcher if num_ranks > 1 else []), "-m", "bertcli", "pretrain", str(config)]
+    with open(folder / f"{name}.log", "a") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        if kill_at is not None:
+            wait_for(run, kill_at, process)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process = subprocess.Popen([*command, "--resume"], stdout=log, stderr=log)
+        if process.wait():
+            sys.exit(f"{name}: exit code {process.returncode}; see {log.name}")
+    return run
+
+
+def config_of(
+    family: FamilyName, folder: Path, run: Path, steps: int, training: dict[str, Any]
+) -> dict[str, Any]:
+    usual = {
+        "steps": steps,
+        "batch_size": 16,
+        "micro_batch_size": 8,
+        "learning_rate": 1.0e-3,
+        "warmup_steps": steps // 10,
+        "device": "cpu",
+        "precision": "fp32",
+    }
+    return {
+        "output_dir": str(run),
+        "corpus": {"files": ["classics"], "store": str(folder / "store")},
+        "tokenizer": {"vocab_size": 2000},
+        "data": {"max_length": 64, "short_steps": steps // 5},
+        "model": {"family": family, "preset": "tiny", "dropout": 0.0},
+        "training": usual | training,
+        "evaluation": {"every_steps": steps // 2, "batches": 2},
+        "checkpoint": {"every_steps": max(1, steps // 8), "keep_last": 3},
+        "logging": {"every_steps": 1},
+    }
+
+
+def wait_for(run: Path, step: int, process: subprocess.Popen[bytes]) -> None:
+    metrics = run / "metrics.jsonl"
+    while process.poll() is None and not (metrics.exists() and f'"step": {step},' in metrics.read_text()):
+        time.sleep(0.002)
+
+
+def say_difference(run: Path, alone: Path, samples: bool) -> bool:
+    """Print the largest difference; `samples`: one may come from another word that was drawn."""
+    ours, theirs = losses(run), losses(alone)
+    assert ours.keys() == theirs.keys(), f"{run} has other steps"
+    differences = {at: abs(ours[at] / theirs[at] - 1) for at in theirs}
+    beyond = [step for (step, _), difference in differences.items() if difference > 1e-5]
+    until = [difference for (step, _), difference in differences.items() if not beyond or step < beyond[0]]
+    note = f"; from step {beyond[0]} on another word was drawn" if beyond and samples else ""
+    note = note or (f"; {len(beyond)} BEYOND 1e-5" if beyond else "")
+    print(
+        f"  {run.name:<24}{len(until)} losses differ by at most {max(until, default=0.0):.1e}{note}",
+        flush=True,
+    )
+    return samples or not beyond
+
+
+if __name__ == "__main__":
+    main()
