@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bertcli.config.schema import DataConfig, ModelConfig, TokenizerConfig
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import DataConfig, TokenizerConfig
 
 
 def data_config(**keys: Any) -> DataConfig:

@@ -13,8 +13,11 @@ from bertcli.checks.corpus_findings import corpus_findings
 from bertcli.checks.findings import Finding, Places
 from bertcli.checks.lines import Examination
 from bertcli.checks.shown import look_at_lines
+from bertcli.config.ramp import ends
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
-from bertcli.data.pair_rules import PAIR_RULES, row_tokens
+from bertcli.data.batch_sizes import BatchSizes
+from bertcli.data.length import ramp_steps
+from bertcli.data.pair_rules import PAIR_RULES, tokens_until
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.store.build import SMALL_CORPUS, num_processes
@@ -238,15 +241,17 @@ def _figures(
         return figures
     data, training = config.data, config.training
     room = data.max_length - frame.cost(PAIR_RULES[data.objective].is_pair)
-    steps_per_epoch = math.ceil(tokens["tokens"] / (training.batch_size * room))
-    tokens_read = row_tokens(data, frame, training.steps or DEFAULT_STEPS) * training.batch_size
+    steps, batch_size = training.steps or DEFAULT_STEPS, ends(training.batch_size)[1]
+    steps_per_epoch = math.ceil(tokens["tokens"] / (batch_size * room))
+    sizes = BatchSizes(training.batch_size, ramp_steps(config, steps))
+    tokens_read = tokens_until(data, frame, sizes, step=steps)
     epochs = tokens_read / max(1, tokens["tokens"]) if training.epochs is None else training.epochs
     return (
         figures
         | tokens
         | {
             "steps_per_epoch": steps_per_epoch,
-            "pairs_per_epoch": steps_per_epoch * training.batch_size,
+            "pairs_per_epoch": steps_per_epoch * batch_size,
             "epochs": epochs,
         }
     )

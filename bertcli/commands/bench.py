@@ -57,7 +57,8 @@ def step(
     Example: bertcli bench step --preset tiny --vocab-size 2048 --steps 5
     """
     from bertcli.config.load import load_config
-    from bertcli.config.schema import ModelConfig, PretrainConfig, TrainingConfig
+    from bertcli.config.model import ModelConfig
+    from bertcli.config.schema import PretrainConfig, TrainingConfig
     from bertcli.errors import UserError
     from bertcli.measure.bench_step import bench_config, bench_synthetic
 

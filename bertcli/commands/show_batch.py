@@ -31,7 +31,7 @@ def show_batch(
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
     from bertcli.data.share import Share
-    from bertcli.data.stream import BatchStream
+    from bertcli.data.stream import training_stream
     from bertcli.data.stream_stats import measure_stream, show_pairs
     from bertcli.runs.recipe import decided_config
     from bertcli.store.build import prepare_store
@@ -39,14 +39,12 @@ def show_batch(
 
     run = decided_config(load_config(PretrainConfig, config, set_), say)
     store = prepare_store(run, say)
-    stream = BatchStream(
-        store.train, store.tokenizer, run.data, seed=run.seed, batch_size=run.training.batch_size
-    )
+    stream = training_stream(run, store)
 
     if stats:
         workers = 0 if run.data.workers == "auto" else run.data.workers
         cut = run.training.micro_batch_size
-        micro_batch_size = run.training.batch_size if cut == "auto" else cut
+        micro_batch_size = run.training.largest_batch if cut == "auto" else cut
         steps = stream.steps(0, batches, Share(micro_batch_size), workers)
         measured = measure_stream(stream, steps, store.tokenizer)
         measured["tokens_per_word"] = store.manifest.tokens_per_word
@@ -71,6 +69,8 @@ def _table(measured: dict[str, object]) -> str:
     def show(value: object) -> str:
         if isinstance(value, list):
             return " ".join(map(show, value))
+        if isinstance(value, dict):
+            return " ".join(f"{name} {show(each)}" for name, each in value.items())
         return f"{value:.4f}" if isinstance(value, float) else str(value)
 
     return "\n".join(f"{name:<24}{show(value)}" for name, value in measured.items())

@@ -105,8 +105,9 @@ def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Con
     try:
         return schema.model_validate(value)
     except ValidationError as error:
-        problems = [_describe(schema, dict(problem)) for problem in error.errors(include_url=False)]
-    lines = list(dict.fromkeys(_merge_auto(problems)))
+        found = _of_lists([dict(problem) for problem in error.errors(include_url=False)])
+        problems = [_describe(schema, problem) for problem in found]
+    lines = list(dict.fromkeys(_merge_alternatives(problems)))
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     raise UserError("\n  ".join([f"{where}: {count} in the config:", *lines]))
 
@@ -150,16 +151,37 @@ def _apply_override(value: dict[str, Any], override: str) -> None:
     value[key] = parse_yaml(text, f"--set {override}")
 
 
-def _merge_auto(problems: list[str]) -> list[str]:
-    """Merge the two problems of a key that takes a number or `auto` into one line."""
+def _of_lists(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without those of a list that should be a number, where it could also be a start and an end."""
+    pairs = {problem["loc"][:i] for problem in problems for i, part in _parts(problem) if "tuple[" in part}
+    return [
+        problem
+        for problem in problems
+        if not (isinstance(problem["input"], list) and problem["loc"][:-1] in pairs)
+        or "tuple[" in str(problem["loc"][-1])
+    ]
+
+
+def _parts(problem: dict[str, Any]) -> list[tuple[int, str]]:
+    return [(i, str(part)) for i, part in enumerate(problem["loc"])]
+
+
+_ALTERNATIVES = {"input should be 'auto'": "auto", "input should be a valid tuple": "[start, end]"}
+
+
+def _merge_alternatives(problems: list[str]) -> list[str]:
+    """Merge the problems of a key that takes a number, `auto`, or a start and an end, into one line."""
     merged: list[str] = []
     for problem in problems:
         name, _, message = problem.partition(": ")
-        if message.startswith("input should be 'auto'") and merged and merged[-1].startswith(f"{name}: "):
-            what, got, value = merged[-1].rpartition(", got ")
-            merged[-1] = f"{what} (or auto){got}{value}"
-        else:
+        other = next((each for start, each in _ALTERNATIVES.items() if message.startswith(start)), None)
+        same = [i for i, line in enumerate(merged) if line.startswith((f"{name}: ", f"{name}."))]
+        if other is None or not same:
             merged.append(problem)
+        elif merged[same[0]].startswith(f"{name}: "):
+            what, got, value = merged[same[0]].rpartition(", got ")
+            what = f"{what[:-1]} or {other})" if what.endswith(")") else f"{what} (or {other})"
+            merged[same[0]] = f"{what}{got}{value}"
     return merged
 
 

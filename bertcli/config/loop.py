@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bertcli.config.ramp import ends
 from bertcli.config.section import AUTO, Auto, Count, Decided, Section
 
 Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
@@ -14,8 +15,9 @@ Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
 class LoopConfig(Section):
     """The optimizer's steps, in pretraining and in fine-tuning."""
 
-    batch_size: Decided[int, Field(ge=1)] = AUTO
-    """Rows per optimizer step. auto: 32 in a short run, up to 256 in a long one."""
+    batch_size: Decided[Count | tuple[Count, Count], Field()] = AUTO
+    """Rows per optimizer step, or [start, end]: in pretraining the number may grow over `ramp_steps`. auto:
+    32 in a short run, up to 256 in a long one."""
     micro_batch_size: Count | Auto = "auto"
     """Rows at once on the device. auto: as many as fit and gain speed."""
     learning_rate: Decided[float, Field(gt=0.0)] = AUTO
@@ -39,3 +41,8 @@ class LoopConfig(Section):
     activation_checkpointing: bool = False
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """On several ranks: a copy of the model on each, or a part of it."""
+
+    @property
+    def largest_batch(self) -> int:
+        """Rows of the largest step."""
+        return max(ends(self.batch_size))

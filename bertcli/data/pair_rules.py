@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertcli.config.schema import DataConfig
+from bertcli.data.batch_sizes import BatchSizes
 from bertcli.data.pairs import Spans, draw_ordered, draw_pairs, draw_spans
 from bertcli.store.token_store import TokenStore
 from bertcli.text.frame import Frame
@@ -59,7 +60,8 @@ PAIR_RULES = {"mlm": ONE_TEXT, "mlm+nsp": NEXT_SENTENCE, "mlm+sop": SENTENCE_ORD
 """`data.objective` -> its rule."""
 
 
-def row_tokens(config: DataConfig, frame: Frame, steps: int) -> int:
-    """Most tokens of text in the first `steps` steps, with one row in each step."""
-    short, cost = min(steps, config.short_steps), frame.cost(PAIR_RULES[config.objective].is_pair)
-    return short * (config.short_length - cost) + (steps - short) * (config.max_length - cost)
+def tokens_until(config: DataConfig, frame: Frame, sizes: BatchSizes, step: int) -> int:
+    """Most tokens of text in all rows of the steps before `step`."""
+    cost = frame.cost(PAIR_RULES[config.objective].is_pair)
+    rows, short = sizes.before(step), sizes.before(min(step, config.short_steps))
+    return short * (config.short_length - cost) + (rows - short) * (config.max_length - cost)

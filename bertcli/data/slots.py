@@ -1,9 +1,10 @@
 """(seed, slot number) -> the place of the corpus where a row starts, and whether B follows A.
 
-Slot j of step t has number t * batch_size + j of one endless stream. Half of each batch's slots are IsNext
-(in batches of odd size, the two labels get the extra slot in turn); a keyed permutation of the batch chooses
-them. The IsNext slots walk over the places that give a true pair, the others over all places; each round of a
-walk has a new keyed order. A place is a boundary between sentences: A ends there and B begins.
+Slot j of a step has the number (rows of all steps before) + j of one endless stream. Half of each batch's
+slots are IsNext (in batches of odd size, the two labels get the extra slot in turn); a keyed permutation of
+the batch chooses them. The IsNext slots walk over the places that give a true pair, the others over all
+places; each round of a walk has a new keyed order. A place is a boundary between sentences: A ends there and
+B begins.
 """
 
 from __future__ import annotations
@@ -43,18 +44,17 @@ class Slots:
         return Slots(self.numbers[rows], self.labels[rows], self.turns[rows])
 
 
-def draw_slots(seed: int, step: int, batch_size: int) -> Slots:
-    """All slots of a step."""
+def draw_slots(seed: int, step: int, before: int, batch_size: int) -> Slots:
+    """All slots of a step; `before`: the number of slots of all steps before it."""
     key = draw_bits(make_key(seed, "labels"), np.array([step], dtype=np.uint64))
     in_batch = np.arange(batch_size, dtype=np.int64)
     turn = permute(in_batch, batch_size, key[0])
-    odd = batch_size % 2
-    num_is_next = (batch_size + odd * (step % 2)) // 2
-    is_next_before = step * (batch_size // 2) + odd * (step // 2)
+    is_next_before = before // 2
+    num_is_next = (before + batch_size) // 2 - is_next_before
     is_next = turn < num_is_next
-    not_next_before = step * batch_size - is_next_before
+    not_next_before = before - is_next_before
     return Slots(
-        numbers=step * batch_size + in_batch,
+        numbers=before + in_batch,
         labels=np.where(is_next, IS_NEXT, NOT_NEXT),
         turns=np.where(is_next, is_next_before + turn, not_next_before + turn - num_is_next),
     )

@@ -9,23 +9,26 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.queues import Queue
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from bertcli.config.schema import DataConfig
+from bertcli.config.ramp import ends, value_at
+from bertcli.config.schema import DataConfig, PretrainConfig
 from bertcli.data.batch import Batch
+from bertcli.data.batch_sizes import BatchSizes
+from bertcli.data.length import num_steps, ramp_steps
 from bertcli.data.masking import MaskRule, mask_rows
-from bertcli.data.pair_rules import PAIR_RULES, row_tokens
+from bertcli.data.pair_rules import PAIR_RULES, tokens_until
 from bertcli.data.pairs import Spans, draw_sizes
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError
 from bertcli.store.manifest import REBUILD
-from bertcli.store.token_store import TokenStore
+from bertcli.store.token_store import OpenStore, TokenStore
 from bertcli.text.tokenizer import Tokenizer
 
 
@@ -33,9 +36,18 @@ class BatchStream:
     """Batches by step number, [0, 2^62 / batch_size)."""
 
     def __init__(
-        self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, seed: int, batch_size: int
+        self,
+        store: TokenStore,
+        tokenizer: Tokenizer,
+        config: DataConfig,
+        seed: int,
+        batch_size: int | tuple[int, int],
+        ramp_steps: int = 1,
     ):
         """
+        Args:
+            ramp_steps: in which `batch_size` and `config.mask_rate` move, if they have a start and an end.
+
         Raises:
             UserError: the store cannot give the rows that the objective needs.
         """
@@ -46,10 +58,11 @@ class BatchStream:
             )
         if problem := self.pairs.problem(store):
             raise UserError(f"sentence pairs (objective: mlm+{self.pairs.term}) {problem}")
-        self.store, self.config, self.seed, self.batch_size = store, config, seed, batch_size
+        self.store, self.config, self.seed = store, config, seed
+        self.sizes, self._ramp_steps = BatchSizes(batch_size, ramp_steps), ramp_steps
         self._tokenizer = tokenizer
         self.mask_rule = MaskRule(
-            rate=config.mask_rate,
+            rate=ends(config.mask_rate)[0],
             split=config.mask_split,
             masking=config.masking,
             mask_id=tokenizer.mask_id,
@@ -63,8 +76,8 @@ class BatchStream:
         return self._text_tokens(self.config.max_length)
 
     def tokens_until(self, step: int) -> int:
-        """Most tokens of text in all rows of the steps before `step`."""
-        return row_tokens(self.config, self._tokenizer.frame, step) * self.batch_size
+        """`pair_rules.tokens_until` of this stream."""
+        return tokens_until(self.config, self._tokenizer.frame, self.sizes, step=step)
 
     def _text_tokens(self, length: int) -> int:
         return length - self._tokenizer.frame.cost(self.pairs.is_pair)
@@ -76,7 +89,7 @@ class BatchStream:
             f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
         ]
         if self.pairs.is_pair:
-            uses = steps * self.batch_size * self.pairs.true_share / self.store.num_pairs
+            uses = self.sizes.before(steps) * self.pairs.true_share / self.store.num_pairs
             lines.append(
                 f"pairs: {self.store.num_pairs:,} places give a true pair, each used about {uses:.2g} times"
             )
@@ -89,22 +102,30 @@ class BatchStream:
 
     def __getitem__(self, step: int) -> Batch:
         """All rows of a step, in the order of the slots."""
-        slots = draw_slots(self.seed, step, self.batch_size)
-        return self._batch(slots, self.spans(slots, step))
+        slots = self.slots(step)
+        return self._batch(slots, self.spans(slots, step), step)
+
+    def slots(self, step: int) -> Slots:
+        """All slots of a step."""
+        return draw_slots(self.seed, step, self.sizes.before(step), batch_size=self.sizes.of(step))
 
     def micro_batches(self, step: int, share: Share) -> list[MicroBatch]:
         """One rank's share of a step: rows of similar length together, each part padded to its longest.
 
         Only the spans, whose lengths decide how the step is divided, are drawn for the rows of all ranks.
         """
-        slots = draw_slots(self.seed, step, self.batch_size)
+        slots = self.slots(step)
         spans = self.spans(slots, step)
         by_length = np.argsort(-spans.num_tokens, kind="stable")
         size = share.micro_batch_size
-        parts = [by_length[i : i + size] for i in range(0, self.batch_size, size)]
-        return share.of(parts, lambda rows: self._batch(slots.take(rows), spans.take(rows)))
+        parts = [by_length[i : i + size] for i in range(0, len(by_length), size)]
+        return share.of(parts, lambda rows: self._batch(slots.take(rows), spans.take(rows), step))
 
-    def _batch(self, slots: Slots, spans: Spans) -> Batch:
+    def mask_rate(self, step: int) -> float:
+        """Share of the tokens to predict."""
+        return value_at(self.config.mask_rate, step, self._ramp_steps)
+
+    def _batch(self, slots: Slots, spans: Spans, step: int) -> Batch:
         is_pair, size = self.pairs.is_pair, self._tokenizer.vocab_size
         rows = build_rows(self.store, spans, self._tokenizer, is_pair=is_pair)
         if rows.ids_BT.max() >= size:  # possible in a store that is too large to be checked in full
@@ -112,7 +133,8 @@ class BatchStream:
                 f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
                 f"{size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
             )
-        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=self.mask_rule)
+        rule = replace(self.mask_rule, rate=self.mask_rate(step))
+        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=rule)
         return Batch(
             ids_BT=torch.from_numpy(masked.ids_BT),
             segments_BT=torch.from_numpy(rows.segments_BT),
@@ -132,7 +154,7 @@ class BatchStream:
             self.seed,
             self._text_tokens(config.short_length if step < config.short_steps else config.max_length),
             short_probability=config.short_pair_probability,
-            mask_rate=config.mask_rate,
+            mask_rate=self.mask_rate(step),
         )
         return self.pairs.draw(self.store, slots, seed=self.seed, size=size)
 
@@ -148,6 +170,19 @@ class BatchStream:
             pin_memory=torch.cuda.is_available(),
         )
         return _received(loader)
+
+
+def training_stream(config: PretrainConfig, store: OpenStore) -> BatchStream:
+    """The batches of a run. Raises `UserError` as `BatchStream`."""
+    steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
+    return BatchStream(
+        store.train,
+        store.tokenizer,
+        config.data,
+        seed=config.seed,
+        batch_size=config.training.batch_size,
+        ramp_steps=ramp_steps(config, steps),
+    )
 
 
 def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[MicroBatch]]:

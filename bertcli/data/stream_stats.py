@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from bertcli.data.batch import Batch
+from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import MicroBatch
-from bertcli.data.slots import I64, IS_NEXT, NOT_NEXT, draw_slots
+from bertcli.data.slots import I64, NOT_NEXT
 from bertcli.data.stream import BatchStream
 from bertcli.store.token_store import TokenStore
 from bertcli.terminal import visible
@@ -29,7 +30,8 @@ def measure_stream(
     """Statistics of steps 0, 1, 2, ... of `stream`; dummy micro-batches are left out.
 
     Returns:
-        batches, pairs, tokens; is_next_share; same_document_share (of NotNext pairs, B from A's document);
+        batches, pairs, tokens; label_shares, by the label's name; same_document_share (of NotNext pairs, B
+        from A's document);
         fill (real tokens / positions computed); masked_share of the maskable tokens, and by tenth of the
         row's real length; mask_split (the mask, random, unchanged); special_masked (a count); unk_rate of the
         text's tokens; stream_hash (SHA-256, the same for any micro-batches). Shares of 0 items are null.
@@ -42,7 +44,7 @@ def measure_stream(
         count["batches"] += 1
         for batch in batches:
             _count_batch(batch, tokenizer, count, by_tenth=by_tenth)
-        if stream.pairs.is_pair:
+        if stream.pairs is NEXT_SENTENCE:
             count.update(_count_pairs(stream, step))
         for row in sorted(row for batch in batches for row in _row_digests(batch)):
             digest.update(row)
@@ -50,7 +52,10 @@ def measure_stream(
         "batches": count["batches"],
         "pairs": count["rows"],
         "tokens": count["tokens"],
-        "is_next_share": _share(count["is_next"], count["labels"]),
+        "label_shares": {
+            name: _share(count[f"label {number}"], count["labels"])
+            for number, name in enumerate(stream.pairs.labels)
+        },
         "same_document_share": _share(count["same_document"], count["not_next"]),
         "fill": _share(count["tokens"], count["positions"]),
         "masked_share": _share(count["masked"], count["maskable"]),
@@ -91,13 +96,13 @@ def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_ten
         unknown=int(unknown_BT.sum()),
     )
     if batch.labels_B is not None:
-        labels_B = batch.labels_B.numpy()
-        count.update(labels=len(labels_B), is_next=int((labels_B == IS_NEXT).sum()))
+        labels = batch.labels_B.tolist()
+        count.update({"labels": len(labels)}, **{f"label {each}": labels.count(each) for each in {*labels}})
 
 
 def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
     """The number of NotNext pairs, and of those with B from A's document, by the places of their text."""
-    slots = draw_slots(stream.seed, step, stream.batch_size)
+    slots = stream.slots(step)
     spans = stream.spans(slots, step)
     not_next = slots.labels == NOT_NEXT
     a_document = _document_of_token(stream.store, spans.a_start[not_next])

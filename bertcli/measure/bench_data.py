@@ -8,7 +8,7 @@ from typing import Any
 
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.data.share import MicroBatch
-from bertcli.data.stream import BatchStream
+from bertcli.data.stream import BatchStream, training_stream
 from bertcli.measure.sizes import pretraining_sizes
 from bertcli.model.architecture import Architecture
 from bertcli.runs.recipe import decided_config
@@ -34,11 +34,8 @@ def open_stream(config: PretrainConfig) -> tuple[PretrainConfig, Architecture, B
     """
     config = decided_config(config, say)
     store = prepare_store(config, say)
-    stream = BatchStream(
-        store.train, store.tokenizer, config.data, seed=config.seed, batch_size=config.training.batch_size
-    )
     sizes = pretraining_sizes(config, store.tokenizer.vocab_size)
-    return resolve_config(config, sizes, stream), sizes, stream
+    return resolve_config(config, sizes, store), sizes, training_stream(config, store)
 
 
 def full_steps(config: PretrainConfig, stream: BatchStream, number: int) -> Iterator[list[MicroBatch]]:

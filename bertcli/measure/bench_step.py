@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from bertcli.config.schema import ModelConfig, PretrainConfig, TrainingConfig
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.data.share import MicroBatch
 from bertcli.hf.new_model import new_architecture
 from bertcli.measure.bench_data import full_steps, open_stream
@@ -41,7 +42,7 @@ def bench_synthetic(
     sizes = new_architecture(model, vocab_size, objective=objective)
     training = resolve_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
     stream = synthetic_steps(
-        vocab_size, training.batch_size, length, share=own_share(training), objective=objective
+        vocab_size, training.largest_batch, length, share=own_share(training), objective=objective
     )
     predicted = max(1, round(MASK_RATE * length)) / length
     named = {"what": "step", "family": sizes.family, "preset": model.preset, "length": length}
@@ -57,7 +58,7 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
     """
     config, sizes, stream = open_stream(config)
     batches, length = full_steps(config, stream, WARMUP_STEPS + steps), config.data.max_length
-    predicted = config.data.mask_rate * stream.max_tokens / length
+    predicted = stream.mask_rate(config.data.short_steps) * stream.max_tokens / length
     named = {"what": "step", "family": sizes.family, "preset": config.model.preset, "length": length}
     objective = config.data.objective
     model = build_model(config.model, objective, sizes)
@@ -80,11 +81,11 @@ def _measure(
     for encoder in encoders(model):
         encoder.activation_checkpointing = training.activation_checkpointing
     times = time_steps(take_steps(model.to(device), task, batches, training=training), device, steps)
-    flops = training_flops(sizes, times.tokens_per_step / training.batch_size, predicted)
+    flops = training_flops(sizes, times.tokens_per_step / training.largest_batch, predicted)
     peak, ceiling = peak_memory(device), matmul_rate(device, training.precision)
     return {
         "vocab_size": sizes.vocab_size,
-        "batch_size": training.batch_size,
+        "batch_size": training.largest_batch,
         "micro_batch_size": training.micro_batch_size,
         "dropout": sizes.dropout,
         "device": device_name(device),

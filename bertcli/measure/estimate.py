@@ -67,7 +67,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         tokens_per_s = seen.tokens / seen.step_seconds
         tokens = plan.tokens
         if plan.kind == "pretraining":  # the share of real tokens in full rows
-            tokens *= seen.tokens / (training.batch_size * plan.length)
+            tokens *= seen.tokens / (training.largest_batch * plan.length)
         limit = free + before
     else:
         assert device is not None
@@ -132,7 +132,7 @@ def _memory(
             parts[name], too_much = parts[name] - less, too_much - less
     if on_cpu:
         parts["checkpoint_copy"] = FP32 * parameters + (CHECKPOINT_BYTES - FP32) * plan.trained
-        rows_read = plan.steps * training.batch_size
+        rows_read = plan.steps * training.largest_batch
         parts["store"] = min(plan.store_bytes, rows_read * _MAPPED)
     return parts
 

@@ -73,9 +73,9 @@ def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
         rows = auto_micro_batch_size(
             plan.architecture,
             sizes=sizes,
-            batch_size=training.batch_size,
+            batch_size=training.largest_batch,
             device=torch.device("cuda"),
             free=known.memory,
         )
-    decided = {"precision": precision, "micro_batch_size": min(rows, training.batch_size)}
+    decided = {"precision": precision, "micro_batch_size": min(rows, training.largest_batch)}
     return training.model_copy(update=decided | {"compile": training.compile is True})

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from bertcli.config.ramp import ends, mean_of
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
+from bertcli.data.batch_sizes import BatchSizes
+from bertcli.data.length import num_steps, ramp_steps
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
@@ -15,7 +18,6 @@ from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.parameters import pretraining_parameters
 from bertcli.runs.objectives import build_model, build_task
 from bertcli.runs.recipe import BYTES_PER_TOKEN, decided_config
-from bertcli.runs.resolve import num_steps
 from bertcli.store.build import prepare_store
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import output_paths, store_folder
@@ -35,6 +37,7 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     config = decided_config(config, say)
     store = prepare_store(config, say) if (store_folder(config) / MANIFEST).is_file() else None
     data, pairs = config.data, PAIR_RULES[config.data.objective]
+    mask_rate = max(ends(data.mask_rate))
     tokenizer = load_given_tokenizer(config) if store is None else store.tokenizer
     vocab_size = config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
     sizes = pretraining_sizes(config, vocab_size)
@@ -56,7 +59,7 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
                 data.max_length,
                 share=share,
                 objective=data.objective,
-                mask_rate=data.mask_rate,
+                mask_rate=mask_rate,
             )
         stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
         return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
@@ -65,7 +68,9 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     special = 2 + pairs.is_pair if tokenizer is None else tokenizer.frame.cost(pairs.is_pair)
     steps = _steps(config, store, text_tokens)
     short = min(steps, data.short_steps)
-    tokens = config.training.batch_size * (short * data.short_length + (steps - short) * data.max_length)
+    batches = BatchSizes(config.training.batch_size, ramp_steps(config, steps))
+    rows = batches.before(steps)
+    tokens = rows * data.max_length - batches.before(short) * (data.max_length - data.short_length)
     saves = math.ceil(steps / config.checkpoint.every_steps)
     return Plan(
         kind="pretraining",
@@ -76,14 +81,14 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         trained=sum(parameters.values()),
         length=data.max_length,
         mean_length=None,
-        predicted=data.mask_rate * (data.max_length - special) / data.max_length,
+        predicted=mask_rate * (data.max_length - special) / data.max_length,
         steps=steps,
         tokens=tokens,
         heldout_tokens=_heldout_tokens(config, store, text_tokens) * (steps // config.evaluation.every_steps),
         store_bytes=store_bytes,
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
-        task=build_task(data.objective, mask_rate=data.mask_rate),
+        task=build_task(data.objective, mask_rate=mask_rate),
         build=lambda: build_model(config.model, data.objective, sizes),
         make_steps=make_steps,
         given=given,
@@ -101,21 +106,17 @@ def _text_size(config: PretrainConfig, store: OpenStore | None, vocab_size: int)
 
 def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> int:
     if store is not None:
-        batch_size = config.training.batch_size
-        stream = BatchStream(
-            store.train, store.tokenizer, config.data, seed=config.seed, batch_size=batch_size
-        )
-        return num_steps(config, stream)
+        return num_steps(config, store.tokenizer.frame, store.train.num_tokens)
     if config.training.epochs is None:
         return config.training.steps or DEFAULT_STEPS
-    per_step = config.training.batch_size * config.data.max_length
+    per_step = mean_of(config.training.batch_size) * config.data.max_length
     return math.ceil(config.training.epochs * text_tokens / per_step)
 
 
 def _heldout_tokens(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> float:
     """Tokens that one evaluation reads."""
     fraction = config.corpus.heldout_fraction
-    at_most = config.evaluation.batches * config.training.batch_size * config.data.max_length
+    at_most = config.evaluation.batches * config.training.largest_batch * config.data.max_length
     if store is None:
         return min(at_most, text_tokens * fraction / (1 - fraction))
     return min(at_most, store.heldout.num_tokens)

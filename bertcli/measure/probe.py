@@ -63,17 +63,17 @@ def probe(
     rate = _SHARE_OF_MATMUL * matmul_rate(device, training.precision, seconds=0.2)
     affordable = max(1, int(seconds / 5 * rate / row_flops))
     rows = min(training.micro_batch_size, affordable)
-    batches = [training.batch_size] if training.batch_size <= affordable else [rows, 2 * rows]
+    batches = [training.largest_batch] if training.largest_batch <= affordable else [rows, 2 * rows]
     times = []
     for batch_size in batches:
         reports = take_steps(model, task, make_steps(batch_size, rows), training=training)
         times.append(time_steps(reports, device, steps=50, seconds=seconds / len(batches)))
-    tokens = times[-1].tokens_per_step * training.batch_size / batches[-1]
+    tokens = times[-1].tokens_per_step * training.largest_batch / batches[-1]
     if len(times) == 1:
         step_seconds = times[0].median
     else:
         each = max(0.0, times[1].median - times[0].median)
-        number = training.batch_size / rows
+        number = training.largest_batch / rows
         step_seconds = max(times[0].median - each, 0.0) + number * each
     is_own = rows == training.micro_batch_size
     return Probe(step_seconds, tokens, peak_memory(device) if is_own else None)

@@ -10,7 +10,8 @@ from typing import Any
 from torch import nn
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.config.schema import CorpusConfig, ModelConfig, TokenizerConfig
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import CorpusConfig, TokenizerConfig
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file, read_examples
 from bertcli.hf.locate import resolve_model

@@ -231,7 +231,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
 def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
     """The wrapped model, its optimizer and the counters; from a checkpoint if there is one."""
     training = run.config.training
-    checkpoint, planned = ranks.on_first(run.last_good) if resume else None, {"planned": run.steps}
+    checkpoint = ranks.on_first(run.last_good) if resume else None
     if checkpoint is not None:
         run.model.load_state_dict(run.read_weights(checkpoint_model(checkpoint)))
     if training.compile:
@@ -240,10 +240,10 @@ def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.O
     optimizer = build_optimizer(run.model, training.betas, training.weight_decay, rate_scale=run.rate_scale)
     if checkpoint is not None:
         state = load_moments_and_counters(checkpoint, run.model, optimizer, report=say)
-        return trained, optimizer, replace(state, **planned)
+        return trained, optimizer, replace(state, planned=run.steps)
     if resume:
         say(f"{run.folder.checkpoints} holds no checkpoint to resume from: starting from the first step")
-    return trained, optimizer, RunState(**planned)
+    return trained, optimizer, RunState(planned=run.steps)
 
 
 def _fit_settings(run: Run[Config, Any]) -> FitSettings:

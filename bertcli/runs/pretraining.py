@@ -11,26 +11,37 @@ from torch import Tensor
 
 from bertcli.cards.model_card import model_card
 from bertcli.checkpoints.checkpoint import RunState, newest_checkpoint
+from bertcli.config.ramp import ends, shown
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
-from bertcli.data.stream import BatchStream
+from bertcli.data.stream import BatchStream, training_stream
 from bertcli.distributed import ranks, wrapping
 from bertcli.engine.schedule import decay_begin
 from bertcli.evaluation.evaluate import Scores, evaluate
+from bertcli.evaluation.gain import Gain, Meter, gain_on_general
 from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import position_tables, tile_positions
 from bertcli.model.encoder import encoders
 from bertcli.runs.health import Health
 from bertcli.runs.lifecycle import Run, live
-from bertcli.runs.objectives import Model, build_task, predicts_words, read_weights, save_folder, start_model
+from bertcli.runs.objectives import (
+    Model,
+    build_task,
+    predicts_words,
+    read_weights,
+    save_folder,
+    start_model,
+    words_alone,
+    words_of,
+)
 from bertcli.runs.preconditions import check_pretraining
 from bertcli.runs.pretraining_verdict import verdict
 from bertcli.runs.recipe import decide_recipe
 from bertcli.runs.resolve import adopt_decisions, loop_settings, own_share, resolve_config
 from bertcli.runs.store_identity import check_same_store, store_identity
-from bertcli.runs.teacher import taught
+from bertcli.runs.teacher import check_same_teacher, taught, teacher_identity
 from bertcli.store.build import prepare_store
 from bertcli.store.fit import misfits
 from bertcli.store.token_store import OpenStore
@@ -66,13 +77,10 @@ class Pretraining(Run[PretrainConfig, Path]):
         if (vocabulary := given_tokenizer(config)) is not None:
             for line in misfits(store.manifest, vocabulary):
                 say(f"warning: {line}")
-        batch_size = config.training.batch_size
-        self.stream = BatchStream(
-            store.train, store.tokenizer, config.data, seed=config.seed, batch_size=batch_size
-        )
+        self.stream = training_stream(config, store)
         torch.manual_seed(int(make_key(config.seed, "init")))
         self.model = start_model(config, store.tokenizer)
-        self.config = ranks.on_first(lambda: resolve_config(config, self.model.architecture, self.stream))
+        self.config = ranks.on_first(lambda: resolve_config(config, self.model.architecture, store))
         training = self.config.training
         assert training.steps is not None
         self.steps, self.share = training.steps, own_share(training)
@@ -89,13 +97,15 @@ class Pretraining(Run[PretrainConfig, Path]):
             encoder.activation_checkpointing = training.activation_checkpointing
         self.model.to(self.loop.device)
         if store.heldout.num_documents:
-            self.heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size=batch_size)
+            self.heldout = HeldoutBatches(
+                store.heldout, store.tokenizer, config.data, batch_size=training.largest_batch
+            )
             if self.heldout.pairs is not self.stream.pairs:
                 say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
         self.task = task = build_task(
             config.data.objective,
             training.rtd_weight,
-            mask_rate=config.data.mask_rate,
+            mask_rate=ends(config.data.mask_rate)[1],
             compiled=training.compile is True,
         )
         fresh = self.source is None and config.distillation is None
@@ -120,10 +130,11 @@ class Pretraining(Run[PretrainConfig, Path]):
         return found
 
     def identity(self) -> dict[str, Any]:
-        return store_identity(self.store)
+        return store_identity(self.store) | teacher_identity(self.config)
 
     def compare(self, before: dict[str, Any]) -> None:
         check_same_store(before, self.store, self.folder.data)
+        check_same_teacher(before, self.config, self.folder.data)
 
     def describe(self) -> None:
         sizes, training, data = self.model.architecture, self.config.training, self.config.data
@@ -136,7 +147,7 @@ class Pretraining(Run[PretrainConfig, Path]):
             "parameters"
         )
         say(
-            f"run: {training.steps:,} steps of {training.batch_size} rows (at most "
+            f"run: {training.steps:,} steps of {shown(training.batch_size)} rows (at most "
             f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
             f"on {training.device}{compiled}{processes}"
         )
@@ -186,9 +197,36 @@ class Pretraining(Run[PretrainConfig, Path]):
             scores = evaluate_heldout()
         references = self.health.references
         line = verdict(scores, references, self.config, sizes=self.model.architecture)
-        say(line)
+        weights = wrapping.full_weights(self.model)
+        gains = self._gains(weights) if self.source is not None and self.heldout is not None else []
+        for each in [line, *map(str, gains)]:
+            say(each)
         card = model_card(
-            self.config, self.store, self.model, references=references, scores=scores, verdict=line
+            self.config,
+            self.store,
+            self.model,
+            references=references,
+            scores=scores,
+            lines=[line, *map(str, gains)],
         )
-        self.publish(self.folder.model, wrapping.full_weights(self.model), card)
+        self.publish(self.folder.model, weights, card)
         return self.folder.model
+
+    def _gains(self, weights: dict[str, Tensor]) -> list[Gain]:
+        """Of the model on the run's own held-out text, and on general text."""
+        assert self.source is not None
+        config, store = self.config, self.store
+        before, after = words_of(config, self.source), words_alone(self.model, weights)
+        meter = Meter(
+            tokenizer=store.tokenizer,
+            max_length=config.data.max_length,
+            batch_size=config.training.largest_batch,
+            batches=config.evaluation.batches,
+            share=self.share,
+            device=self.loop.device,
+            precision=self.loop.precision,
+        )
+        ratio = store.manifest.tokens_per_word
+        first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
+        own = Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio))
+        return [own, gain_on_general(meter, before, after, folder=self.source, corpus=config.corpus)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from bertcli.config.ramp import mean_of
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
 from bertcli.model.architecture import Architecture
@@ -73,10 +74,10 @@ def _advice(config: PretrainConfig, sizes: Architecture) -> Iterator[str]:
     usual = peak_rate(sizes.layers, sizes.hidden, fresh)
     if not usual / 5 <= training.learning_rate <= usual * 2:
         yield f"training.learning_rate is {training.learning_rate:g}, auto takes {usual:g}"
-    rows = (training.steps or 0) * training.batch_size
+    rows = (training.steps or 0) * mean_of(training.batch_size)
     if fresh and rows < ROWS_TO_LOOK_AROUND:
         yield (
-            f"training.steps: {rows:,} rows were read, but a model starts to use context after 20,000 to "
+            f"training.steps: {rows:,.0f} rows were read, but a model starts to use context after 20,000 to "
             f"{ROWS_TO_LOOK_AROUND:,}"
         )
     if fresh and not data.short_steps and data.max_length >= 2 * data.short_length:

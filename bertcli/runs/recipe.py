@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, GeneratorConfig, PretrainConfig
+from bertcli.config.model import GeneratorConfig
+from bertcli.config.ramp import mean_of
+from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.errors import UserError
 from bertcli.families.fresh import Fresh
@@ -150,13 +152,13 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
     layers, hidden = _sizes(config)
     fresh, length = config.model.init_from is None, config.data.max_length
     batch_size, steps = _batch_size_and_steps(config, text_tokens)
-    times_read = steps * batch_size * length / max(1.0, text_tokens)
+    times_read = steps * mean_of(batch_size) * length / max(1.0, text_tokens)
     parameters = 12 * layers * hidden**2 + config.tokenizer.vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
     short_steps = 0
     knows_positions = not fresh or config.distillation is not None
     if not knows_positions and length >= 2 * config.data.short_length:
-        short_steps = min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / batch_size))
+        short_steps = min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / mean_of(batch_size)))
     return {
         ("training", "batch_size"): batch_size,
         ("training", "learning_rate"): peak_rate(layers, hidden, fresh),
@@ -202,13 +204,13 @@ def _power_of_two(number: float) -> int:
     return 2 ** round(math.log2(max(1.0, number)))
 
 
-def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int, int]:
+def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int | tuple[int, int], int]:
     """The rows of a step, and the number of steps, which depends on them if epochs are given."""
     epochs, given = config.training.epochs, config.training.batch_size
     for batch_size, below in _BATCH_SIZES if given == AUTO else ((given, None),):
         steps = config.training.steps or DEFAULT_STEPS
         if epochs is not None:
-            steps = math.ceil(epochs * text_tokens / (batch_size * config.data.max_length))
+            steps = math.ceil(epochs * text_tokens / (mean_of(batch_size) * config.data.max_length))
         if below is None or steps < below:
             return batch_size, steps
     raise AssertionError("unreachable: the last batch size is for any number of steps")

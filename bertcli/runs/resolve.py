@@ -6,9 +6,11 @@ import math
 from typing import Any, TypeVar
 
 from bertcli.config.loop import LoopConfig
-from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
+from bertcli.config.ramp import ends, mean_of
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import AUTO
+from bertcli.data.length import num_steps, ramp_steps
 from bertcli.data.share import Share
-from bertcli.data.stream import BatchStream
 from bertcli.distributed import ranks
 from bertcli.engine.compiling import is_worth_compiling
 from bertcli.engine.loop import LoopSettings
@@ -18,6 +20,7 @@ from bertcli.hardware import auto_micro_batch_size, resolve_device, resolve_prec
 from bertcli.memory.need import StepSizes
 from bertcli.model.architecture import Architecture
 from bertcli.runs.recipe import adopt_recipe, update_sections
+from bertcli.store.token_store import OpenStore
 from bertcli.store.vocabulary import given_tokenizer
 
 Loop = TypeVar("Loop", bound=LoopConfig)
@@ -28,6 +31,8 @@ def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainCo
     config = adopt_recipe(config, saved)
     data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
     training = adopt_loop_decisions(config.training, saved.training)
+    if training.ramp_steps == AUTO:
+        training = training.model_copy(update={"ramp_steps": saved.training.ramp_steps})
     return update_sections(config, {"data": data}).model_copy(update={"training": training})
 
 
@@ -38,7 +43,7 @@ def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
     return training.model_copy(update=decided)
 
 
-def resolve_config(config: PretrainConfig, architecture: Architecture, stream: BatchStream) -> PretrainConfig:
+def resolve_config(config: PretrainConfig, architecture: Architecture, store: OpenStore) -> PretrainConfig:
     """The config with every value that the run will use.
 
     Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is missing.
@@ -49,12 +54,13 @@ def resolve_config(config: PretrainConfig, architecture: Architecture, stream: B
             f"{config.model.init_from} ({architecture.usable_positions}); lower data.max_length"
         )
     data = config.data
-    steps = num_steps(config, stream)
-    tokens = steps * config.training.batch_size * data.max_length
+    steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
+    tokens = steps * mean_of(config.training.batch_size) * data.max_length
     training = resolve_loop(
-        config.training, architecture, data.max_length, tokens=tokens, predicted=data.mask_rate
+        config.training, architecture, data.max_length, tokens=tokens, predicted=max(ends(data.mask_rate))
     )
-    training = training.model_copy(update={"steps": steps, "epochs": None})
+    decided = {"steps": steps, "epochs": None, "ramp_steps": ramp_steps(config, steps)}
+    training = training.model_copy(update=decided)
     sizes = {size: getattr(architecture, size) for size in ("layers", "hidden", "heads", "feed_forward")}
     sizes["max_positions"] = architecture.usable_positions
     accents = {} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()}
@@ -98,12 +104,12 @@ def resolve_loop(
         micro_batch_size = auto_micro_batch_size(
             architecture,
             sizes=sizes,
-            batch_size=training.batch_size,
+            batch_size=training.largest_batch,
             device=device,
             num_local_ranks=ranks.num_local_ranks(),
             mean_length=mean_length,
         )
-    micro_batch_size = min(micro_batch_size, training.batch_size)
+    micro_batch_size = min(micro_batch_size, training.largest_batch)
     decided: dict[str, Any] = {
         "micro_batch_size": micro_batch_size,
         "precision": precision,
@@ -141,16 +147,5 @@ def loop_settings(
 def own_share(training: LoopConfig) -> Share:
     """This rank's share of each step; every rank has rows if there are enough."""
     assert training.micro_batch_size != "auto"
-    rows_a_rank = math.ceil(training.batch_size / ranks.num_ranks())
+    rows_a_rank = math.ceil(training.largest_batch / ranks.num_ranks())
     return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())
-
-
-def num_steps(config: PretrainConfig, stream: BatchStream) -> int:
-    """The number of steps; an epoch is the number of full rows that hold the corpus's tokens once."""
-    if config.training.epochs is None:
-        return config.training.steps or DEFAULT_STEPS
-    short_steps, tokens = config.data.short_steps, config.training.epochs * stream.store.num_tokens
-    if tokens <= stream.tokens_until(short_steps):
-        return math.ceil(tokens / stream.tokens_until(1))
-    per_step = config.training.batch_size * stream.max_tokens
-    return short_steps + math.ceil((tokens - stream.tokens_until(short_steps)) / per_step)

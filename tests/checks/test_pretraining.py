@@ -15,11 +15,11 @@ from bertcli.checks import batches, pretraining
 from bertcli.commands.prepare import summarize
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.data.length import num_steps
 from bertcli.data.stream import BatchStream
 from bertcli.errors import UserError
 from bertcli.runs.pretraining import pretrain
 from bertcli.runs.recipe import decided_config
-from bertcli.runs.resolve import num_steps
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.tokenizer import Normalization, Tokenizer
@@ -117,7 +117,8 @@ def test_steps_of_an_epoch_are_those_of_the_run(folder: Path, objective: str) ->
     figures, _ = check(config)
     store = prepare_store(config, silent)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, 8)
-    assert figures["steps_per_epoch"] == num_steps(config, stream)
+    frame = store.tokenizer.frame
+    assert figures["steps_per_epoch"] == num_steps(config, frame, store.train.num_tokens)
     assert figures["pairs_per_epoch"] == 8 * figures["steps_per_epoch"]
     steps = config.model_copy(
         update={"training": config.training.model_copy(update={"epochs": None, "steps": 40})}

@@ -9,7 +9,7 @@ from bertcli.commands.show_batch import show_batch
 from tests.small_runs import small_config, write_config
 
 FIELDS = {
-    *("batches", "pairs", "tokens", "is_next_share", "same_document_share", "fill", "masked_share"),
+    *("batches", "pairs", "tokens", "label_shares", "same_document_share", "fill", "masked_share"),
     *("masked_share_by_tenth", "mask_split", "special_masked", "unk_rate", "tokens_per_word", "stream_hash"),
 }
 
@@ -51,4 +51,4 @@ def test_statistics_as_a_table(config: Path, capsys: pytest.CaptureFixture[str])
     show_batch(config, stats=True, batches=2)
     lines = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in lines} == FIELDS
-    assert "is_next_share           0.5000" in lines
+    assert "label_shares            IsNext 0.5000 NotNext 0.5000" in lines

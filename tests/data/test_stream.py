@@ -80,12 +80,14 @@ def test_the_first_steps_may_read_shorter_rows(store: OpenStore) -> None:
     assert stream.tokens_until(5) == 3 * 32 * 17 + 2 * 32 * 61
 
 
-@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm+sop", "mlm"])
 def test_the_real_stream_keeps_its_figures(store: OpenStore, objective: str) -> None:
     measured = measure(store, batches=600, objective=objective)
     if objective == "mlm+nsp":
-        assert measured["is_next_share"] == 0.5
+        assert measured["label_shares"] == {"IsNext": 0.5, "NotNext": 0.5}
         assert measured["same_document_share"] == 0
+    if objective == "mlm+sop":
+        assert measured["label_shares"] == {"InOrder": 0.5, "Swapped": 0.5}
     assert measured["tokens"] > 1e6
     assert measured["special_masked"] == 0
     assert abs(measured["masked_share"] - 0.15) < 0.001

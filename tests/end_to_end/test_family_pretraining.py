@@ -133,7 +133,7 @@ def test_the_first_loss_is_the_expected_one(runs: dict[FamilyName, Path], family
 
 @pytest.mark.parametrize("family", ["roberta", "albert", "electra", "deberta-v3"])
 def test_a_killed_run_ends_as_an_undisturbed_one(
-    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: str
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: FamilyName
 ) -> None:
     config = write_config(tmp_path / "config.yaml", family_config(corpus, tmp_path, family))
     assert start_and_signal("pretrain", config, tmp_path / "run", 7, signal.SIGKILL) == -signal.SIGKILL

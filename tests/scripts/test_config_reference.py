@@ -32,7 +32,6 @@ def test_keys_have_values_defaults_and_meanings(script: ModuleType) -> None:
     assert any(
         row.startswith("| `data.max_length` | integer, 16 or more | `128` | Tokens in a row") for row in rows
     )
-    assert any(
-        row.startswith("| `training.batch_size` | integer, 1 or more; auto | `auto` | Rows") for row in rows
-    )
+    given = "integer, 1 or more; a list of two, start and end; auto"
+    assert any(row.startswith(f"| `training.batch_size` | {given} | `auto` | Rows") for row in rows)
     assert any(row.startswith("| `task.type` | `classification`, `regression`") for row in rows)

@@ -160,7 +160,7 @@ def test_the_b_of_a_notnext_pair_is_no_other_piece_of_its_document(tmp_path: Pat
     for side in (store.train, store.heldout):
         assert side.num_documents > side.num_sources > 1 or side is store.heldout
         source_of = np.repeat(np.arange(side.num_sources), np.diff(side.sources.astype(int)))  # pyright: ignore
-        slots = draw_slots(0, 0, 400)
+        slots = draw_slots(0, 0, 0, batch_size=400)
         spans = draw_pairs(side, slots, 0, draw_sizes(slots.numbers, 0, 24, 0.1, 0.15))
         a, b = (
             source_of[np.searchsorted(side.sentences, starts.astype(np.uint64), side="right") - 1]
