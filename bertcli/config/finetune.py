@@ -116,6 +116,7 @@ class FinetuneTrainingConfig(LoopConfig):
 
     epochs: Annotated[float, Field(gt=0.0)] = 3.0
     batch_size: Count = 32
+    """Rows per optimizer step."""
     learning_rate: Annotated[float, Field(gt=0.0)] = 2.0e-5
     warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     """Share of the steps over which the rate rises."""
@@ -127,6 +128,10 @@ class FinetuneTrainingConfig(LoopConfig):
     """The number of layers that the model starts with, evenly spaced among its own; null: all."""
     freeze_layers: Annotated[int, Field(ge=0)] = 0
     """The number of lowest layers that keep their weights, as do then the embeddings."""
+
+    @property
+    def largest_batch(self) -> int:
+        return self.batch_size
 
     @model_validator(mode="after")
     def _check(self) -> Self:

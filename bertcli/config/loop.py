@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertcli.config.ramp import ends
 from bertcli.config.section import AUTO, Auto, Count, Decided, Section
 
 Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
@@ -15,9 +14,6 @@ Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
 class LoopConfig(Section):
     """The optimizer's steps, in pretraining and in fine-tuning."""
 
-    batch_size: Decided[Count | tuple[Count, Count], Field()] = AUTO
-    """Rows per optimizer step, or [start, end]: in pretraining the number may grow over `ramp_steps`. auto:
-    32 in a short run, up to 256 in a long one."""
     micro_batch_size: Count | Auto = "auto"
     """Rows at once on the device. auto: as many as fit and gain speed."""
     learning_rate: Decided[float, Field(gt=0.0)] = AUTO
@@ -45,4 +41,4 @@ class LoopConfig(Section):
     @property
     def largest_batch(self) -> int:
         """Rows of the largest step."""
-        return max(ends(self.batch_size))
+        raise NotImplementedError

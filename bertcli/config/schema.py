@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from bertcli.config.languages import language_code
 from bertcli.config.loop import LoopConfig
 from bertcli.config.model import ModelConfig
+from bertcli.config.ramp import ends
 from bertcli.config.section import (
     AUTO,
     Auto,
@@ -155,6 +156,9 @@ class TrainingConfig(LoopConfig):
     """null and no epochs: `DEFAULT_STEPS`."""
     epochs: Annotated[float, Field(gt=0.0)] | None = None
     """Instead of steps: how often the tokens of the corpus are read."""
+    batch_size: Decided[Count | tuple[Count, Count], Field()] = AUTO
+    """Rows per optimizer step; or [start, end]: it moves over `ramp_steps`. auto: 32 in a short run, up to
+    256 in a long one."""
     warmup_steps: Decided[int, Field(ge=0)] = AUTO
     """auto: 8 % of the steps, at most 10,000."""
     decay_share: Share = 0.1
@@ -164,6 +168,10 @@ class TrainingConfig(LoopConfig):
     steps of the run; a resume with more steps keeps it."""
     rtd_weight: Positive = 50.0
     """Of the loss of replaced words beside that of the generator's masked words (Clark et al. 2020)."""
+
+    @property
+    def largest_batch(self) -> int:
+        return max(ends(self.batch_size))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

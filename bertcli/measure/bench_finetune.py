@@ -33,7 +33,7 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
         training, plan.architecture, plan.length, tokens=plan.tokens, mean_length=plan.mean_length
     )
     assert training.micro_batch_size != "auto"
-    device, size = torch.device(training.device), training.batch_size
+    device, size = torch.device(training.device), training.largest_batch
     model = plan.build().to(device)
     padded = Padded(copy.deepcopy(model), config.task.max_length)
     sides = [

@@ -62,6 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     transformers.utils.logging.disable_progress_bar()
     print(f"{'family':<12}{'objective':<10}{'ours, ms':>10}{'theirs':>10}{'ratio':>8}")
+    device = torch.device("cpu")
     for family in options.families:
         our_step, their_step, device = sides(family, options)
         for _ in range(WARMUP_STEPS):

@@ -117,7 +117,7 @@ def ours(sizes: Architecture, training: TrainingConfig, length: int) -> Callable
     """A step of the loop that `bertcli pretrain` runs."""
     torch.manual_seed(0)
     model = PretrainingModel(sizes).to(training.device)
-    steps = synthetic_steps(sizes.vocab_size, training.batch_size, length, own_share(training))
+    steps = synthetic_steps(sizes.vocab_size, training.largest_batch, length, own_share(training))
     reports: Iterator[object] = take_steps(
         model, MaskedLanguage(NEXT_SENTENCE, training.compile is True), steps, training
     )

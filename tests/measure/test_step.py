@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.config.loop import LoopConfig
+from bertcli.config.schema import TrainingConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.engine.step_report import StepReport
@@ -20,7 +20,7 @@ from bertcli.tasks.masked_language import MaskedLanguage
 
 CPU = torch.device("cpu")
 SMALL = Architecture(100, 32, 2, 2, 64, 32)
-TRAINING = LoopConfig(
+TRAINING = TrainingConfig(
     batch_size=8, micro_batch_size=4, learning_rate=1e-4, device="cpu", precision="fp32", compile=False
 )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.config.loop import LoopConfig
+from bertcli.config.schema import TrainingConfig
 from bertcli.data.pair_rules import NEXT_SENTENCE
 from bertcli.data.share import Share
 from bertcli.families.relative import Relative
@@ -71,7 +71,7 @@ def test_a_step_holds_what_is_calculated(change: dict) -> None:
         Share(sizes.rows),
         mask_rate=sizes.predicted,
     )
-    training = LoopConfig(
+    training = TrainingConfig(
         batch_size=sizes.rows,
         learning_rate=1e-4,
         device="cpu",
