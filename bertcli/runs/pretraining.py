@@ -19,11 +19,12 @@ from bertcli.data.stream import BatchStream, training_stream
 from bertcli.distributed import ranks, wrapping
 from bertcli.engine.schedule import decay_begin
 from bertcli.evaluation.evaluate import Scores, evaluate
-from bertcli.evaluation.gain import Gain, Meter, gain_on_general
+from bertcli.evaluation.gain import Meter
 from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import position_tables, tile_positions
 from bertcli.model.encoder import encoders
+from bertcli.runs.closing import closing_lines
 from bertcli.runs.health import Health
 from bertcli.runs.lifecycle import Run, live
 from bertcli.runs.objectives import (
@@ -33,8 +34,6 @@ from bertcli.runs.objectives import (
     read_weights,
     save_folder,
     start_model,
-    words_alone,
-    words_of,
 )
 from bertcli.runs.preconditions import check_pretraining
 from bertcli.runs.pretraining_verdict import verdict
@@ -196,37 +195,36 @@ class Pretraining(Run[PretrainConfig, Path]):
         if scores is None and (evaluate_heldout := self.evaluator()):
             scores = evaluate_heldout()
         references = self.health.references
-        line = verdict(scores, references, self.config, sizes=self.model.architecture)
         weights = wrapping.full_weights(self.model)
-        gains = self._gains(weights) if self.source is not None and self.heldout is not None else []
-        for each in [line, *map(str, gains)]:
-            say(each)
+        said = verdict(scores, references, self.config, sizes=self.model.architecture)
+        lines = [said, *self._closing_lines(weights)]
+        for line in lines:
+            say(line)
         card = model_card(
             self.config,
             self.store,
             self.model,
             references=references,
             scores=scores,
-            lines=[line, *map(str, gains)],
+            lines=lines,
         )
         self.publish(self.folder.model, weights, card)
         return self.folder.model
 
-    def _gains(self, weights: dict[str, Tensor]) -> list[Gain]:
-        """Of the model on the run's own held-out text, and on general text."""
-        assert self.source is not None
-        config, store = self.config, self.store
-        before, after = words_of(config, self.source), words_alone(self.model, weights)
+    def _closing_lines(self, weights: Mapping[str, Tensor]) -> list[str]:
+        if self.heldout is None:
+            return []
         meter = Meter(
-            tokenizer=store.tokenizer,
-            max_length=config.data.max_length,
-            batch_size=config.training.largest_batch,
-            batches=config.evaluation.batches,
+            tokenizer=self.store.tokenizer,
+            max_length=self.config.data.max_length,
+            batch_size=self.config.training.largest_batch,
+            batches=self.config.evaluation.batches,
             share=self.share,
             device=self.loop.device,
             precision=self.loop.precision,
         )
-        ratio = store.manifest.tokens_per_word
-        first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
-        own = Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio))
-        return [own, gain_on_general(meter, before, after, folder=self.source, corpus=config.corpus)]
+        return list(
+            closing_lines(
+                self.config, self.source, self.store, model=self.model, weights=weights, meter=meter
+            )
+        )
