@@ -47,8 +47,8 @@ class CorpusConfig(Section):
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
     general: Annotated[list[str], Field(min_length=1)] | None = None
-    """With `model.init_from`: text on which the run shows, at its end, what the model forgot; null: a bundled
-    sample of English books."""
+    """With `model.init_from`: text in the form of `files`, on which the run shows at its end what the model
+    forgot; null: a bundled sample of English books."""
     store: str | None = None
     """Folder of the token store; null: `output_dir/store`."""
 

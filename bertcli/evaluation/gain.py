@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,9 +92,10 @@ def gain_on_general(
         UserError: the text cannot be read.
     """
     names = corpus.general or BUNDLED
+    reading = corpus if corpus.general else CorpusConfig(files=BUNDLED)
     with tempfile.TemporaryDirectory() as scratch:
         sample = Path(scratch) / "general.txt"
-        sample.write_text("\n\n".join(_documents(names)), encoding="utf-8")
+        sample.write_text("\n\n".join(_documents(names, reading)), encoding="utf-8")
         given = {"files": [str(sample)], "language": corpus.language}
         store = text_store(folder, given, str(Path(scratch) / "run"), report=lambda line: None)
         text, ratio = store.train, store.manifest.tokens_per_word
@@ -101,20 +103,26 @@ def gain_on_general(
         return Gain(f"general text ({', '.join(names)})", first, meter.nats_per_word(after, text, ratio))
 
 
-def _documents(names: Sequence[str]) -> Iterator[str]:
-    """About `GENERAL_BYTES` of them."""
-    corpus = CorpusConfig(files=list(names))
-    documents, paragraphs = [], []
+def _documents(names: Sequence[str], reading: CorpusConfig) -> list[str]:
+    """About `GENERAL_BYTES` of them, read in the form that the corpus has; memory holds no more."""
+    kept: list[tuple[bytes, str]] = []
+    total = 0
+    for document in _all_documents(names, reading):
+        text = document.encode()
+        insort(kept, (hashlib.blake2b(text).digest(), document))
+        total += len(text)
+        while total - (last := len(kept[-1][1].encode())) >= GENERAL_BYTES:
+            kept.pop()
+            total -= last
+    return [document for _, document in kept]
+
+
+def _all_documents(names: Sequence[str], reading: CorpusConfig) -> Iterator[str]:
+    paragraphs: list[str] = []
     for source in find_sources(names):
-        for paragraph in read_paragraphs(source.path, corpus):
+        for paragraph in read_paragraphs(source.path, reading):
             if paragraph is not None:
                 paragraphs.append(paragraph)
-                continue
-            documents.append("\n".join(paragraphs))
-            paragraphs = []
-    taken = 0
-    for document in sorted(documents, key=lambda text: hashlib.blake2b(text.encode()).digest()):
-        if taken >= GENERAL_BYTES:
-            return
-        taken += len(document.encode())
-        yield document
+            else:
+                yield "\n".join(paragraphs)
+                paragraphs = []

@@ -8,6 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
 from bertcli.evaluation.gain import Gain, Meter, gain_on_general
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.runs.objectives import Model, words_alone, words_of
@@ -37,7 +38,10 @@ def closing_lines(
     before, ratio = words_of(config, source), store.manifest.tokens_per_word
     first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
     yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
-    yield str(gain_on_general(meter, before, after, folder=source, corpus=config.corpus))
+    try:
+        yield str(gain_on_general(meter, before, after, folder=source, corpus=config.corpus))
+    except UserError as error:  # the trained model must not be lost for it
+        yield f"general text: not measured, {error}"
 
 
 def _without_decoder(model: PretrainingModel, store: OpenStore, meter: Meter) -> str:

@@ -73,6 +73,31 @@ def test_general_text_that_is_not_there_is_an_error(first: Path, tmp_path: Path)
     assert not (tmp_path / "run" / "config.yaml").exists()  # found before the first step
 
 
+def test_general_text_without_text_costs_nobody_the_model(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.txt").write_text("\n")
+    config = small_config(first / "corpus.txt", tmp_path / "run", training={"steps": 1})
+    config["corpus"] |= {"general": [str(tmp_path / "empty.txt")], "store": str(tmp_path / "store")}
+    config |= {"model": {"init_from": str(first / "run")}, "tokenizer": {}}
+    go(config)
+    assert "general text: not measured" in capsys.readouterr().err
+    assert (tmp_path / "run" / "model" / "model.safetensors").exists()
+
+
+def test_a_sample_of_a_large_text_is_short_and_always_the_same(tmp_path: Path) -> None:
+    from bertcli.config.schema import CorpusConfig
+    from bertcli.evaluation import gain
+
+    path = tmp_path / "large.txt"
+    path.write_text("\n\n".join(f"This is document {i}. " + "It goes on. " * 3000 for i in range(60)))
+    taken = gain._documents([str(path)], CorpusConfig(files=[str(path)]))
+    assert gain.GENERAL_BYTES <= sum(map(len, taken)) < gain.GENERAL_BYTES + len(taken[0]) + 10
+    assert taken == gain._documents([str(path)], CorpusConfig(files=[str(path)]))
+    numbers = [int(text.split()[3].strip(".")) for text in taken]
+    assert numbers != sorted(numbers)  # from all over the text
+
+
 def test_a_gain_is_one_line() -> None:
     assert str(Gain("held-out text", 9.0, 8.5)) == "held-out text: 9.000 -> 8.500 nats a word, 0.500 better"
     assert str(Gain("general text", 9.0, 9.5)) == "general text: 9.000 -> 9.500 nats a word, 0.500 worse"
