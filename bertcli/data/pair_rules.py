@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from bertcli.config.schema import DataConfig
 from bertcli.data.batch_sizes import BatchSizes
-from bertcli.data.pairs import Spans, draw_ordered, draw_pairs, draw_spans
+from bertcli.data.pairs import draw_pairs, draw_spans
+from bertcli.data.rooms import Spans
+from bertcli.data.sentence_order import draw_ordered
 from bertcli.store.token_store import TokenStore
 from bertcli.text.frame import Frame
 

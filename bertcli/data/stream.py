@@ -23,7 +23,8 @@ from bertcli.data.batch_sizes import BatchSizes
 from bertcli.data.length import num_steps, ramp_steps
 from bertcli.data.masking import MaskRule, mask_rows
 from bertcli.data.pair_rules import PAIR_RULES, tokens_until
-from bertcli.data.pairs import Spans, draw_sizes
+from bertcli.data.pairs import draw_sizes
+from bertcli.data.rooms import Spans
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.slots import I64, Slots, draw_slots
 from bertcli.errors import UserError

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertcli.data.pairs import Spans, draw_pairs, draw_sizes, draw_spans
+from bertcli.data.pairs import draw_pairs, draw_sizes, draw_spans
+from bertcli.data.rooms import Spans
 from bertcli.data.slots import IS_NEXT, draw_slots
 from bertcli.errors import UserError
 from bertcli.store.token_store import TokenStore

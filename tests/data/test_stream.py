@@ -94,7 +94,7 @@ def test_the_real_stream_keeps_its_figures(store: OpenStore, objective: str) -> 
     assert np.abs(np.array(measured["masked_share_by_tenth"]) - 0.15).max() < 0.005
     # A random token is the right one now and then, and then counts as unchanged.
     assert np.abs(np.array(measured["mask_split"]) - [0.8, 0.1, 0.1]).max() < 0.01
-    assert measured["fill"] > 0.93
+    assert measured["fill"] > (0.88 if objective == "mlm+sop" else 0.93)  # whole sentences leave room
 
 
 def test_a_row_reads_as_its_text(store: OpenStore) -> None:
