@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "data": {"errors", "terminal", "config", "text", "store"},
     "model": {"errors", "families", "config"},
     "distributed": {"errors"},
-    "memory": {"config", "model"},
+    "memory": {"config", "families", "model"},
     "hardware": {"errors", "model", "memory"},
     "tasks": {"errors", "config", "text", "examples", "metrics", "data", "model"},
     "hf": {"errors", "files", "owned", "families", "config", "text", "model", "terminal"},

@@ -90,6 +90,8 @@ def _corpus(config: PretrainConfig, store: OpenStore) -> str:
 
 def _recipe(config: PretrainConfig, store: OpenStore) -> str:
     data, training, source = config.data, config.training, config.model.init_from
+    teacher = config.distillation and config.distillation.teacher
+    begun = f"layers of its teacher {plain(public_name(teacher))}" if teacher else "random weights"
     masks = f"{shown(data.mask_rate, '.0%')} of the tokens, "
     masks += _split(data.mask_split, store.tokenizer.mask_token)
     rows = f"{shown(training.batch_size)} rows of at most {data.max_length} tokens"
@@ -98,7 +100,7 @@ def _recipe(config: PretrainConfig, store: OpenStore) -> str:
 
 | | |
 |---|---|
-| started from | {plain(public_name(source)) if source else "random weights"} |
+| started from | {plain(public_name(source)) if source else begun} |
 | steps | {training.steps or 0:,} of {rows} |
 | learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |

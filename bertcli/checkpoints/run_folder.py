@@ -20,7 +20,10 @@ from bertcli.owned.mark import Note, read_note, sweep, write_note, write_own
 from bertcli.owned.run_layout import RunLayout
 from bertcli.terminal import say
 
-_MAY_CHANGE = ("output_dir", "logging.", "evaluation.", "checkpoint.", "data.workers", "training.parallel")
+_MAY_CHANGE = (
+    *("output_dir", "corpus.general", "logging.", "evaluation.", "checkpoint."),
+    *("data.workers", "training.parallel"),
+)
 """Keys that a resume may change: they do not affect the weights. A run's folder may be moved."""
 _MAY_GROW = ("training.steps", "training.epochs")
 
@@ -123,7 +126,8 @@ def check_resumable(saved: BaseModel, current: BaseModel, report: Callable[[str]
         head = "cannot resume: the config differs from the run's in keys that change its result:"
         advice = (
             "restore these, or start a new run in another output_dir (logging, evaluation, checkpoint, "
-            "data.workers and training.parallel may change, training.steps and epochs may grow)"
+            "corpus.general, data.workers and training.parallel may change, training.steps and epochs may "
+            "grow)"
         )
         raise UserError("\n  ".join([head, *refused, advice]))
 

@@ -152,6 +152,12 @@ class FinetuneDistillationConfig(Section):
     weights: tuple[Weight, Weight] = (1.0, 1.0)
     """Of two losses: the teacher's answers, and the labels."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not any(self.weights):
+            raise ValueError("weights: both are 0, so that nothing is learned; give one that is larger")
+        return self
+
 
 class FinetuneEvaluationConfig(Section):
     """When the model is evaluated on the dev data."""

@@ -50,16 +50,19 @@ class ModelConfig(Section):
     def _check(self) -> Self:
         if self.preset is None and None in (self.layers, self.hidden) and self.init_from is None:
             raise ValueError("preset: null needs layers and hidden")
+        if self.init_from is not None and (self.generator.layers or self.generator.width_share):
+            raise ValueError("generator: init_from sets its layers and width_share; leave them out")
         _, hidden, heads, _ = self.sizes()
         if hidden % heads and self.init_from is None:
             raise ValueError(f"heads must divide hidden: {hidden} / {heads} leaves {hidden % heads}")
         return self
 
-    def sizes(self) -> tuple[int, int, int, int]:
-        """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset."""
+    def sizes(self, fresh: Fresh | None = None) -> tuple[int, int, int, int]:
+        """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset; `fresh`: of the
+        family, if that is not the config's."""
         layers, hidden = PRESETS[self.preset or "base"]
         layers, hidden = self.layers or layers, self.hidden or hidden
-        feed_forward = self.feed_forward or round(self.fresh.feed_forward * hidden)
+        feed_forward = self.feed_forward or round((fresh or self.fresh).feed_forward * hidden)
         return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), feed_forward
 
     @property

@@ -147,6 +147,7 @@ class DataConfig(Section):
 
 
 DEFAULT_STEPS = 1000
+RTD_WEIGHT = 50.0
 
 
 class TrainingConfig(LoopConfig):
@@ -166,7 +167,7 @@ class TrainingConfig(LoopConfig):
     ramp_steps: Decided[int, Field(ge=1)] = AUTO
     """In which `batch_size` and `data.mask_rate` move from start to end, linearly; then they stay. auto: the
     steps of the run; a resume with more steps keeps it."""
-    rtd_weight: Positive = 50.0
+    rtd_weight: Positive = RTD_WEIGHT
     """Of the loss of replaced words beside that of the generator's masked words (Clark et al. 2020)."""
 
     @property
@@ -191,6 +192,12 @@ class DistillationConfig(Section):
     weights: tuple[Weight, Weight, Weight] = (5.0, 2.0, 1.0)
     """Of three losses: the teacher's words at masked tokens, the true words there, and the direction of the
     last hidden states at all tokens."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not any(self.weights):
+            raise ValueError("weights: all are 0, so that nothing is learned; give one that is larger")
+        return self
 
 
 class EvaluationConfig(Section):
@@ -244,6 +251,8 @@ class PretrainConfig(Section):
                 "data.short_steps is for a model from random weights: that of model.init_from has already "
                 "learned its positions"
             )
+        if self.corpus.general is not None and self.model.init_from is None:
+            raise ValueError("corpus.general needs model.init_from: a new model has nothing to forget")
         if self.distillation is not None and self.tokenizer.path is not None:
             raise ValueError(
                 "give tokenizer.path or distillation, not both: the student has its teacher's tokenizer"

@@ -19,13 +19,16 @@ def num_steps(config: PretrainConfig, frame: Frame, num_tokens: float) -> int:
     if training.epochs is None:
         return training.steps or DEFAULT_STEPS
     tokens = training.epochs * num_tokens
-
-    def read(steps: int) -> int:
-        sizes = BatchSizes(training.batch_size, ramp_steps(config, steps))
-        return tokens_until(data, frame, sizes, step=steps)
-
     fewest = tokens_until(data, frame, BatchSizes(min(ends(training.batch_size)), 1), step=1)
-    return bisect_left(range(math.ceil(tokens / max(1, fewest)) + 1), tokens, lo=1, key=read)
+    numbers = range(math.ceil(tokens / max(1, fewest)) + 1)
+
+    def read(steps: int, ramp: int) -> int:
+        return tokens_until(data, frame, BatchSizes(training.batch_size, ramp), step=steps)
+
+    steps = bisect_left(numbers, tokens, lo=1, key=lambda steps: read(steps, ramp=steps))
+    if training.ramp_steps in (AUTO, steps):
+        return steps
+    return bisect_left(numbers, tokens, lo=1, key=lambda steps: read(steps, training.ramp_steps))
 
 
 def ramp_steps(config: PretrainConfig, steps: int) -> int:

@@ -40,7 +40,7 @@ def draw_ordered(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans
     room = true_pair_rooms(store, walk(slots.numbers, store.num_pairs, seed, name="order"))
     share = 1 + to_below(row_bits(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
     bits = row_bits(seed, "order", slots.numbers)
-    a_first, a_inner, b_inner = ((draw_bits(bits, np.uint64(i)) & np.uint64(1)) == 1 for i in range(3))
+    a_first, a_inner, b_inner = (draw_bits(bits, np.full_like(bits, i)) % np.uint64(2) == 1 for i in range(3))
     sides = (
         (room.a_end - room.a_first, _before(store, room)),
         (room.b_last - room.b_start, _after(store, room)),

@@ -145,6 +145,18 @@ def on_each(work: Callable[[], T]) -> T:
     return result
 
 
+def on_all(work: Callable[[], T]) -> T:
+    """The result of `work` on this rank. Raises `UserError` on every rank if that of one rank raised it, so
+    that all can go on in the same way."""
+    try:
+        result, failure = work(), ""
+    except UserError as error:
+        result, failure = cast(T, None), str(error)
+    if failures := list(filter(None, gather([failure]))):
+        raise UserError(failures[0])
+    return result
+
+
 def on_first(work: Callable[[], T]) -> T:
     """The result of `work`, which only the first rank does; raises as `on_each`."""
     return from_first(on_each(cast(Callable[[], T], work if is_first() else lambda: None)))

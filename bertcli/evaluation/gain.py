@@ -14,12 +14,14 @@ import torch
 from bertcli.config.schema import CorpusConfig, DataConfig
 from bertcli.data.pair_rules import ONE_TEXT
 from bertcli.data.share import Share
+from bertcli.distributed import ranks
+from bertcli.errors import UserError
 from bertcli.evaluation.evaluate import evaluate
 from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.evaluation.text_store import text_store
 from bertcli.hardware import Precision
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.store.token_store import TokenStore
+from bertcli.store.token_store import OpenStore, TokenStore
 from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.sources import find_sources
@@ -94,10 +96,17 @@ def gain_on_general(
     names = corpus.general or BUNDLED
     reading = corpus if corpus.general else CorpusConfig(files=BUNDLED)
     with tempfile.TemporaryDirectory() as scratch:
-        sample = Path(scratch) / "general.txt"
-        sample.write_text("\n\n".join(_documents(names, reading)), encoding="utf-8")
-        given = {"files": [str(sample)], "language": corpus.language}
-        store = text_store(folder, given, str(Path(scratch) / "run"), report=lambda line: None)
+        sample, run = Path(scratch) / "general.txt", str(Path(scratch) / "run")
+
+        def build() -> OpenStore:
+            try:
+                sample.write_text("\n\n".join(_documents(names, reading)), encoding="utf-8")
+            except OSError as error:
+                raise UserError(f"{sample}: could not be written: {error.strerror}") from None
+            given = {"files": [str(sample)], "language": corpus.language}
+            return text_store(folder, given, run, report=lambda line: None)
+
+        store = ranks.on_all(build)
         text, ratio = store.train, store.manifest.tokens_per_word
         first = None if before is None else meter.nats_per_word(before, text, ratio)
         return Gain(f"general text ({', '.join(names)})", first, meter.nats_per_word(after, text, ratio))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
@@ -15,6 +14,7 @@ from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.hf.model_files import read_model_files, write_model_files
 from bertcli.hf.rtd_folder import DIFFERENCES, GENERATOR
+from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.hf.with_heads import with_heads
 from bertcli.owned.folders import write_folder
 from bertcli.text.tokenizer import Tokenizer
@@ -40,10 +40,10 @@ def write_extended(source: Path, destination: Path, tokenizer: Tokenizer, replac
         if (source / GENERATOR).is_dir():
             _write(source / GENERATOR, partial / GENERATOR, tokenizer, replaced=replaced)
         if (source / DIFFERENCES).is_file():
-            differences = load_file(source / DIFFERENCES)
+            differences = read_weights(source / DIFFERENCES)
             words = "body.embeddings.word.difference"
             grown = _grown(differences[words], tokenizer.vocab_size, replaced)
-            save_file(differences | {words: grown}, partial / DIFFERENCES)
+            write_safetensors(partial / DIFFERENCES, differences | {words: grown})
 
     with disk_errors(f"{destination}: could not be written", "and try again", "name another folder"):
         write_folder(destination.absolute(), fill, sealed=False)

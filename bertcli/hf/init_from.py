@@ -10,12 +10,14 @@ from pydantic import BaseModel
 
 from bertcli.config.model import ModelConfig
 from bertcli.config.presets import HEAD_SIZE, PRESETS
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.schema import PretrainConfig, TokenizerConfig
 from bertcli.errors import UserError
+from bertcli.families.registry import fresh_of
 from bertcli.hf.config_file import read_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.text.tokenizer import Tokenizer
 
+_KINDS = {"WordPiece": "wordpiece", "BPE": "byte-bpe", "Unigram": "unigram"}
 _SIZES = ("layers", "hidden", "heads", "feed_forward")
 
 
@@ -25,12 +27,7 @@ def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
     Only keys that the user gave can contradict: not those with their default, null or auto.
     Raises `UserError` that lists all of them, or if the folder cannot be read.
     """
-    sizes, tokenizer = read_architecture(folder / "config.json"), Tokenizer.load(folder)
-    vocabulary = {
-        "vocab_size": tokenizer.vocab_size,
-        "lowercase": tokenizer.lowercase,
-        "strip_accents": tokenizer.strips_accents,
-    }
+    sizes, vocabulary = read_architecture(folder / "config.json"), _vocabulary(folder)
     model = {key: getattr(sizes, key) for key in _SIZES} | {"max_positions": sizes.usable_positions}
     problems = [
         *_other_family(config.model, sizes),
@@ -45,9 +42,34 @@ def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
     return config.model_copy(
         update={
             "model": config.model.model_copy(update=model | {"preset": _fitting_preset(sizes)}),
-            "tokenizer": config.tokenizer.model_copy(update=vocabulary),
+            "tokenizer": _with_vocabulary(config, vocabulary),
         }
     )
+
+
+def adopt_vocabulary(config: PretrainConfig, folder: Path) -> PretrainConfig:
+    """`config` with the vocabulary of its teacher, in `folder`; raises `UserError` as `adopt_folder`."""
+    vocabulary = _vocabulary(folder)
+    if problems := list(_contradictions("tokenizer", config.tokenizer, vocabulary)):
+        head = f"distillation.teacher: {folder} sets the vocabulary, but the config has other values:"
+        raise UserError("\n  ".join([head, *problems, "Leave these keys out"]))
+    return config.model_copy(update={"tokenizer": _with_vocabulary(config, vocabulary)})
+
+
+def _vocabulary(folder: Path) -> dict[str, Any]:
+    tokenizer = Tokenizer.load(folder)
+    return {
+        "kind": _KINDS.get(tokenizer.kind, tokenizer.kind),
+        "vocab_size": tokenizer.vocab_size,
+        "lowercase": tokenizer.lowercase,
+        "strip_accents": tokenizer.strips_accents,
+    }
+
+
+def _with_vocabulary(config: PretrainConfig, vocabulary: dict[str, Any]) -> TokenizerConfig:
+    """But for the kind, which is that of a vocabulary to train."""
+    update = {key: value for key, value in vocabulary.items() if key != "kind"}
+    return config.tokenizer.model_copy(update=update)
 
 
 def _contradictions(section: str, given: BaseModel, true: dict[str, Any]) -> Iterator[str]:
@@ -67,7 +89,7 @@ def _other_preset(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
         return
     other = [
         f"{key} {getattr(sizes, key)} instead of {value}"
-        for key, value in zip(_SIZES, model.sizes(), strict=True)
+        for key, value in zip(_SIZES, model.sizes(fresh_of(sizes.family)), strict=True)
         if getattr(model, key) is None and getattr(sizes, key) != value
     ]
     if other:
@@ -75,7 +97,8 @@ def _other_preset(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
 
 
 def _fitting_preset(sizes: Architecture) -> str | None:
-    if sizes.heads != max(1, sizes.hidden // HEAD_SIZE) or sizes.feed_forward != 4 * sizes.hidden:
+    inner = round(fresh_of(sizes.family).feed_forward * sizes.hidden)
+    if sizes.heads != max(1, sizes.hidden // HEAD_SIZE) or sizes.feed_forward != inner:
         return None
     return next((name for name, found in PRESETS.items() if found == (sizes.layers, sizes.hidden)), None)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.hub import download, is_hub_id
-from bertcli.hf.init_from import adopt_folder
+from bertcli.hf.init_from import adopt_folder, adopt_vocabulary
 from bertcli.owned.run_layout import RunLayout, checkpoint_model
 from bertcli.text.tokenizer_files import VOCABULARY_FILES
 
@@ -51,10 +51,12 @@ def resolve_model(path: Path | str) -> Path:
 def locate_init_from(config: PretrainConfig) -> PretrainConfig:
     """`config` with the model folder itself as `model.init_from`, which may name a run or a checkpoint.
 
-    Sizes and vocabulary become those of the folder (`hf.init_from.adopt_folder`).
+    Sizes and vocabulary become those of the folder (`hf.init_from.adopt_folder`), the vocabulary of a new
+    student that of its teacher.
     """
     if config.model.init_from is None:
-        return config
+        teacher = config.distillation and config.distillation.teacher
+        return config if teacher is None else adopt_vocabulary(config, resolve_model(teacher))
     folder = resolve_model(config.model.init_from)
     model = config.model.model_copy(update={"init_from": str(folder)})
     return adopt_folder(config.model_copy(update={"model": model}), folder)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertcli.errors import UserError
@@ -21,6 +20,7 @@ from bertcli.hf.fill import build_from
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.lengths import TRAINED_LENGTH
 from bertcli.hf.model_files import read_model_files, write_model_files
+from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.model.replaced_tokens import ReplacedTokenModel
 from bertcli.model.task_models import PooledModel
 from bertcli.text.tokenizer import Tokenizer
@@ -60,7 +60,7 @@ def save_rtd_folder(
         weights=of_generator,
     )
     if differences:
-        save_file(differences, folder / DIFFERENCES)
+        write_safetensors(folder / DIFFERENCES, differences)
 
 
 def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None) -> ReplacedTokenModel:
@@ -81,7 +81,14 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
         )
     files = read_model_files(folder)
     found, _ = build_from(files, lambda: PooledModel(files.architecture, pooler=False, rtd_head=True))
-    generator = load_model_folder(folder / GENERATOR, pairs=False, dropout=dropout).model
+    loaded = load_model_folder(folder / GENERATOR, pairs=False, dropout=dropout)
+    loaded.need("mlm_head")
+    generator, own_size = loaded.model, files.architecture.vocab_size
+    if generator.architecture.vocab_size != own_size or loaded.tokenizer.hash != files.tokenizer.hash:
+        raise UserError(
+            f"{folder / GENERATOR}: has another vocabulary than the discriminator in {folder}; give the two "
+            "models that were trained together"
+        )
     architecture = replace(files.architecture, generator=generator.architecture)
     if dropout is not None:
         architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
@@ -91,7 +98,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
     if sharing == "tied":
         _check_tied(state, folder)
     else:
-        stored = load_file(folder / DIFFERENCES) if (folder / DIFFERENCES).is_file() else {}
+        stored = read_weights(folder / DIFFERENCES) if (folder / DIFFERENCES).is_file() else {}
         for name in [name for name in model.state_dict() if name.endswith(_DIFFERENCE)]:
             table = f"{name.removesuffix(_DIFFERENCE)}.weight"
             own = state.pop(table)

@@ -38,10 +38,13 @@ def with_heads(files: ModelFiles) -> WithHeads:
     if files.holds("mlm_head.bias"):
         sizes = replace(sizes, mask_decoder=files.holds_mask_decoder)
         model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
-        keys = {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}
-        return WithHeads(model, report, "pretraining" if pairs else "masked-lm", keys=keys)
+        return WithHeads(model, report, "pretraining" if pairs else "masked-lm", keys=_trained_length(files))
     if files.holds("rtd_head.dense.weight") and "discriminator" in files.family.classes:
         model, report = build_from(files, lambda: PooledModel(sizes, pooler=False, rtd_head=True))
-        return WithHeads(model, report, "discriminator", keys={})
+        return WithHeads(model, report, "discriminator", keys=_trained_length(files))
     model, report = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
     return WithHeads(model, report, "pairs" if pairs else "encoder", keys={})
+
+
+def _trained_length(files: ModelFiles) -> dict[str, Any]:
+    return {key: value for key, value in files.config.items() if key == TRAINED_LENGTH}

@@ -12,6 +12,7 @@ from bertcli.data.length import num_steps, ramp_steps
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.data.stream import BatchStream
+from bertcli.hf.new_model import sharing
 from bertcli.measure.plan import Plan
 from bertcli.measure.sizes import pretraining_sizes
 from bertcli.measure.synthetic import synthetic_steps
@@ -41,7 +42,8 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     tokenizer = load_given_tokenizer(config) if store is None else store.tokenizer
     vocab_size = config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
     sizes = pretraining_sizes(config, vocab_size)
-    parameters = pretraining_parameters(sizes, pairs.is_pair)
+    shared = sharing(config.model, sizes.family) if sizes.generator else "tied"
+    parameters = pretraining_parameters(sizes, pairs.is_pair, shared)
     text_tokens, store_bytes = _text_size(config, store, vocab_size)
     given = []
     if store is None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from torch import nn
 
+from bertcli.families.fresh import Sharing
 from bertcli.model.architecture import Architecture
 from bertcli.model.build import sizes_alone
 from bertcli.model.pretraining import PretrainingModel
@@ -26,9 +27,11 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
     return dict(counts)
 
 
-def pretraining_parameters(architecture: Architecture, pair_head: bool) -> dict[str, int]:
+def pretraining_parameters(
+    architecture: Architecture, pair_head: bool, sharing: Sharing = "tied"
+) -> dict[str, int]:
     """As `count_parameters`, of a model that is built without values; with a generator, of both."""
     with sizes_alone():
         if architecture.generator is not None:
-            return count_parameters(ReplacedTokenModel(architecture, "tied"))
+            return count_parameters(ReplacedTokenModel(architecture, sharing))
         return count_parameters(PretrainingModel(architecture, pair_head))

@@ -8,6 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.config.schema import PretrainConfig
+from bertcli.distributed import ranks
 from bertcli.errors import UserError
 from bertcli.evaluation.gain import Gain, Meter, gain_on_general
 from bertcli.model.pretraining import PretrainingModel
@@ -35,13 +36,14 @@ def closing_lines(
         yield f"as transformers and predict-mask read the folder, {_without_decoder(after, store, meter)}"
     if source is None:
         return
-    before, ratio = words_of(config, source), store.manifest.tokens_per_word
-    first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
-    yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
+    ratio = store.manifest.tokens_per_word
     try:
+        before = ranks.on_all(lambda: words_of(config, source))
+        first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
+        yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
         yield str(gain_on_general(meter, before, after, folder=source, corpus=config.corpus))
     except UserError as error:  # the trained model must not be lost for it
-        yield f"general text: not measured, {error}"
+        yield f"what was gained and forgotten is not measured: {error}"
 
 
 def _without_decoder(model: PretrainingModel, store: OpenStore, meter: Meter) -> str:

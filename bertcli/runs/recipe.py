@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from bertcli.config.model import GeneratorConfig
 from bertcli.config.ramp import mean_of
-from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
+from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, RTD_WEIGHT, PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.errors import UserError
 from bertcli.families.fresh import Fresh
@@ -115,6 +115,10 @@ def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
     if objective != "rtd" and config.model.generator != GeneratorConfig():
         raise UserError(
             f"model.generator is for data.objective: rtd, and the objective is {objective}; leave it out"
+        )
+    if objective != "rtd" and config.training.rtd_weight != RTD_WEIGHT:
+        raise UserError(
+            f"training.rtd_weight is for data.objective: rtd, and the objective is {objective}; leave it out"
         )
     values: dict[tuple[str, str], Any] = {
         ("tokenizer", "kind"): fresh.tokenizer,

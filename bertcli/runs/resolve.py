@@ -145,7 +145,7 @@ def loop_settings(
 
 
 def own_share(training: LoopConfig) -> Share:
-    """This rank's share of each step; every rank has rows if there are enough."""
+    """This rank's share of each step; in the largest one every rank has rows, if there are enough."""
     assert training.micro_batch_size != "auto"
     rows_a_rank = math.ceil(training.largest_batch / ranks.num_ranks())
     return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())

@@ -6,6 +6,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_task_folder
+from bertcli.runs.teacher import check_teacher_reads
 from bertcli.tasks.base import Task
 from bertcli.tasks.soft_targets import SoftTargets
 from bertcli.tasks.supervised import LabeledTask, Supervised
@@ -34,6 +35,7 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
             f"distillation.teacher: {folder} has another tokenizer than {config.model}; give a student "
             "with the teacher's, for example the teacher's own folder with training.keep_layers"
         )
+    check_teacher_reads(teacher.model.architecture, config.task.max_length, "task.max_length")
     teacher.model.eval().requires_grad_(False)
     return SoftTargets(
         task, teacher.model, config.distillation.temperature, weights=config.distillation.weights

@@ -12,6 +12,7 @@ from bertcli.config.schema import DistillationConfig, PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.folder import load_model_folder
 from bertcli.hf.locate import resolve_model
+from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.shallow import evenly_spaced
 from bertcli.runs.model_identity import model_identity
@@ -39,6 +40,7 @@ def taught(
             "data.objective to mlm"
         )
     teacher = _load_teacher(distillation, tokenizer)
+    check_teacher_reads(teacher.architecture, config.data.max_length, "data.max_length")
     own, other = student.architecture.hidden, teacher.architecture.hidden
     if own != other and distillation.weights[2]:
         raise UserError(
@@ -48,6 +50,15 @@ def taught(
     if config.model.init_from is None:
         start_like(student, teacher)
     return Distillation(task, teacher, distillation.temperature, weights=distillation.weights)
+
+
+def check_teacher_reads(teacher: Architecture, length: int, key: str) -> None:
+    """Raise `UserError` if the teacher cannot read rows of `length` tokens, which `key` asks for."""
+    if length > teacher.usable_positions:
+        raise UserError(
+            f"{key} ({length}) is longer than the rows that distillation.teacher reads "
+            f"({teacher.usable_positions}); lower {key}"
+        )
 
 
 def teacher_identity(config: PretrainConfig) -> dict[str, Any]:
@@ -73,7 +84,7 @@ def check_same_teacher(before: dict[str, Any], config: PretrainConfig, path: Pat
 
 def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> PretrainingModel:
     folder = resolve_model(config.teacher)
-    loaded = load_model_folder(folder, pairs=False, dropout=0.0)
+    loaded = load_model_folder(folder, pairs=False, dropout=0.0, mask_decoder=True)
     loaded.need("mlm_head")
     if loaded.tokenizer.hash != tokenizer.hash:
         raise UserError(
@@ -94,10 +105,16 @@ def start_like(student: PretrainingModel, teacher: PretrainingModel) -> None:
     given: dict[str, Tensor] = {}
     for name, own in student.state_dict().items():
         other = source.get(_name_in_teacher(name, student, teacher))
+        if other is not None and other.shape[1:] == own.shape[1:] and len(other) > len(own):
+            other = other[: len(own)] if _is_of_words(name) else other  # rows beyond the vocabulary
         if other is not None and other.shape == own.shape:
             given[name] = other
     student.load_state_dict(student.state_dict() | given)
     say(f"the student starts with {len(given)} of its {len(student.state_dict())} tensors from the teacher")
+
+
+def _is_of_words(name: str) -> bool:
+    return name in ("body.embeddings.word.weight", "mlm_head.bias")
 
 
 def _name_in_teacher(name: str, student: PretrainingModel, teacher: PretrainingModel) -> str:

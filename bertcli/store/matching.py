@@ -35,7 +35,7 @@ def output_paths(config: PretrainConfig) -> set[Path]:
 
 def store_options(config: PretrainConfig) -> dict[str, Any]:
     """Dotted key -> value, for every key that a store depends on."""
-    corpus = config.corpus.model_dump(mode="json", exclude={"store"})
+    corpus = config.corpus.model_dump(mode="json", exclude={"store", "general"})
     options = {f"corpus.{key}": value for key, value in corpus.items()}
     tokenizer = config.tokenizer
     if config.model.init_from is not None:

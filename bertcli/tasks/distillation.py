@@ -30,7 +30,7 @@ class Distillation:
         temperature: float,
         weights: tuple[float, float, float],
     ) -> None:
-        """`weights`: of kl, mlm and cosine; a term with the weight 0 is left out."""
+        """`weights`: of kl, mlm and cosine. With the weight 0 mlm is still measured, the others are not."""
         self._words, self._temperature = words, temperature
         self._teacher = teacher.eval().requires_grad_(False)
         kl, mlm, cosine = weights
@@ -38,7 +38,10 @@ class Distillation:
 
     def counts(self, batch: Batch) -> dict[str, int]:
         counts = {"kl": batch.num_masked, **self._words.counts(batch), "cosine": batch.num_tokens}
-        return {name: count for name, count in counts.items() if self._weights.get(name, 1.0)}
+        return {name: count for name, count in counts.items() if self._is_measured(name)}
+
+    def _is_measured(self, name: str) -> bool:
+        return name not in ("kl", "cosine") or self._weights[name] > 0
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
         batch = round_masked(batch)
@@ -48,12 +51,10 @@ class Distillation:
         output: PretrainingOutput = model(*inputs, hidden=True)
         terms = self._words.terms_of(output, batch)
         counted_M = batch.targets_M != IGNORED
-        terms["kl"] = Term(
-            _soft_cross_entropy(
-                output.mlm_logits_MV[counted_M], taught.mlm_logits_MV[counted_M], self._temperature
-            ),
-            correct=None,
-        )
+        logits = output.mlm_logits_MV[counted_M], taught.mlm_logits_MV[counted_M]
+        shared = min(each.shape[1] for each in logits)  # tables may have more rows than the vocabulary
+        own, theirs = (each[:, :shared] for each in logits)
+        terms["kl"] = Term(_soft_cross_entropy(own, theirs, self._temperature), correct=None)
         assert output.hidden_BTD is not None
         assert taught.hidden_BTD is not None
         if self._weights["cosine"]:
@@ -62,7 +63,7 @@ class Distillation:
         return {
             name: Term(term.loss, term.correct, weight, shares=term.shares)
             for name, (term, weight) in weighted.items()
-            if weight
+            if self._is_measured(name)
         }
 
     def references(

@@ -55,12 +55,12 @@ def extend(
     In each round the spans of pieces inside words count, by the tokens that one piece in their place would
     save; the best ones are taken, of those that contain each other the better one.
     """
-    words = _count_words(texts)
+    words, backend = _count_words(texts), tokenizer.backend
     units: Counter[str] = Counter()
     for word, count in words.items():
-        for unit in _units(tokenizer, word):
+        for unit in _units(backend, word):
             units[unit] += count
-    pipeline = json.loads(tokenizer.backend.to_str())
+    pipeline = json.loads(backend.to_str())
     _settle(pipeline)
     first_id = tokenizer.vocab_size
     parts: dict[str, tuple[str, ...]] = {}
@@ -78,9 +78,9 @@ def extend(
             break
     if len(parts) < number:
         report(f"note: the text gives no more than {len(parts):,} new pieces")
-    backend = tokenizers.Tokenizer.from_str(json.dumps(pipeline))
-    extended = Tokenizer(backend, "the extended vocabulary", tokenizer.names)
-    old_ids = tokenizer.backend.get_vocab(with_added_tokens=True)
+    grown = tokenizers.Tokenizer.from_str(json.dumps(pipeline))
+    extended = Tokenizer(grown, "the extended vocabulary", tokenizer.names)
+    old_ids = backend.get_vocab(with_added_tokens=True)
     replaced = [[old_ids[each] for each in _old_pieces(piece, parts)] for piece in parts]
     return Extended(extended, replaced, before, after=_pieces_a_word(pieces, units, words))
 
@@ -94,10 +94,10 @@ def _count_words(texts: Iterable[str]) -> Counter[str]:
     return words
 
 
-def _units(tokenizer: Tokenizer, word: str) -> list[str]:
+def _units(backend: tokenizers.Tokenizer, word: str) -> list[str]:
     """The parts of a word after a blank that no piece crosses, as the model that cuts words reads them."""
-    normalizer, before = tokenizer.backend.normalizer, tokenizer.backend.pre_tokenizer
-    text = f" {word}" if tokenizer.kind == "BPE" else word
+    normalizer, before = backend.normalizer, backend.pre_tokenizer
+    text = f" {word}" if isinstance(backend.model, tokenizers.models.BPE) else word
     text = text if normalizer is None else normalizer.normalize_str(text)
     return [text] if before is None else [unit for unit, _ in before.pre_tokenize_str(text)]
 
@@ -126,7 +126,8 @@ def _choose(
     for unit, own in pieces.items():
         if len(own) > 1:
             for span in _spans(own, longest):
-                counts[span] += units[unit]
+                if known.issuperset(span):  # a Unigram gives an unknown character as it stands
+                    counts[span] += units[unit]
     chosen: dict[str, tuple[tuple[str, ...], int]] = {}
     best = sorted(counts, key=lambda span: (counts[span] * (1 - len(span)), span))
     for span in best:

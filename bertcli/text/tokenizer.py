@@ -211,8 +211,8 @@ class Tokenizer:
 
     @property
     def backend(self) -> tokenizers.Tokenizer:
-        """The library's own tokenizer, which must not be changed."""
-        return self._backend
+        """The library's own tokenizer, as its file has it; it must not be changed."""
+        return with_special(self._backend, self._special, True) if self._special else self._backend
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -253,8 +253,7 @@ class Tokenizer:
             # An id without a piece still needs a line: the line's number is the id.
             lines = [f"[unused-id-{i}]" if name is None else name for i, name in enumerate(names)]
             (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
-        backend = with_special(self._backend, self._special, True) if self._special else self._backend
-        pretty = json.dumps(json.loads(backend.to_str()), ensure_ascii=False, indent=1)
+        pretty = json.dumps(json.loads(self.backend.to_str()), ensure_ascii=False, indent=1)
         (folder / "tokenizer.json").write_bytes(f"{pretty}\n".encode())
         values = self._transformers_config(model_max_length, model_facts(folder))
         config = json.dumps(values, ensure_ascii=False, indent=2)

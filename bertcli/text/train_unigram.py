@@ -44,14 +44,10 @@ def train_unigram(
             f"characters, the blank and the special tokens are {smallest:,}. Set tokenizer.vocab_size to "
             f"{smallest:,} or more"
         )
-    visible = {character: count for character, count in characters.items() if not character.isspace()}
-    rare = sum(visible.values()) - sum(visible.get(character, 0) for character in alphabet)
-    pieces = _train(
-        (normalizer.normalize_str(line).replace("\0", " ") for line in lines),
-        vocab_size - len(names),
-        coverage=1.0 - rare / sum(visible.values()),
-        required="".join(alphabet),
-    )
+    # Rare characters, which will be unknown, end a word here: SentencePiece would refuse to leave out many.
+    blanks = {ord(character): " " for character in {"\0", *characters} - {*alphabet}}
+    lines = (normalizer.normalize_str(line).translate(blanks) for line in lines)
+    pieces = _train(lines, vocab_size - len(names), required="".join(alphabet))
     special = [(name, 0.0) for name in names.values()]
     unk_id = list(names).index("unk_token")
     backend = unigram([*special, *pieces], unk_id, [pre_tokenizers.WhitespaceSplit()], scheme="always")
@@ -59,13 +55,9 @@ def train_unigram(
     return backend
 
 
-def _train(lines: Iterator[str], num_pieces: int, coverage: float, required: str) -> list[tuple[str, float]]:
-    """At most `num_pieces`, with the logarithms of their probabilities.
-
-    Args:
-        coverage: the share of all characters that need not be unknown.
-        required: characters that are pieces in any case.
-    """
+def _train(lines: Iterator[str], num_pieces: int, required: str) -> list[tuple[str, float]]:
+    """At most `num_pieces`, the `required` characters among them, with the logarithms of their
+    probabilities."""
     try:
         import sentencepiece
     except ImportError:
@@ -80,7 +72,7 @@ def _train(lines: Iterator[str], num_pieces: int, coverage: float, required: str
         model_type="unigram",
         vocab_size=num_pieces + 1,
         hard_vocab_limit=False,
-        character_coverage=coverage,
+        character_coverage=1.0,
         required_chars=required,
         normalization_rule_name="identity",
         max_sentence_length=_LONGEST_LINE,

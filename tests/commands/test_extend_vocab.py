@@ -46,6 +46,30 @@ def test_text_gets_shorter_and_old_ids_stay(tmp_path: Path, model_type: str) -> 
     assert after.mask_id not in after.encode(f"a {after.mask_token} b")
 
 
+def test_unknown_characters_are_no_parts_of_a_piece(tmp_path: Path) -> None:
+    """A Unigram gives them as they stand in the text."""
+    before = Tokenizer.load(make_tokenizer_folder("albert", tmp_path))
+    done = extend(before, ["cat☃☃ hat☃☃ cardiology"] * 30, 3, report=lambda line: None)
+    assert done.replaced
+    assert all(before.unk_id not in ids for ids in done.replaced)
+
+
+def test_registered_tokens_stay_special(tmp_path: Path) -> None:
+    folder = make_tokenizer_folder("roberta", tmp_path)
+    path = folder / "tokenizer.json"
+    pipeline = json.loads(path.read_text())
+    new_id = (
+        max([*pipeline["model"]["vocab"].values(), *(each["id"] for each in pipeline["added_tokens"])]) + 1
+    )
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    pipeline["added_tokens"].append({"id": new_id, "content": "<user>", **flags, "special": True})
+    path.write_text(json.dumps(pipeline))
+    done = extend(Tokenizer.load(folder), MEDICINE, 3, report=pytest.fail)
+    done.tokenizer.save(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())["added_tokens"]
+    assert {each["content"]: each["special"] for each in saved}["<user>"] is True
+
+
 def test_a_piece_never_cuts_other_words() -> None:
     """As an added token, `art` would turn `part` into `p` and `art`."""
     from bertcli.text.train_tokenizer import train_tokenizer

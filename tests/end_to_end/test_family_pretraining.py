@@ -170,6 +170,8 @@ def test_going_on_keeps_family_and_tokenizer(
         ({"data": {"objective": "mlm+nsp"}}, "mlm+nsp, but the model is a RoBERTa, which has no head for it"),
         ({"tokenizer": {"kind": "byte-bpe", "vocab_size": 100}}, "the 256 bytes"),
         ({"tokenizer": {"kind": "bpe"}}, "tokenizer.kind"),
+        ({"training": {"rtd_weight": 10}}, "training.rtd_weight is for data.objective: rtd"),
+        ({"model": {"init_from": "x", "generator": {"layers": 2}}}, "init_from sets its layers"),
         ({"tokenizer": {"kind": "unigram", "path": "vocab.txt"}}, "kind is for a vocabulary that is trained"),
     ],
 )
@@ -202,12 +204,28 @@ def test_a_student_learns_from_a_teacher(corpus: Path, runs: dict[FamilyName, Pa
     load_with_transformers(tmp_path / "run" / "model", "masked-lm", "distilbert")
 
 
+def test_true_words_may_count_nothing(corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path) -> None:
+    """They are measured all the same, for the verdict."""
+    config = distilled(corpus, tmp_path, runs["bert"])
+    config["distillation"]["weights"] = [5.0, 0.0, 0.0]
+    pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
+    (row, *_) = read_rows(tmp_path / "run" / "metrics.jsonl", "heldout")
+    assert "mlm_loss" in row
+    assert "cosine_loss" not in row
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert "layers of its teacher" in card
+
+
 @pytest.mark.parametrize(
     ("sections", "says"),
     [
         ({"model": {"family": "electra", **SIZES}}, "whose model predicts no words"),
         ({"model": {"family": "distilbert", **SIZES, "hidden": 16}}, "the student has 16 features"),
         ({"tokenizer": {"path": "vocab.txt"}}, "the student has its teacher's tokenizer"),
+        ({"distillation": {"teacher": "x", "weights": [0, 0, 0]}}, "all are 0"),
+        ({"tokenizer": {"kind": "byte-bpe", "vocab_size": 500}}, r"vocab_size: 500; the folder has 400"),
+        ({"tokenizer": {"kind": "byte-bpe"}}, r"tokenizer.kind: byte-bpe; the folder has wordpiece"),
+        ({"data": {"max_length": 64}, "model": {**SIZES, "max_positions": 64}}, r"teacher reads \(40\)"),
     ],
 )
 def test_a_distillation_that_cannot_be_is_refused(

@@ -81,7 +81,7 @@ def test_general_text_without_text_costs_nobody_the_model(
     config["corpus"] |= {"general": [str(tmp_path / "empty.txt")], "store": str(tmp_path / "store")}
     config |= {"model": {"init_from": str(first / "run")}, "tokenizer": {}}
     go(config)
-    assert "general text: not measured" in capsys.readouterr().err
+    assert "forgotten is not measured: " in capsys.readouterr().err
     assert (tmp_path / "run" / "model" / "model.safetensors").exists()
 
 
@@ -96,6 +96,13 @@ def test_a_sample_of_a_large_text_is_short_and_always_the_same(tmp_path: Path) -
     assert taken == gain._documents([str(path)], CorpusConfig(files=[str(path)]))
     numbers = [int(text.split()[3].strip(".")) for text in taken]
     assert numbers != sorted(numbers)  # from all over the text
+
+
+def test_a_new_model_has_nothing_to_forget(first: Path, tmp_path: Path) -> None:
+    config = small_config(first / "corpus.txt", tmp_path / "run")
+    config["corpus"]["general"] = ["classics"]
+    with pytest.raises(UserError, match=r"corpus.general needs model.init_from"):
+        check_config(PretrainConfig, config, "the test")
 
 
 def test_a_gain_is_one_line() -> None:

@@ -50,6 +50,20 @@ def test_a_resume_with_another_ramp_is_refused(corpus: Path, tmp_path: Path) -> 
         run(corpus, tmp_path / "run", 8, resume=True, ramp_steps=3)
 
 
+def test_a_resume_counts_the_epochs_of_a_falling_ramp_as_before(corpus: Path, tmp_path: Path) -> None:
+    from bertcli.runs.recipe import decided_config
+    from bertcli.store.build import prepare_store
+
+    config = small_config(corpus, tmp_path / "run", training={"epochs": 1, "batch_size": [16, 4]})
+    config["training"].pop("steps", None)
+    decided = decided_config(check_config(PretrainConfig, config, "the test"), lambda line: None)
+    frame = prepare_store(decided, lambda line: None).tokenizer.frame
+    for num_tokens in range(20_000, 20_400):
+        steps = num_steps(decided, frame, num_tokens)
+        training = decided.training.model_copy(update={"ramp_steps": steps})
+        assert num_steps(decided.model_copy(update={"training": training}), frame, num_tokens) == steps
+
+
 def test_epochs_count_the_rows_of_a_ramp(corpus: Path, tmp_path: Path) -> None:
     from bertcli.data.stream import training_stream
     from bertcli.runs.recipe import decided_config

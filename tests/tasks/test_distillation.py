@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,24 @@ def test_losses_and_gradients_are_those_of_a_plain_loop(
     gradient = student.get_parameter("body.encoder.layers.1.feed_forward.expand.weight").grad
     wanted = theirs.distilbert.transformer.layer[1].ffn.lin1.weight.grad
     torch.testing.assert_close(gradient, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_a_teacher_may_have_rows_beyond_the_vocabulary(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """Padded tables are common; they change neither the loss nor what the student starts with."""
+    sizes = load_model_folder(folders[0], pairs=False).model.architecture
+    padded = PretrainingModel(replace(sizes, vocab_size=sizes.vocab_size + 14), pair_head=False).eval()
+    plain, student = (load_model_folder(folder, pairs=False).model.eval() for folder in folders)
+    state = padded.state_dict()
+    for name, own in plain.state_dict().items():
+        state[name][: len(own)] = own
+    padded.load_state_dict(state)
+    batch = batch_of()
+    tasks = [Distillation(MaskedLanguage(ONE_TEXT), each, 2.0, weights=(1, 1, 1)) for each in (plain, padded)]
+    losses = [float(task.terms(student, batch)["kl"].loss.detach()) for task in tasks]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    start_like(student, padded)
+    words = student.body.embeddings.word.weight
+    assert torch.equal(words, plain.body.embeddings.word.weight)
 
 
 def test_a_student_starts_with_layers_of_its_teacher(folders: tuple[Path, Path]) -> None:

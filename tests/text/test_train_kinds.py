@@ -88,6 +88,15 @@ def test_transformers_reads_the_saved_folder_to_the_same_ids(
     assert theirs.mask_token == tokenizer.mask_token
 
 
+def test_many_rare_characters_fit_no_unigram_and_are_unknown() -> None:
+    common = "".join(chr(0x4E00 + i) for i in range(60))
+    lines = [common * 20, *("".join(chr(0x5000 + i + j) for j in range(40)) for i in range(0, 4000, 40))]
+    tokenizer = trained("albert", "unigram", lines, size=1500)
+    assert tokenizer.vocab_size <= 1500
+    assert tokenizer.unk_id not in tokenizer.encode(common)
+    assert any(tokenizer.unk_id in tokenizer.encode(line) for line in lines[1:])
+
+
 @pytest.mark.parametrize("kind", ["byte-bpe", "unigram"])
 def test_text_without_blanks_is_cut_into_more_than_characters(kind: TokenizerKind) -> None:
     tokenizer = trained("bert", kind, CHINESE, size=400)
