@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -39,6 +40,6 @@ class LoopConfig(Section):
     """On several ranks: a copy of the model on each, or a part of it."""
 
     @property
+    @abstractmethod
     def largest_batch(self) -> int:
         """Rows of the largest step."""
-        raise NotImplementedError

@@ -69,10 +69,6 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
     # A vocabulary that is not trained yet will have the rows of WordPiece.
     special = 2 + pairs.is_pair if tokenizer is None else tokenizer.frame.cost(pairs.is_pair)
     steps = _steps(config, store, text_tokens)
-    short = min(steps, data.short_steps)
-    batches = BatchSizes(config.training.batch_size, ramp_steps(config, steps))
-    rows = batches.before(steps)
-    tokens = rows * data.max_length - batches.before(short) * (data.max_length - data.short_length)
     saves = math.ceil(steps / config.checkpoint.every_steps)
     return Plan(
         kind="pretraining",
@@ -85,7 +81,7 @@ def plan_pretraining(config: PretrainConfig) -> Plan:
         mean_length=None,
         predicted=mask_rate * (data.max_length - special) / data.max_length,
         steps=steps,
-        tokens=tokens,
+        tokens=_tokens(config, steps),
         heldout_tokens=_heldout_tokens(config, store, text_tokens) * (steps // config.evaluation.every_steps),
         store_bytes=store_bytes,
         kept=min(config.checkpoint.keep_last, saves),
@@ -113,6 +109,13 @@ def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) 
         return config.training.steps or DEFAULT_STEPS
     per_step = mean_of(config.training.batch_size) * config.data.max_length
     return math.ceil(config.training.epochs * text_tokens / per_step)
+
+
+def _tokens(config: PretrainConfig, steps: int) -> int:
+    """In full rows."""
+    data, sizes = config.data, BatchSizes(config.training.batch_size, ramp_steps(config, steps))
+    rows, short = sizes.before(steps), sizes.before(min(steps, data.short_steps))
+    return short * data.short_length + (rows - short) * data.max_length
 
 
 def _heldout_tokens(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> float:

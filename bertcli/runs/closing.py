@@ -12,7 +12,7 @@ from bertcli.distributed import ranks
 from bertcli.errors import UserError
 from bertcli.evaluation.gain import Gain, Meter, gain_on_general
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.runs.objectives import Model, words_alone, words_of
+from bertcli.runs.objectives import Model, predicts_words, words_alone, words_of
 from bertcli.store.token_store import OpenStore
 
 
@@ -31,6 +31,8 @@ def closing_lines(
         store: with held-out documents.
         weights: the full ones of `model`.
     """
+    if source is None and predicts_words(model).mask_decoder is None:
+        return
     after = words_alone(model, weights)
     if after.mask_decoder is not None:
         yield f"as transformers and predict-mask read the folder, {_without_decoder(after, store, meter)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -44,27 +46,21 @@ class Distillation:
         return name not in ("kl", "cosine") or self._weights[name] > 0
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
-        batch = round_masked(batch)
+        batch, hidden = round_masked(batch), self._is_measured("cosine")
         inputs = batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M
         with torch.no_grad():
-            taught: PretrainingOutput = self._teacher.to(batch.ids_BT.device)(*inputs, hidden=True)
-        output: PretrainingOutput = model(*inputs, hidden=True)
+            taught: PretrainingOutput = self._teacher.to(batch.ids_BT.device)(*inputs, hidden=hidden)
+        output: PretrainingOutput = model(*inputs, hidden=hidden)
         terms = self._words.terms_of(output, batch)
-        counted_M = batch.targets_M != IGNORED
-        logits = output.mlm_logits_MV[counted_M], taught.mlm_logits_MV[counted_M]
-        shared = min(each.shape[1] for each in logits)  # tables may have more rows than the vocabulary
-        own, theirs = (each[:, :shared] for each in logits)
-        terms["kl"] = Term(_soft_cross_entropy(own, theirs, self._temperature), correct=None)
-        assert output.hidden_BTD is not None
-        assert taught.hidden_BTD is not None
-        if self._weights["cosine"]:
+        if self._is_measured("kl"):
+            counted_M = batch.targets_M != IGNORED
+            logits = output.mlm_logits_MV[counted_M], taught.mlm_logits_MV[counted_M]
+            shared = min(each.shape[1] for each in logits)  # tables may have more rows than the vocabulary
+            own, theirs = (each[:, :shared] for each in logits)
+            terms["kl"] = Term(_soft_cross_entropy(own, theirs, self._temperature), correct=None)
+        if output.hidden_BTD is not None and taught.hidden_BTD is not None:
             terms["cosine"] = Term(_angles(output.hidden_BTD, taught.hidden_BTD, batch.mask_BT), correct=None)
-        weighted = {name: (term, self._weights.get(name, 1.0)) for name, term in terms.items()}
-        return {
-            name: Term(term.loss, term.correct, weight, shares=term.shares)
-            for name, (term, weight) in weighted.items()
-            if self._is_measured(name)
-        }
+        return {name: replace(term, weight=self._weights.get(name, 1.0)) for name, term in terms.items()}
 
     def references(
         self, architecture: Architecture, unigram_entropy: float, fresh: bool

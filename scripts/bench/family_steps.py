@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from vs_transformers import WARMUP_STEPS, seconds_of  # noqa: E402
+from vs_transformers import WARMUP_STEPS, plain_step, seconds_of  # noqa: E402
 
 from bertcli.config.model import ModelConfig  # noqa: E402
 from bertcli.config.schema import TrainingConfig  # noqa: E402
@@ -128,20 +128,8 @@ def their_step(
         model = transformers.AutoModelForPreTraining.from_pretrained(folder).to(device).train()
     else:
         model = transformers.AutoModelForMaskedLM.from_pretrained(folder).to(device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    batch = their_batch(objective, options, device, rate=rate)
-    is_half = options.precision == "bf16" and model.config.model_type not in FP32_ALONE
-
-    def step() -> float:
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_half):
-            loss = model(**batch).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return float(loss.detach())  # as every user's progress line reads it
-
-    return step
+    half = options.precision == "bf16" and model.config.model_type not in FP32_ALONE
+    return plain_step(model, their_batch(objective, options, device, rate=rate), half)
 
 
 def their_batch(

@@ -19,6 +19,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -140,8 +141,6 @@ def theirs(options: argparse.Namespace, device: torch.device) -> Callable[[], ob
         attn_implementation="sdpa",  # pyright: ignore[reportCallIssue]
     )
     model = TheirBert(config).to(device).train()  # pyright: ignore[reportArgumentType]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    forward = torch.compile(model) if options.compile else model
     shape = (options.batch_size, options.length)
     ids_BT = torch.randint(5, options.vocab_size, shape, device=device)
     chosen_BM = torch.rand(shape, device=device).topk(round(MASK_RATE * options.length), dim=1).indices
@@ -155,11 +154,20 @@ def theirs(options: argparse.Namespace, device: torch.device) -> Callable[[], ob
         "labels": labels_BT,
         "next_sentence_label": torch.arange(options.batch_size, device=device) % 2,
     }
-    is_half = (options.their_precision or options.precision) == "bf16"
+    half = (options.their_precision or options.precision) == "bf16"
+    return plain_step(model, batch, half, forward=torch.compile(model) if options.compile else model)
+
+
+def plain_step(
+    model: Any, batch: dict[str, torch.Tensor], half: bool, forward: Any = None
+) -> Callable[[], float]:
+    """A step as users of transformers write it; `forward`: the compiled model, None: the model itself."""
+    device = batch["input_ids"].device
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> float:
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_half):
-            loss = forward(**batch).loss
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=half):
+            loss = (forward or model)(**batch).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

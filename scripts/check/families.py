@@ -20,7 +20,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,7 +27,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ranks import losses, weights
+from ranks import losses, wait_for, weights
 
 from bertcli.families.fresh import FamilyName
 from bertcli.families.registry import NEW
@@ -132,12 +131,6 @@ def config_of(
         "checkpoint": {"every_steps": max(1, steps // 8), "keep_last": 3},
         "logging": {"every_steps": 1},
     }
-
-
-def wait_for(run: Path, step: int, process: subprocess.Popen[bytes]) -> None:
-    metrics = run / "metrics.jsonl"
-    while process.poll() is None and not (metrics.exists() and f'"step": {step},' in metrics.read_text()):
-        time.sleep(0.002)
 
 
 def say_difference(run: Path, alone: Path, samples: bool) -> bool:

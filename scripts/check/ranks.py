@@ -114,10 +114,15 @@ def config_of(folder: Path, run: Path, steps: int, parallel: str, dropout: float
     }
 
 
-def kill_last_rank(run: Path, step: int, process: subprocess.Popen[bytes]) -> None:
+def wait_for(run: Path, step: int, process: subprocess.Popen[bytes]) -> None:
+    """Until the log shows the step, or the process has ended."""
     metrics = run / "metrics.jsonl"
     while process.poll() is None and not (metrics.exists() and f'"step": {step},' in metrics.read_text()):
-        time.sleep(0.01)
+        time.sleep(0.002)
+
+
+def kill_last_rank(run: Path, step: int, process: subprocess.Popen[bytes]) -> None:
+    wait_for(run, step, process)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[-1]), signal.SIGKILL)
 
