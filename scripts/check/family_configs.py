@@ -1,0 +1,93 @@
+"""The configs of `configs/families/`, each from text to a folder, then in transformers, then filling masks.
+
+    python scripts/check/family_configs.py --out FOLDER [--families bert ...]
+
+Trains each by `bertcli pretrain`, prints its time and its held-out scores, loads the folder with
+transformers' class for it (with replaced tokens: the generator too), prints the tensors that are missing
+there and the largest difference of the outputs, and fills five masks. A run that is finished in FOLDER is not
+repeated. Ends with exit code 1 where a tensor is missing or an output differs by more than 1e-5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+import transformers
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bertcli.families.fresh import FamilyName
+from bertcli.families.registry import NEW
+from bertcli.hf.folder import load_encoder_folder, load_model_folder
+
+ROOT = Path(__file__).parents[2]
+TEXTS = (ROOT / "configs" / "quickstart-sentences.txt").read_text(encoding="utf-8").splitlines()
+TOLERANCE = 1e-5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--families", nargs="+", default=get_args(FamilyName), choices=get_args(FamilyName))
+    options = parser.parse_args()
+    good = [check(family, options.out / family) for family in options.families]
+    sys.exit(0 if all(good) else 1)
+
+
+def check(family: FamilyName, run: Path) -> bool:
+    if not (run / "model").is_dir():
+        bertcli("pretrain", ROOT / f"configs/families/{family}.yaml", "--set", f"output_dir={run}")
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    last = [row for row in rows if row["split"] == "heldout"][-1]
+    numbers = [
+        f"{name} {value:.3f}" for name, value in last.items() if name not in ("step", "tokens", "split")
+    ]
+    print(f"{family}: {last['step']} steps; {', '.join(numbers)}", flush=True)
+    words, kinds = run / "model", {run / "model": "masked-lm"}
+    if NEW[family].objective == "rtd":
+        words = run / "model" / "generator"
+        kinds = {run / "model": "discriminator", words: "masked-lm"}
+    good = True
+    for folder, kind in kinds.items():
+        difference, missing = compare(folder, family, kind)
+        good &= not missing and difference <= TOLERANCE
+        what = "logits" if kind == "masked-lm" else "hidden states"
+        print(f"  transformers, {kind}: missing {missing or 'nothing'}, {what} within {difference:.1e}")
+    mask = transformers.AutoTokenizer.from_pretrained(words).mask_token
+    for text in TEXTS:
+        answer = bertcli("predict-mask", words, text.replace("[MASK]", mask))
+        print(f"  {' | '.join(' '.join(line.split()) for line in answer.splitlines())}", flush=True)
+    return good
+
+
+@torch.inference_mode()
+def compare(folder: Path, family: FamilyName, kind: str) -> tuple[float, list[str]]:
+    """The largest difference of the outputs at real tokens, and the tensors that transformers misses."""
+    cls = getattr(transformers, NEW[family].family.classes[kind])
+    loaded: Any = cls.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
+    theirs, info = loaded
+    inputs = transformers.AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt")
+    ids_BT, mask_BT = inputs["input_ids"], inputs["attention_mask"].bool()
+    given = ids_BT, torch.zeros_like(ids_BT), mask_BT
+    if kind == "masked-lm":
+        want = theirs(**inputs).logits
+        got = load_model_folder(folder).model.eval()(*given).mlm_logits_MV.unflatten(0, mask_BT.shape)
+    else:
+        want = theirs(**inputs, output_hidden_states=True).hidden_states[-1]
+        got = load_encoder_folder(folder)[0].eval()(*given)
+    return float((got - want)[mask_BT].abs().max()), sorted(info["missing_keys"])
+
+
+def bertcli(*arguments: object) -> str:
+    command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    main()
