@@ -34,7 +34,9 @@ def evaluate(
     json_: Json = False,
     wrong: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="--data: write the rows with wrong predictions, .jsonl."),
+        typer.Option(
+            metavar="FILE", help="--data: write the rows with wrong predictions: .jsonl, .csv, .tsv."
+        ),
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="--data: leave out rows that cannot be used.")
@@ -76,7 +78,8 @@ def evaluate(
     from bertcli.distributed import ranks
     from bertcli.errors import UserError
     from bertcli.examples.files import find_labeled_file
-    from bertcli.inference.outputs import check_output, opened
+    from bertcli.inference.formats import SEPARATORS
+    from bertcli.inference.outputs import check_output
 
     reading = {"format": format_, "encoding": encoding}
     of_corpus = {
@@ -111,15 +114,13 @@ def evaluate(
         elif data is not None:
             given = {**reading, **of_data}
             if wrong is not None:
-                check_output(wrong, [".jsonl"], str(find_labeled_file(data)))
+                check_output(wrong, [".jsonl", *SEPARATORS], str(find_labeled_file(data)))
             evaluated = _evaluate_data(
                 model, data, given, skip_bad=skip_bad, batch_size=batch_size, device=device
             )
             _print_scores(evaluated, json_)
             if wrong is not None and ranks.is_first():
-                with opened(wrong) as lines:
-                    for case in evaluated.wrong_cases():
-                        lines.write(json.dumps(case, ensure_ascii=False) + "\n")
+                _write_wrong(wrong, evaluated)
 
 
 def _evaluate_corpus(
@@ -176,6 +177,23 @@ def _evaluate_data(
         batch_size=batch_size or default_batch_size(where),
         report=say,
     )
+
+
+def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
+    """In a table a case is one row: its columns, its place, the prediction, and the right answer."""
+    from bertcli.inference.formats import SEPARATORS, AnswerTable, beside
+    from bertcli.inference.outputs import opened
+
+    with opened(path) as file:
+        if path.suffix not in SEPARATORS:
+            for case in evaluated.wrong_cases():
+                file.write(json.dumps(case, ensure_ascii=False) + "\n")
+            return
+        table = AnswerTable(file, SEPARATORS[path.suffix])
+        for case in evaluated.wrong_cases():
+            answer = {"where": case["where"], **case["prediction"], "right": case["right"]}
+            table.write(case["where"], beside(case["columns"], answer))
+    table.tell()
 
 
 def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:

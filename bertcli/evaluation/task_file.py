@@ -17,6 +17,7 @@ from bertcli.examples.files import read_examples
 from bertcli.examples.labels import check_labels
 from bertcli.hf.task_folder import LoadedTask
 from bertcli.inference.examples import Runner
+from bertcli.inference.formats import beside
 from bertcli.inference.outputs import cut_line
 from bertcli.tasks.data import Split
 from bertcli.tasks.registry import build_task
@@ -39,7 +40,7 @@ class EvaluatedFile:
             if not self.task.is_right(example, prediction):
                 yield {
                     "where": example.where,
-                    "columns": dict(example.columns),
+                    "columns": beside(example.columns, {}),
                     "prediction": prediction.as_json(),
                     "right": right_answer(example),
                 }
