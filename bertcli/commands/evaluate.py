@@ -34,9 +34,7 @@ def evaluate(
     json_: Json = False,
     wrong: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="--data: write the rows with wrong predictions: .jsonl, .csv, .tsv."
-        ),
+        typer.Option(metavar="FILE", help="--data: write wrongly predicted rows: .jsonl, .csv or .tsv."),
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="--data: leave out rows that cannot be used.")

@@ -29,9 +29,7 @@ def predict(
     input_: Input = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help=".jsonl, .csv or .tsv, written at the end; default: standard output."
-        ),
+        typer.Option(metavar="FILE", help=".jsonl, .csv or .tsv, written at the end; else standard output."),
     ] = None,
     tsv: Annotated[bool, typer.Option("--tsv", help="A table with tabs.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="A table with commas.")] = False,

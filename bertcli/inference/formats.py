@@ -18,7 +18,7 @@ _FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
-SEPARATORS = {".tsv": "\t", ".csv": ","}
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
 """The suffix of a table -> what separates its fields."""
 
 
