@@ -181,7 +181,7 @@ def test_rows_that_cannot_be_read_are_named_when_all_others_are_answered(run_ber
         ("classification", ["one"], "the command line: the model reads a pair of texts"),
         ("multi-label", ["ROWS"], "rows.tsv: is a file, not a text; give it as --input"),
         ("multi-label", ["a", "--output", "FOLDER/none/a.jsonl"], "there is no folder"),
-        ("multi-label", ["a", "--output", "FOLDER/a.csv"], "give one of .jsonl, .csv, .tsv"),
+        ("multi-label", ["a", "--output", "FOLDER/a.xlsx"], "give one of .jsonl, .csv, .tsv"),
         ("multi-label", ["a", "--output", "FOLDER/a.jsonl", "--tsv"], "give one of .tsv"),
         ("multi-label", ["a", "--output", "FOLDER/folder.tsv"], "folder.tsv: is a folder; name the file"),
         ("multi-label", ["--input", "ROWS", "--output", "ROWS"], "rows.tsv: is the input file"),
