@@ -43,6 +43,9 @@ def evaluate(
         list[str] | None, typer.Option(metavar="COLUMN", help="--data: the text's column; twice: pairs.")
     ] = None,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="--data: the label's column.")] = None,
+    positive_label: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="--data: F1 is that of this label (of two).")
+    ] = None,
     columns: Columns = None,
     quoting: Quoting = None,
     document: Annotated[
@@ -86,7 +89,13 @@ def evaluate(
         "language": language,
         "text_key": text_key,
     }
-    of_data = {"text": text, "label": label, "columns": columns, "quoting": quoting}
+    of_data = {
+        "text": text,
+        "label": label,
+        "columns": columns,
+        "quoting": quoting,
+        "positive_label": positive_label,
+    }
     only_corpus = {**of_corpus, "max_length": max_length, "batches": batches}
     only_data = {"wrong": wrong, "skip_bad": skip_bad, **of_data}
     if (corpus is None) == (data is None):

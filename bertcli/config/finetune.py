@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bertcli.config.loop import LoopConfig
 from bertcli.config.schema import LoggingConfig
@@ -43,6 +43,9 @@ class TaskSettings(Section):
     """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
     multi_label: bool = False
     """classification: any number of labels a text; in a text column separated by commas."""
+    positive_label: str | None = None
+    """classification, two labels: the one whose F1 is the metric `f1`; null: the second, numbers sorted by
+    value, then words."""
     null_threshold: float | None = None
     """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
     sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
@@ -54,6 +57,13 @@ class TaskSettings(Section):
             return ()
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
 
+    @field_validator("positive_label", mode="before")
+    @classmethod
+    def _label_as_text(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("YAML reads a bare yes, no, true or false as no text; write it in quotes")
+        return str(value) if isinstance(value, int | float) else value
+
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
         tabular = self.type in ("classification", "regression", "multiple-choice")
@@ -64,12 +74,15 @@ class TaskSettings(Section):
         for name, is_set, type in (
             ("choices", self.choices is not None, "multiple-choice"),
             ("multi_label", self.multi_label, "classification"),
+            ("positive_label", self.positive_label is not None, "classification"),
             ("null_threshold", self.null_threshold is not None, "question-answering"),
             ("format: conll", self.format == "conll", "token-classification"),
             ("format: squad", self.format == "squad", "question-answering"),
         ):
             if is_set and self.type != type:
                 raise ValueError(f"{name} is for type: {type}, not {self.type}")
+        if self.positive_label is not None and self.multi_label:
+            raise ValueError("positive_label is for two labels, one a text: not with multi_label")
         if self.type == "token-classification" and len(self.text_columns) > 1:
             raise ValueError("text: one column, not a pair (token-classification)")
         if self.type == "question-answering" and len(self.text_columns) == 1:

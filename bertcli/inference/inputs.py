@@ -118,7 +118,7 @@ def adapt_settings(
         text: names of the text columns, or their numbers from 0; as many as the model reads.
         is_pair: the model reads pairs, also if `settings` have one text.
         columns: all column names of a file without header, separated by commas; "": the file has a header.
-        others: `label` (a name or a number), `format`, `quoting`, `encoding`; None: unchanged.
+        others: `label` (a name or a number), `format`, `positive_label` and so on; None: unchanged.
 
     Raises:
         UserError: another number of columns than the model reads, or an invalid value.

@@ -96,6 +96,15 @@ WORDS = {"type": "token-classification"}
         ),
         ({"class_weights": "balanced", "type": "regression"}, "class_weights is for type: classification"),
         ({"class_weights": {"x": 0}}, "task.class_weights.*greater than 0"),
+        (
+            {"positive_label": "x", "type": "regression"},
+            "positive_label is for type: classification, not reg",
+        ),
+        (
+            {"positive_label": "x", "multi_label": True},
+            "positive_label is for two labels, one a text: not with multi_label",
+        ),
+        ({"positive_label": True}, "task.positive_label: YAML reads a bare yes, no, .* write it in quotes"),
         ({"lable": "x"}, "task.lable: unknown key; did you mean label?"),
         ({"label": False}, "task.label: input should be a valid string, got False"),  # YAML's bare no
     ],
