@@ -37,6 +37,7 @@ class TaskSettings(Section):
     """Whether `"` quotes a field. auto: in csv; in tsv, if every record then has as many fields as the
     header, and no record consists of lines that would be records themselves."""
     encoding: str = "utf-8"
+    """With utf-8, a file with the byte order mark of UTF-16 or UTF-32 is read as that."""
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     doc_stride: Annotated[int, Field(ge=0)] = 64

@@ -64,7 +64,7 @@ def evaluate_file(
     Raises:
         UserError: the file cannot be read with these settings, or has labels that the model does not have.
     """
-    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report))
+    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report, note=report))
     check_labels(examples, loaded.labels, settings)
     task = build_task(settings, loaded.labels)
     items = task.encode(examples, loaded.tokenizer)

@@ -23,7 +23,8 @@ from bertcli.examples.texts import text_examples
 from bertcli.examples.words import tagged_examples, tagged_text
 from bertcli.files import looked_in
 from bertcli.samples import LABELED
-from bertcli.text.streams import check_file_extras, read_lines
+from bertcli.text.decoders import mark_note
+from bertcli.text.streams import check_file_extras, deciding_mark, read_lines
 
 Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "lines"]
 
@@ -86,7 +87,10 @@ def read_examples(
         UserError: a file that cannot be read as the settings say, with file and line; unusable rows, once
             all are counted.
     """
-    found = _read(path, _format(path, settings, labeled), settings, labeled=labeled, report=report, note=note)
+    format = _format(path, settings, labeled)
+    if format != "parquet" and (mark := deciding_mark(path, settings.encoding)):
+        note(mark_note(path, mark))
+    found = _read(path, format, settings, labeled=labeled, report=report, note=note)
     return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
 
