@@ -29,7 +29,8 @@ class TaskSettings(Section):
     label: Column | None = None
     """The column of the label; for CoNLL files the last one."""
     format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad"] = "auto"
-    """auto: by the file's suffix, else by the task. In csv, semicolons or tabs separate fields if the first
+    """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list.
+    In csv, semicolons or tabs separate fields if the first
     line has no comma."""
     columns: Annotated[list[str], Field(min_length=1)] | None = None
     """The columns' names, where the file has no header."""

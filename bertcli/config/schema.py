@@ -35,6 +35,7 @@ class CorpusConfig(Section):
     files: Annotated[list[str], Field(min_length=1)]
     """Paths, folders, globs, or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
+    """jsonl: JSON objects, one a line or in a list."""
     text_key: str = "text"
     """The key (jsonl) or column (parquet) that holds a document."""
     document: Literal["blank-line", "file"] = "blank-line"

@@ -24,6 +24,7 @@ from bertcli.examples.words import tagged_examples, tagged_text
 from bertcli.files import looked_in
 from bertcli.samples import LABELED
 from bertcli.text.decoders import mark_note
+from bertcli.text.json_texts import is_json_list
 from bertcli.text.streams import check_file_extras, deciding_mark, read_lines
 
 Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "lines"]
@@ -106,7 +107,10 @@ def _format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
     if suffix in _BY_SUFFIX and (is_words or _BY_SUFFIX[suffix] != "conll"):
         return _BY_SUFFIX[suffix]
     if suffix == ".json":
-        return "squad" if settings.type == "question-answering" else "jsonl"
+        is_squad = settings.type == "question-answering" and not is_json_list(
+            path, settings.encoding, "task.encoding"
+        )
+        return "squad" if is_squad else "jsonl"
     if suffix == ".txt" and not labeled:
         return "lines"
     if is_words and not isinstance(settings.text, str):

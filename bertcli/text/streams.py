@@ -50,7 +50,7 @@ def read_lines(
             compression; a line without end.
     """
     rest, has_newline = "", False
-    for text in _decode(path, encoding, progress, key=key):
+    for text in decoded_blocks(path, encoding, progress, key=key):
         *lines, tail = text.split("\n")
         if lines:
             has_newline = True
@@ -74,11 +74,11 @@ def read_lines(
 
 def read_text(path: Path, encoding: str, key: str) -> str:
     """The full text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
-    return "".join(_decode(path, encoding, silent, key=key))
+    return "".join(decoded_blocks(path, encoding, silent, key=key))
 
 
-def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
-    """The text in blocks, without a byte order mark."""
+def decoded_blocks(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
+    """The text in blocks, without a byte order mark; some may be empty. Raises as `read_lines`."""
     try:
         "a".encode(encoding)  # raises LookupError also for codecs that do not encode text
         if codecs.lookup(encoding).name in _ESCAPES:
