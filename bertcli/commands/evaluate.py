@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertcli.commands.options import BatchSize, Columns, Device, Json, Model, Quoting
+from bertcli.commands.options import (
+    BatchSize,
+    Columns,
+    Device,
+    IgnoreExtraFields,
+    Json,
+    Model,
+    Quoting,
+    Separator,
+)
 
 if TYPE_CHECKING:
     from bertcli.evaluation.task_file import EvaluatedFile
@@ -47,7 +56,9 @@ def evaluate(
         str | None, typer.Option(metavar="LABEL", help="--data: F1 is that of this label (of two).")
     ] = None,
     columns: Columns = None,
+    separator: Separator = None,
     quoting: Quoting = None,
+    ignore_extra_fields: IgnoreExtraFields = None,
     document: Annotated[
         str | None, typer.Option(help="--corpus: what ends a document: blank-line or file.")
     ] = None,
@@ -92,9 +103,11 @@ def evaluate(
     of_data = {
         "text": text,
         "label": label,
-        "columns": columns,
-        "quoting": quoting,
         "positive_label": positive_label,
+        "columns": columns,
+        "separator": separator,
+        "quoting": quoting,
+        "ignore_extra_fields": ignore_extra_fields,
     }
     only_corpus = {**of_corpus, "max_length": max_length, "batches": batches}
     only_data = {"wrong": wrong, "skip_bad": skip_bad, **of_data}

@@ -11,11 +11,13 @@ from bertcli.commands.options import (
     BatchSize,
     Columns,
     Device,
+    IgnoreExtraFields,
     Input,
     JsonLines,
     Model,
     PrecisionName,
     Quoting,
+    Separator,
 )
 from bertcli.terminal import say
 
@@ -45,7 +47,9 @@ def predict(
     format_: Annotated[
         str | None, typer.Option("--format", help="tsv, csv, jsonl, parquet, conll or squad (task.format).")
     ] = None,
+    separator: Separator = None,
     quoting: Quoting = None,
+    ignore_extra_fields: IgnoreExtraFields = None,
     encoding: Annotated[str | None, typer.Option(help="Of the file (task.encoding).")] = None,
     batch_size: BatchSize = None,
     device: Device = "auto",
@@ -86,7 +90,15 @@ def predict(
     where = resolve_device(device)
     loaded = load_task_folder(resolve_model(model))
     settings = adapt_settings(
-        loaded.settings, text, pair, columns=columns, format=format_, quoting=quoting, encoding=encoding
+        loaded.settings,
+        text,
+        pair,
+        columns=columns,
+        format=format_,
+        separator=separator,
+        quoting=quoting,
+        ignore_extra_fields=ignore_extra_fields,
+        encoding=encoding,
     )
     runner = Runner(
         model=loaded.model.to(where).eval(),

@@ -32,11 +32,17 @@ class TaskSettings(Section):
     """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list.
     In csv, semicolons or tabs separate fields if the first
     line has no comma."""
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    """The character between the fields of tsv and csv, such as `;` or `|`; `\\t` is a tab. null: a tab in
+    tsv, and in csv as `format` says."""
     columns: Annotated[list[str], Field(min_length=1)] | None = None
     """The columns' names, where the file has no header."""
     quoting: Literal["auto", "csv", "none"] = "auto"
     """Whether `"` quotes a field. auto: in csv; in tsv, if every record then has as many fields as the
     header, and no record consists of lines that would be records themselves."""
+    ignore_extra_fields: bool = False
+    """Read a row of tsv or csv that has more fields than the header without those beyond it, such as the
+    empty one after a separator at its end; else such a row is an error."""
     encoding: str = "utf-8"
     """With utf-8, a file with the byte order mark of UTF-16 or UTF-32 is read as that."""
     max_length: Annotated[int, Field(ge=16)] = 128
@@ -58,6 +64,13 @@ class TaskSettings(Section):
         if self.text is None:
             return ()
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
+
+    @field_validator("separator", mode="before")
+    @classmethod
+    def _separator(cls, value: Any) -> Any:
+        if isinstance(value, str) and value in ('"', "\n", "\r"):
+            raise ValueError("fields cannot be separated by a quote or the end of a line")
+        return "\t" if value == "\\t" else value
 
     @field_validator("positive_label", mode="before")
     @classmethod

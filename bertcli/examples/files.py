@@ -137,7 +137,7 @@ def _read(
     elif format == "parquet":
         table = open_parquet(path)
     else:
-        table = open_delimited(path, format, settings, labeled=labeled, report=report)
+        table = open_delimited(path, format, settings, labeled=labeled, report=report, note=note)
     return _FROM_TABLES[settings.type](table, settings, labeled)
 
 

@@ -110,7 +110,7 @@ def adapt_settings(
     text: Sequence[str] | None = None,
     is_pair: bool = False,
     columns: str | None = None,
-    **others: str | None,
+    **others: str | bool | None,
 ) -> TaskSettings:
     """A model's settings, with the user's values for the keys that describe a file.
 
@@ -124,8 +124,8 @@ def adapt_settings(
         UserError: another number of columns than the model reads, or an invalid value.
     """
     changes: dict[str, Any] = {key: value for key, value in others.items() if value is not None}
-    if "label" in changes:
-        changes["label"] = _column(changes["label"])
+    if isinstance(label := changes.get("label"), str):
+        changes["label"] = _column(label)
     if columns is not None:
         changes["columns"] = [name.strip() for name in columns.split(",")] if columns else None
     if is_pair:
