@@ -49,7 +49,7 @@ def embed(
     ] = "text",
     columns: Columns = None,
     format_: Annotated[
-        str, typer.Option("--format", help="auto, tsv, csv, jsonl or parquet; a .txt holds a text a line.")
+        str, typer.Option("--format", help="auto, tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.")
     ] = "auto",
     separator: Separator = None,
     quoting: Quoting = None,

@@ -45,7 +45,7 @@ def predict(
     ] = False,
     columns: Columns = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="tsv, csv, jsonl, parquet, conll or squad (task.format).")
+        str | None, typer.Option("--format", help="tsv, csv, jsonl, fasttext and others (task.format).")
     ] = None,
     separator: Separator = None,
     quoting: Quoting = None,
@@ -62,10 +62,10 @@ def predict(
 
     For rows of --input it writes JSON lines in their order: the row's columns, and the prediction (a column
     with the name of one of its parts is renamed given_NAME). The file is read as the training file was (TSV,
-    CSV, JSON lines, Parquet, CoNLL, SQuAD JSON). A .txt and standard input have a text a line; tabs separate
-    the texts of a pair. Files of any size are streamed. Each row has a prediction, even if its text is empty;
-    a blank line is an empty text if a line is a text. In a table (.csv, .tsv) a ' is put before cells that a
-    spreadsheet would run as a formula.
+    CSV, JSON lines or a list, Parquet, CoNLL, SQuAD JSON, lines of fastText or TREC). A .txt and standard
+    input have a text a line; tabs separate the texts of a pair. Files of any size are streamed. Each row has
+    a prediction, even if its text is empty; a blank line is an empty text if a line is a text. In a table
+    (.csv, .tsv) a ' is put before cells that a spreadsheet would run as a formula.
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """

@@ -13,6 +13,8 @@ from bertcli.config.section import Count, Positive, Section, Weight, refuse_othe
 TaskType = Literal[
     "classification", "regression", "token-classification", "question-answering", "multiple-choice"
 ]
+LABEL_LINES = ("fasttext", "trec")
+"""Formats whose lines hold their labels before the text."""
 Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
 """A column's name, or its number counted from 0."""
 
@@ -22,15 +24,17 @@ class TaskSettings(Section):
 
     type: TaskType
     text: Column | Annotated[list[Column], Field(min_length=1, max_length=2)] | None = None
-    """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, and in
-    tables `text` (token-classification) or `question` and `context` (question-answering)."""
+    """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, `text` of
+    fasttext and trec, and in tables `text` (token-classification) or `question` and `context`
+    (question-answering)."""
     choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """multiple-choice: a column for each choice, or one column with a list of them."""
     label: Column | None = None
-    """The column of the label; for CoNLL files the last one."""
-    format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad"] = "auto"
-    """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list.
-    In csv, semicolons or tabs separate fields if the first
+    """The column of the label; null: the last one of CoNLL files, `label` of fasttext and trec."""
+    format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec"] = "auto"
+    """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list. fasttext:
+    `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine before each text; `label:
+    label` learns the first part, `label: fine` both. In csv, semicolons or tabs separate fields if the first
     line has no comma."""
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     """The character between the fields of tsv and csv, such as `;` or `|`; `\\t` is a tab. null: a tab in
@@ -65,6 +69,14 @@ class TaskSettings(Section):
             return ()
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _columns_of_label_lines(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("format") in LABEL_LINES:
+            given = {key: value for key, value in values.items() if value is not None}
+            return {"text": "text", "label": "label"} | given
+        return values
+
     @field_validator("separator", mode="before")
     @classmethod
     def _separator(cls, value: Any) -> Any:
@@ -92,6 +104,7 @@ class TaskSettings(Section):
             ("positive_label", self.positive_label is not None, "classification"),
             ("null_threshold", self.null_threshold is not None, "question-answering"),
             ("format: conll", self.format == "conll", "token-classification"),
+            *((f"format: {name}", self.format == name, "classification") for name in LABEL_LINES),
             ("format: squad", self.format == "squad", "question-answering"),
         ):
             if is_set and self.type != type:

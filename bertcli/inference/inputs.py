@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from bertcli.errors import UserError
 from bertcli.examples.bad_rows import keep_usable
 from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TextExample
 from bertcli.examples.files import find_labeled_file, read_examples
+from bertcli.examples.label_lines import without_labels
 from bertcli.examples.words import tagged_text
 from bertcli.inference.lines import STANDARD_INPUT, read_lines
 
@@ -48,6 +50,8 @@ def read_inputs(
         if is_one_text:
             return (_example([line.text], line.where, settings) for line in lines)
         return iter([_example([line.text for line in lines], COMMAND_LINE, settings)])
+    if settings.format == "fasttext":
+        lines = (replace(line, text=without_labels(line.text)) for line in lines)
     examples = (
         _example([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
         for line in lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.finetunes import spam_config, write_model
-from tests.small_runs import write_config
+from tests.small_runs import run_cli, write_config
 
 MESSAGES = [
     ("ham", "ok see you at home; then"),
@@ -84,3 +85,71 @@ def test_fields_beyond_the_header_are_ignored_if_asked(run_bertcli, finetuned, t
     asked = ["--text", "message", "--ignore-extra-fields"]
     code, out, err = run_bertcli("embed", tmp_path / "bert", "--input", path, *asked)
     assert (code, len(out.splitlines()), err) == (0, 4, note)
+
+
+def test_lines_of_fasttext_are_learned_from_and_answered(run_bertcli, finetuned, tmp_path: Path) -> None:
+    path, bare = tmp_path / "train.txt", tmp_path / "bare.txt"
+    path.write_text("".join(f"__label__{label} {text}\n" for label, text in MESSAGES))
+    bare.write_text("".join(f"{text}\n" for _, text in MESSAGES))
+    said = finetuned(train=str(path), dev=str(path), format="fasttext")
+    assert "train: 4 rows; ham 2 (50.0%), spam 2 (50.0%)\n" in said
+    code, with_labels, err = run_bertcli("predict", tmp_path / "run", "--input", path)
+    assert (code, err) == (0, "")
+    answers = [json.loads(line) for line in with_labels.splitlines()]
+    assert [(row["given_label"], row["text"]) for row in answers] == MESSAGES
+    _, without, _ = run_bertcli("predict", tmp_path / "run", "--input", bare)
+    answered_bare = [json.loads(line) for line in without.splitlines()]
+    assert [{"given_label": label} for label, _ in MESSAGES] == [
+        {key: row[key] for key in row.keys() - bare_row.keys()}
+        for row, bare_row in zip(answers, answered_bare, strict=True)
+    ]
+    with open(path) as lines:
+        piped = run_cli("predict", tmp_path / "run", stdin=lines)
+    assert piped.stdout == without
+    code, out, _ = run_bertcli("evaluate", tmp_path / "run", "--data", path, "--json")
+    assert (code, json.loads(out)["rows"]) == (0, 4)
+
+
+def test_several_labels_of_fasttext_are_learned(run_bertcli, finetuned, tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("__label__a __label__b one\n__label__b two\nthree\n")
+    said = finetuned(train=str(path), format="fasttext", multi_label=True)
+    assert "train: 3 rows; b 2 (66.7%), a 1 (33.3%)\n" in said
+    code, out, _ = run_bertcli("predict", tmp_path / "run", "--input", path, "--csv")
+    _, *rows = csv.reader(out.splitlines())
+    assert (code, [row[:2] for row in rows]) == (0, [["a,b", "one"], ["b", "two"], ["", "three"]])
+
+
+@pytest.mark.parametrize(
+    ("label", "labels"), [("label", ["DESC", "HUM"]), ("fine", ["DESC:def", "DESC:manner", "HUM:ind"])]
+)
+def test_the_coarse_labels_of_trec_are_learned_or_the_fine_ones(
+    run_bertcli, finetuned, tmp_path: Path, label: str, labels: list[str]
+) -> None:
+    path, bare = tmp_path / "train_5500.label", tmp_path / "bare.txt"
+    lines = ["DESC:manner How did café begin ?", "DESC:def What is it ?", "HUM:ind Who is he ?"]
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode("latin-1"))
+    finetuned(train=str(path), format="trec", label=label, encoding="latin-1")
+    bare.write_text("How did it begin ?\nAnd: who ?\n")
+    code, out, err = run_bertcli("predict", tmp_path / "run", "--input", path)
+    assert (code, err) == (0, f"{path}: the lines begin with labels, as in TREC; they are not read as text\n")
+    first = json.loads(out.splitlines()[0])
+    assert (first["given_label"], first["fine"], first["text"]) == (
+        "DESC",
+        "DESC:manner",
+        "How did café begin ?",
+    )
+    assert list(first["probabilities"]) == labels
+    code, out, err = run_bertcli("predict", tmp_path / "run", "--input", bare)
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["text"] for line in out.splitlines()] == ["How did it begin ?", "And: who ?"]
+
+
+def test_a_file_of_fasttext_that_is_read_as_a_table_says_what_to_set(run_bertcli, tmp_path: Path) -> None:
+    write_model(tmp_path / "bert")
+    path = tmp_path / "train.txt"
+    path.write_text("__label__spam win\n__label__ham so\n")
+    values = spam_config(tmp_path, task={"train": str(path), "dev": None})
+    code, out, err = run_bertcli("finetune", write_config(tmp_path / "config.yaml", values))
+    assert (code, out) == (2, "")
+    assert "this looks like a line of fastText's: set task.format: fasttext\n" in err

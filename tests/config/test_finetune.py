@@ -82,6 +82,11 @@ WORDS = {"type": "token-classification"}
             {**WORDS, "format": "squad"},
             "format: squad is for type: question-answering, not token-classification",
         ),
+        (
+            {"format": "trec", "type": "regression"},
+            "format: trec is for type: classification, not regression",
+        ),
+        ({**WORDS, "format": "fasttext"}, "format: fasttext is for type: classification, not token-class"),
         ({"format": "xml"}, "task.format: input should be 'auto', 'tsv'"),
         ({"columns": ["a", "b", "a"]}, "columns: a name is given twice"),
         ({"columns": []}, "task.columns: list should have at least 1 item"),
