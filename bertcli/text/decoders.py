@@ -22,7 +22,7 @@ def mark_note(name: object, encoding: str) -> str:
 def new_decoder(encoding: str, errors: str = "strict") -> codecs.IncrementalDecoder:
     """A decoder of bytes, a block at a time. Raises `LookupError` for an unknown encoding."""
     make = codecs.getincrementaldecoder(encoding)
-    if make in map(codecs.getincrementaldecoder, _UTF_8):
+    if make in [codecs.getincrementaldecoder(name) for name in _UTF_8]:
         return MarkedDecoder(errors)
     return make(errors)
 

@@ -45,7 +45,7 @@ def read_json_texts(
         yield from _ListReader(path, decoded_blocks(path, encoding, progress, key=key)).values()
         return
     for number, line in enumerate(read_lines(path, encoding, progress, key=key), start=1):
-        yield JsonText(f"line {number}", number, number, line)
+        yield JsonText(f"line {number}", number, number, text=line)
 
 
 def is_json_list(path: Path, encoding: str, key: str) -> bool:
@@ -77,7 +77,7 @@ class _ListReader:
                 number += 1
                 self._expect_more()
                 line = self._line
-                yield JsonText(f"object {number} (line {line})", number, line, self._next_value())
+                yield JsonText(f"object {number} (line {line})", number, line, text=self._next_value())
                 mark = self._next_mark(",]")
         if self._peek():
             raise self._error(self._at, "there is more text after the end of the list")
