@@ -138,9 +138,9 @@ def evaluate(
             evaluated = _evaluate_data(
                 model, data, given, skip_bad=skip_bad, batch_size=batch_size, device=device
             )
-            _print_scores(evaluated, json_)
             if wrong is not None and ranks.is_first():
-                _write_wrong(wrong, evaluated)
+                _write_wrong(wrong, evaluated)  # first: whoever reads the scores may stop reading
+            _print_scores(evaluated, json_)
 
 
 def _evaluate_corpus(

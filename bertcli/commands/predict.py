@@ -45,7 +45,10 @@ def predict(
     ] = False,
     columns: Columns = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="tsv, csv, jsonl, fasttext and others (task.format).")
+        str | None,
+        typer.Option(
+            "--format", help="tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format)."
+        ),
     ] = None,
     separator: Separator = None,
     quoting: Quoting = None,
@@ -86,7 +89,6 @@ def predict(
         raise UserError("give one of --tsv, --csv and --json")
     if output is not None:
         check_output(output, asked or [".jsonl", *SEPARATORS], input_)
-        asked = [output.suffix]
     where = resolve_device(device)
     loaded = load_task_folder(resolve_model(model))
     settings = adapt_settings(
@@ -109,10 +111,11 @@ def predict(
         batch_size=batch_size or default_batch_size(where),
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
-    is_for_people = bool(texts) and texts != ["-"] and not asked
+    suffix = output.suffix if output is not None else next(iter(asked), None)
+    is_for_people = bool(texts) and texts != ["-"] and suffix is None
     cut = CutRows()
     with opened(output) as file:
-        table = AnswerTable(file, SEPARATORS[asked[0]]) if asked and asked[0] in SEPARATORS else None
+        table = AnswerTable(file, SEPARATORS[suffix]) if suffix in SEPARATORS else None
         write_line = lines_to(file, readable if is_for_people else json_line)
         for answer in cut.watch(predict_stream(runner, loaded.tokenizer, examples)):
             if table is None:

@@ -36,7 +36,7 @@ class TaskSettings(Section):
     `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine before each text; `label:
     label` learns the first part, `label: fine` both. In csv, semicolons or tabs separate fields if the first
     line has no comma."""
-    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    separator: Annotated[str, Field(max_length=1)] | None = None
     """The character between the fields of tsv and csv, such as `;` or `|`; `\\t` is a tab. null: a tab in
     tsv, and in csv as `format` says."""
     columns: Annotated[list[str], Field(min_length=1)] | None = None
@@ -80,6 +80,10 @@ class TaskSettings(Section):
     @field_validator("separator", mode="before")
     @classmethod
     def _separator(cls, value: Any) -> Any:
+        if value == "":
+            raise ValueError(
+                'it is empty; a bare | begins a text of several lines in YAML: write "|" in quotes'
+            )
         if isinstance(value, str) and value in ('"', "\n", "\r"):
             raise ValueError("fields cannot be separated by a quote or the end of a line")
         return "\t" if value == "\\t" else value

@@ -20,10 +20,9 @@ def scores_table(scores: Scores) -> str:
     """One number a line, then each table: per class, per type, the confusions. A long table is cut to `ROWS`
     rows: the most frequent classes."""
     lines = []
-    numbers = {
-        name: value for name, value in scores_json(scores).items() if name not in scores.positive_label
-    }
-    for name, value in numbers.items():
+    for name, value in scores_json(scores).items():
+        if name in scores.label_of_f1:
+            continue
         if isinstance(value, Mapping):
             lines += ["", *_rows(name, value)]
         elif name == "confusions":

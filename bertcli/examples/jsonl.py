@@ -12,6 +12,8 @@ from bertcli.examples.json_text import parse_json
 from bertcli.examples.table import Row, Table
 from bertcli.text.json_texts import read_json_texts
 
+_EXPECTED = "expected JSON objects, one a line or in a list"
+
 
 def open_jsonl(path: Path, encoding: str, report: Callable[[str], None]) -> Table:
     """The rows; the keys of the first are the columns. Blank lines are no rows, and are reported.
@@ -21,9 +23,9 @@ def open_jsonl(path: Path, encoding: str, report: Callable[[str], None]) -> Tabl
     rows = without_blank_lines(_rows(path, encoding), path, report)
     first = next(rows, None)
     if first is None:
-        raise UserError(f"{path}: is empty; expected JSON objects, one a line or in a list")
+        raise UserError(f"{path}: is empty; {_EXPECTED}")
     if isinstance(first, BadRow):
-        raise first
+        raise UserError(f"{first}; {_EXPECTED}")
     return Table(path, tuple(first.values), chain([first], rows))
 
 
@@ -37,10 +39,7 @@ def _rows(path: Path, encoding: str) -> Iterator[Row | BadRow | None]:
         try:
             value = parse_json(text, path, first_line)
             if not isinstance(value, dict):
-                raise BadRow(
-                    f"{where}: {text.strip()[:40]} is not a JSON object; expected one a line, or a list "
-                    "of them"
-                )
+                raise BadRow(f"{where}: {text.strip()[:40]} is not a JSON object")
             row: Row | BadRow = Row(where, number, value)
         except BadRow as bad:
             row = bad

@@ -75,7 +75,7 @@ def _finetune_each(
         return _keep(folder, runs[seeds[0]])
     metric = runs[seeds[0]].metric
     best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
-    summary = {"metric": metric, **scores[best].positive_label, "best": best, **_summary(scores)}
+    summary = {"metric": metric, **scores[best].label_of_f1, "best": best, **_summary(scores)}
     ranks.on_first(lambda: write_own(folder.seeds, json.dumps(summary, indent=1) + "\n"))
     for name, value in summary["metrics"].items():
         deviation = "" if value["std"] is None else f" ± {value['std']:.4f}"

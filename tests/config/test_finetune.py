@@ -102,7 +102,7 @@ WORDS = {"type": "token-classification"}
         ({"class_weights": "balanced", "type": "regression"}, "class_weights is for type: classification"),
         ({"class_weights": {"x": 0}}, "task.class_weights.*greater than 0"),
         ({"separator": "||"}, r"task.separator: string should have at most 1 character, got '\|\|'"),
-        ({"separator": ""}, "task.separator: string should have at least 1 character"),
+        ({"separator": ""}, "task.separator: it is empty; a bare . begins .* write .* in quotes"),
         ({"separator": '"'}, "task.separator: fields cannot be separated by a quote or the end of a line"),
         ({"separator": "\n"}, "task.separator: fields cannot be separated by a quote or the end of a line"),
         (

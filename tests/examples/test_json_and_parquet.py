@@ -51,12 +51,12 @@ def test_an_object_of_a_list_that_cannot_be_used_is_named(tmp_path: Path):
     message = (
         r"3 of 4 rows cannot be used:\n"
         r"  .*a.json, object 2 \(line 2\): no key 'label'; its keys: text\n"
-        r"  .*a.json, object 3 \(line 3\): 3 is not a JSON object; expected one a line, or a list of them\n"
+        r"  .*a.json, object 3 \(line 3\): 3 is not a JSON object\n"
     )
     with pytest.raises(UserError, match=message):
         read(path)
     assert len(read(path, skip_bad=True)) == 1
-    with pytest.raises(UserError, match=r"a.json, object 1 \(line 1\): \"text\" is not a JSON object"):
+    with pytest.raises(UserError, match=r"a.json, object 1 \(line 1\): \"text\" is not a JSON object; expected JSON objects"):
         read(write(tmp_path / "a.json", '["text", "label"]'))
     with pytest.raises(UserError, match=r"a.json: is empty; expected JSON objects, one a line or in a list"):
         read(write(tmp_path / "a.json", "[ ]"))
@@ -85,7 +85,7 @@ def test_half_a_character_becomes_a_replacement_wherever_it_stands(tmp_path: Pat
     ("second", "message"),
     [
         ('{"text": "two" "label"}', "a.jsonl, line 2, column 16: not JSON: Expecting ',' delimiter"),
-        ('["two", "x"]', r'a.jsonl, line 2: \["two", "x"\] is not a JSON object; expected one a line'),
+        ('["two", "x"]', r'a.jsonl, line 2: \["two", "x"\] is not a JSON object; mend'),
         ('{"text": "two"}', "a.jsonl, line 2: no key 'label'; its keys: text"),
         (
             '{"text": ["two"], "label": 1}',
