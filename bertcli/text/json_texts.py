@@ -12,13 +12,12 @@ from bertcli.errors import UserError
 from bertcli.text.streams import LONGEST_LINE, Progress, decoded_blocks, read_lines, silent
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_AFTER = tuple(" \t\r\n,]")
-"""What may follow a value."""
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _CUT = {"", ".", "e", "E", "e+", "e-", "E+", "E-"} | {
     word[:end] for word in _WORDS for end in range(1, len(word))
 }
 """What is left unread of a value that was cut: nothing, or a part of a number or a word."""
+_LONGEST_CUT = max(map(len, _CUT))
 
 
 class JsonText(NamedTuple):
@@ -110,7 +109,8 @@ class _ListReader:
             size = len(self._text) - self._at
             try:
                 end = self._decoder.raw_decode(self._text, self._at)[1]
-                if self._text[end : end + 1] in _AFTER or not self._read_on(size):  # else it cut a number
+                after = self._text[end : end + _LONGEST_CUT + 1]
+                if after not in _CUT or not self._read_on(size):  # else the end may have cut a number
                     break
             except json.JSONDecodeError as error:
                 is_cut = self._may_go_on(error)
@@ -133,12 +133,13 @@ class _ListReader:
 
     def _read_on(self, at_least: int = 1) -> bool:
         """Append text: as much again as a value has, so that it is decoded few times. False: it ended."""
-        self._dropped = self._column(self._at) - 1
-        parts, size = [self._text[self._at :]], 0
+        more, size = list[str](), 0
         while size < at_least and (block := next(self._blocks, None)) is not None:
-            parts.append(block)
+            more.append(block)
             size += len(block)
-        self._text, self._at = "".join(parts), 0
+        if size:
+            self._dropped = self._column(self._at) - 1
+            self._text, self._at = "".join([self._text[self._at :], *more]), 0
         return size > 0
 
     def _advance(self, to: int) -> None:

@@ -56,7 +56,9 @@ def test_an_object_of_a_list_that_cannot_be_used_is_named(tmp_path: Path):
     with pytest.raises(UserError, match=message):
         read(path)
     assert len(read(path, skip_bad=True)) == 1
-    with pytest.raises(UserError, match=r"a.json, object 1 \(line 1\): \"text\" is not a JSON object; expected JSON objects"):
+    with pytest.raises(
+        UserError, match=r"a.json, object 1 \(line 1\): \"text\" is not a JSON object; expected JSON objects"
+    ):
         read(write(tmp_path / "a.json", '["text", "label"]'))
     with pytest.raises(UserError, match=r"a.json: is empty; expected JSON objects, one a line or in a list"):
         read(write(tmp_path / "a.json", "[ ]"))

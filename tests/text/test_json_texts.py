@@ -76,6 +76,10 @@ def test_a_list_that_is_cut_is_an_error(
     [
         ('[{"a": 1},\n {"a" 2}]', "line 2, column 7: not JSON: Expecting ':' delimiter"),
         ('[{"a": 1}\n{"a": 2}]', "line 2, column 1: not JSON: expected , or ], found {"),
+        ('[{"a": 1}{"a": 2}]', "line 1, column 10: not JSON: expected , or ], found {"),
+        ('[{"a": 1}e', "line 1, column 10: not JSON: expected , or ], found e"),
+        (' \n [{"a": 1}', "line 2, column 11: not JSON: the file ends before its list does"),
+        (' \n [{"a": \n1', "line 3, column 2: not JSON: the file ends before its list does"),
         ('[{"a": 1},\n]', "line 2, column 1: not JSON: Expecting value"),
         ('[{"a": 1}]\n\n x', "line 3, column 2: not JSON: there is more text after the end of the list"),
         ('[{"a": "\n"}]', "line 1, column 9: not JSON: Invalid control character at"),
