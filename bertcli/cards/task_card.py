@@ -86,6 +86,6 @@ bertcli predict . --input FILE
 def _scores(scores: Scores | None, verdict: Verdict | None) -> str:
     if scores is None or verdict is None:
         return "None were measured: there was no dev data."
-    rows = [f"| {name} | {value:.4f} |" for name, value in scores.numbers.items()]
+    rows = [f"| {plain(scores.title(name))} | {value:.4f} |" for name, value in scores.numbers.items()]
     beside = plain(f"{verdict.text[0].upper()}{verdict.text[1:]}.")
     return "\n".join([beside, "", "| metric | value |", "|---|---|", f"| loss | {scores.loss:.4f} |", *rows])

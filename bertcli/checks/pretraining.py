@@ -21,7 +21,7 @@ from bertcli.data.pair_rules import PAIR_RULES, tokens_until
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
 from bertcli.store.build import SMALL_CORPUS, num_processes
-from bertcli.store.corpus_files import find_corpus
+from bertcli.store.corpus_files import encoding_notes, find_corpus
 from bertcli.store.finish import unigram_entropy
 from bertcli.store.manifest import MANIFEST, Manifest
 from bertcli.store.matching import check_matches, output_paths, store_folder
@@ -69,6 +69,8 @@ def check_pretraining(
     """
     corpus = config.corpus
     sources = find_corpus(corpus, output_paths(config))
+    for note in encoding_notes(sources, corpus):
+        report(note)
     is_small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
     if processes is None:
         processes = num_processes(sources, num_local_ranks=1)

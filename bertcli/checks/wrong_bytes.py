@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertcli.checks.findings import Finding, Places
-from bertcli.text.streams import read_lines
+from bertcli.text.decoders import new_decoder
+from bertcli.text.streams import deciding_mark, read_lines
 
 SUBSTITUTE = "\ufdd0"
 """Replaces wrong bytes: a code point that Unicode reserves for use inside a program."""
@@ -46,10 +47,11 @@ class WrongBytes:
         """One, or none. `share`: the file's part of all text."""
         if not self.places.count:
             return []
+        encoding = deciding_mark(path, self.encoding) or self.encoding
         number = "1 place" if self.places.count == 1 else f"{self.places.count:,} places"
         finding = Finding(
             fails=True,
-            problem=f"{path}: bytes that are not {self.encoding}, in {number}",
+            problem=f"{path}: bytes that are not {encoding}, in {number}",
             mend=f"if the text is in another encoding, name it in {self.key}, for example cp1252; if it is "
             "no text, leave the file out",
             places=tuple(self.places.first),
@@ -69,7 +71,7 @@ def noting_encoding(encoding: str, key: str, note: Note) -> Iterator[str]:
     class Decoder(codecs.IncrementalDecoder):
         def __init__(self, errors: str = "strict"):
             super().__init__(errors)
-            self._inner = codecs.getincrementaldecoder(encoding)(_NAME)
+            self._inner = new_decoder(encoding, _NAME)
             self._offset = 0
 
         def decode(self, input: bytes, final: bool = False) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -92,7 +94,7 @@ def noting_encoding(encoding: str, key: str, note: Note) -> Iterator[str]:
         if name != _NAME:
             return None
         found = codecs.lookup(encoding)
-        return codecs.CodecInfo(found.encode, found.decode, incrementaldecoder=Decoder, name=_NAME)
+        return codecs.CodecInfo(found.encode, found.decode, incrementaldecoder=Decoder, name=found.name)
 
     codecs.register(search)
     codecs.register_error(_NAME, handle)

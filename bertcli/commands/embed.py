@@ -7,7 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from bertcli.commands.options import BatchSize, Columns, Device, Input, Model, PrecisionName, Quoting
+from bertcli.commands.options import (
+    BatchSize,
+    Columns,
+    Device,
+    IgnoreExtraFields,
+    Input,
+    Model,
+    PrecisionName,
+    Quoting,
+    Separator,
+)
 from bertcli.terminal import say
 
 
@@ -39,9 +49,11 @@ def embed(
     ] = "text",
     columns: Columns = None,
     format_: Annotated[
-        str, typer.Option("--format", help="auto, tsv, csv, jsonl or parquet; a .txt holds a text a line.")
+        str, typer.Option("--format", help="auto, tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.")
     ] = "auto",
+    separator: Separator = None,
     quoting: Quoting = None,
+    ignore_extra_fields: IgnoreExtraFields = None,
     encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
     batch_size: BatchSize = None,
     device: Device = "auto",
@@ -76,7 +88,9 @@ def embed(
         [text],
         columns=columns,
         format=format_,
+        separator=separator,
         quoting=quoting,
+        ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
     folder = resolve_model(model)

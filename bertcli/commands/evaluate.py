@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertcli.commands.options import BatchSize, Columns, Device, Json, Model, Quoting
+from bertcli.commands.options import (
+    BatchSize,
+    Columns,
+    Device,
+    IgnoreExtraFields,
+    Json,
+    Model,
+    Quoting,
+    Separator,
+)
 
 if TYPE_CHECKING:
     from bertcli.evaluation.task_file import EvaluatedFile
@@ -34,7 +43,7 @@ def evaluate(
     json_: Json = False,
     wrong: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="--data: write the rows with wrong predictions, .jsonl."),
+        typer.Option(metavar="FILE", help="--data: write wrongly predicted rows: .jsonl, .csv or .tsv."),
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="--data: leave out rows that cannot be used.")
@@ -43,8 +52,13 @@ def evaluate(
         list[str] | None, typer.Option(metavar="COLUMN", help="--data: the text's column; twice: pairs.")
     ] = None,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="--data: the label's column.")] = None,
+    positive_label: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="--data: F1 is that of this label (of two).")
+    ] = None,
     columns: Columns = None,
+    separator: Separator = None,
     quoting: Quoting = None,
+    ignore_extra_fields: IgnoreExtraFields = None,
     document: Annotated[
         str | None, typer.Option(help="--corpus: what ends a document: blank-line or file.")
     ] = None,
@@ -76,7 +90,8 @@ def evaluate(
     from bertcli.distributed import ranks
     from bertcli.errors import UserError
     from bertcli.examples.files import find_labeled_file
-    from bertcli.inference.outputs import check_output, opened
+    from bertcli.inference.formats import SEPARATORS
+    from bertcli.inference.outputs import check_output
 
     reading = {"format": format_, "encoding": encoding}
     of_corpus = {
@@ -85,7 +100,15 @@ def evaluate(
         "language": language,
         "text_key": text_key,
     }
-    of_data = {"text": text, "label": label, "columns": columns, "quoting": quoting}
+    of_data = {
+        "text": text,
+        "label": label,
+        "positive_label": positive_label,
+        "columns": columns,
+        "separator": separator,
+        "quoting": quoting,
+        "ignore_extra_fields": ignore_extra_fields,
+    }
     only_corpus = {**of_corpus, "max_length": max_length, "batches": batches}
     only_data = {"wrong": wrong, "skip_bad": skip_bad, **of_data}
     if (corpus is None) == (data is None):
@@ -111,15 +134,13 @@ def evaluate(
         elif data is not None:
             given = {**reading, **of_data}
             if wrong is not None:
-                check_output(wrong, [".jsonl"], str(find_labeled_file(data)))
+                check_output(wrong, [".jsonl", *SEPARATORS], str(find_labeled_file(data)))
             evaluated = _evaluate_data(
                 model, data, given, skip_bad=skip_bad, batch_size=batch_size, device=device
             )
-            _print_scores(evaluated, json_)
             if wrong is not None and ranks.is_first():
-                with opened(wrong) as lines:
-                    for case in evaluated.wrong_cases():
-                        lines.write(json.dumps(case, ensure_ascii=False) + "\n")
+                _write_wrong(wrong, evaluated)  # first: whoever reads the scores may stop reading
+            _print_scores(evaluated, json_)
 
 
 def _evaluate_corpus(
@@ -176,6 +197,23 @@ def _evaluate_data(
         batch_size=batch_size or default_batch_size(where),
         report=say,
     )
+
+
+def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
+    """In a table a case is one row: its columns, its place, the prediction, and the right answer."""
+    from bertcli.inference.formats import SEPARATORS, AnswerTable, beside
+    from bertcli.inference.outputs import opened
+
+    with opened(path) as file:
+        if path.suffix not in SEPARATORS:
+            for case in evaluated.wrong_cases():
+                file.write(json.dumps(case, ensure_ascii=False) + "\n")
+            return
+        table = AnswerTable(file, SEPARATORS[path.suffix])
+        for case in evaluated.wrong_cases():
+            answer = {"where": case["where"], **case["prediction"], "right": case["right"]}
+            table.write(case["where"], beside(case["columns"], answer))
+    table.tell()
 
 
 def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:

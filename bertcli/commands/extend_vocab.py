@@ -31,7 +31,7 @@ def extend_vocab(
     from bertcli.config.schema import PretrainConfig
     from bertcli.hf.extend import write_extended
     from bertcli.hf.locate import resolve_model
-    from bertcli.store.corpus_files import find_corpus
+    from bertcli.store.corpus_files import encoding_notes, find_corpus
     from bertcli.store.matching import output_paths
     from bertcli.store.progress import progress_display
     from bertcli.text.new_pieces import extend
@@ -40,6 +40,8 @@ def extend_vocab(
 
     run, folder = load_config(PretrainConfig, config, set_), resolve_model(model)
     sources = find_corpus(run.corpus, output_paths(run))
+    for note in encoding_notes(sources, run.corpus):
+        say(note)
     with progress_display("reading", sources, say) as advance:
         texts = sample_paragraphs(sources, run.corpus, sample_share(sources), progress=advance)
         extended = extend(Tokenizer.load(folder), texts, add, report=say)

@@ -34,6 +34,13 @@ Columns = Annotated[
     ),
 ]
 Quoting = Annotated[str | None, typer.Option(help="auto, csv or none (task.quoting).")]
+Separator = Annotated[
+    str | None, typer.Option(metavar="CHARACTER", help="Between fields: ';', '|', '\\t' (task.separator).")
+]
+IgnoreExtraFields = Annotated[
+    bool | None,
+    typer.Option("--ignore-extra-fields", help="Read longer rows too (task.ignore_extra_fields)."),
+]
 BatchSize = Annotated[int | None, typer.Option(min=1, help="Rows at once; default: chosen for the device.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 PrecisionName = Annotated[

@@ -11,11 +11,13 @@ from bertcli.commands.options import (
     BatchSize,
     Columns,
     Device,
+    IgnoreExtraFields,
     Input,
     JsonLines,
     Model,
     PrecisionName,
     Quoting,
+    Separator,
 )
 from bertcli.terminal import say
 
@@ -29,9 +31,10 @@ def predict(
     input_: Input = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=".jsonl or .tsv, written at the end; default: standard output."),
+        typer.Option(metavar="FILE", help=".jsonl, .csv or .tsv, written at the end; else standard output."),
     ] = None,
     tsv: Annotated[bool, typer.Option("--tsv", help="A table with tabs.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="A table with commas.")] = False,
     json_: JsonLines = False,
     text: Annotated[
         list[str] | None,
@@ -42,9 +45,14 @@ def predict(
     ] = False,
     columns: Columns = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="tsv, csv, jsonl, parquet, conll or squad (task.format).")
+        str | None,
+        typer.Option(
+            "--format", help="tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format)."
+        ),
     ] = None,
+    separator: Separator = None,
     quoting: Quoting = None,
+    ignore_extra_fields: IgnoreExtraFields = None,
     encoding: Annotated[str | None, typer.Option(help="Of the file (task.encoding).")] = None,
     batch_size: BatchSize = None,
     device: Device = "auto",
@@ -57,10 +65,10 @@ def predict(
 
     For rows of --input it writes JSON lines in their order: the row's columns, and the prediction (a column
     with the name of one of its parts is renamed given_NAME). The file is read as the training file was (TSV,
-    CSV, JSON lines, Parquet, CoNLL, SQuAD JSON). A .txt and standard input have a text a line; tabs separate
-    the texts of a pair. Files of any size are streamed. Each row has a prediction, even if its text is empty;
-    a blank line is an empty text if a line is a text. In a table (--tsv, .tsv) a ' is put before cells that
-    a spreadsheet would run as a formula.
+    CSV, JSON lines or a list, Parquet, CoNLL, SQuAD JSON, lines of fastText or TREC). A .txt and standard
+    input have a text a line; tabs separate the texts of a pair. Files of any size are streamed. Each row has
+    a prediction, even if its text is empty; a blank line is an empty text if a line is a text. In a table
+    (.csv, .tsv) a ' is put before cells that a spreadsheet would run as a formula.
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
@@ -70,20 +78,29 @@ def predict(
     from bertcli.hf.task_folder import load_task_folder
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.examples import Runner
-    from bertcli.inference.formats import AnswerTable, json_line, lines_to, readable
+    from bertcli.inference.formats import SEPARATORS, AnswerTable, json_line, lines_to, readable, row_json
     from bertcli.inference.inputs import adapt_settings, read_inputs
     from bertcli.inference.outputs import CutRows, check_output, opened
     from bertcli.inference.predict import predict_stream
     from bertcli.tasks.registry import build_task
 
-    if tsv and json_:
-        raise UserError("give --tsv or --json, not both")
+    asked = [suffix for suffix, is_asked in ((".tsv", tsv), (".csv", csv), (".jsonl", json_)) if is_asked]
+    if len(asked) > 1:
+        raise UserError("give one of --tsv, --csv and --json")
     if output is not None:
-        check_output(output, [".tsv"] if tsv else [".jsonl"] if json_ else [".jsonl", ".tsv"], input_)
+        check_output(output, asked or [".jsonl", *SEPARATORS], input_)
     where = resolve_device(device)
     loaded = load_task_folder(resolve_model(model))
     settings = adapt_settings(
-        loaded.settings, text, pair, columns=columns, format=format_, quoting=quoting, encoding=encoding
+        loaded.settings,
+        text,
+        pair,
+        columns=columns,
+        format=format_,
+        separator=separator,
+        quoting=quoting,
+        ignore_extra_fields=ignore_extra_fields,
+        encoding=encoding,
     )
     runner = Runner(
         model=loaded.model.to(where).eval(),
@@ -94,13 +111,17 @@ def predict(
         batch_size=batch_size or default_batch_size(where),
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
-    is_table = tsv or (output is not None and output.suffix == ".tsv")
-    is_for_people = bool(texts) and texts != ["-"] and output is None and not json_
+    suffix = output.suffix if output is not None else next(iter(asked), None)
+    is_for_people = bool(texts) and texts != ["-"] and suffix is None
     cut = CutRows()
     with opened(output) as file:
-        table = AnswerTable(file)
-        write = table.write if is_table else lines_to(file, readable if is_for_people else json_line)
+        table = AnswerTable(file, SEPARATORS[suffix]) if suffix in SEPARATORS else None
+        write_line = lines_to(file, readable if is_for_people else json_line)
         for answer in cut.watch(predict_stream(runner, loaded.tokenizer, examples)):
-            write(answer)
-    table.tell()
+            if table is None:
+                write_line(answer)
+            else:
+                table.write(answer.example.where, row_json(answer))
+    if table is not None:
+        table.tell()
     cut.tell()

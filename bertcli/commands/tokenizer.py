@@ -58,6 +58,7 @@ def train(
     from bertcli.config.schema import CorpusConfig, TokenizerConfig
     from bertcli.errors import UserError
     from bertcli.families.registry import NEW
+    from bertcli.store.corpus_files import encoding_notes
     from bertcli.store.vocabulary import train_on_corpus
     from bertcli.text.sources import find_sources
 
@@ -67,16 +68,16 @@ def train(
     if any((output / name).exists() or (output / name).is_symlink() for name in names):
         raise UserError(f"--output {output}: already holds a tokenizer; name another folder")
     corpus = CorpusConfig(files=files, format=format_, text_key=text_key, encoding=encoding)
-    fresh = NEW[family]
+    sources, fresh = find_sources(files), NEW[family]
+    for note in encoding_notes(sources, corpus):
+        say(note)
     options = TokenizerConfig(
         vocab_size=vocab_size,
         kind=kind or fresh.tokenizer,
         lowercase=fresh.lowercase if cased is None else not cased,
         strip_accents=strip_accents,
     )
-    tokenizer = train_on_corpus(
-        find_sources(files), corpus, options, report=say, model_type=fresh.family.model_type
-    )
+    tokenizer = train_on_corpus(sources, corpus, options, report=say, model_type=fresh.family.model_type)
     try:
         tokenizer.save(output)
     except OSError as error:
@@ -122,10 +123,10 @@ def encode(
 
 def _lines(path: Path | None) -> Iterator[str]:
     """The lines of a file, or of standard input, without their ends."""
+    from bertcli.inference.lines import STANDARD_INPUT, decoded_lines
     from bertcli.text.streams import read_lines
 
     if path is not None:
         yield from (line.removesuffix("\r") for line in read_lines(path, "utf-8"))
     else:
-        for line in sys.stdin:
-            yield line.rstrip("\r\n")
+        yield from (line.removesuffix("\r") for line in decoded_lines(sys.stdin.buffer, STANDARD_INPUT))

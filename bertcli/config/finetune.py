@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bertcli.config.loop import LoopConfig
 from bertcli.config.schema import LoggingConfig
@@ -13,6 +13,8 @@ from bertcli.config.section import Count, Positive, Section, Weight, refuse_othe
 TaskType = Literal[
     "classification", "regression", "token-classification", "question-answering", "multiple-choice"
 ]
+LABEL_LINES = ("fasttext", "trec")
+"""Formats whose lines hold their labels before the text."""
 Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
 """A column's name, or its number counted from 0."""
 
@@ -22,27 +24,40 @@ class TaskSettings(Section):
 
     type: TaskType
     text: Column | Annotated[list[Column], Field(min_length=1, max_length=2)] | None = None
-    """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, and in
-    tables `text` (token-classification) or `question` and `context` (question-answering)."""
+    """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, `text` of
+    fasttext and trec, and in tables `text` (token-classification) or `question` and `context`
+    (question-answering)."""
     choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """multiple-choice: a column for each choice, or one column with a list of them."""
     label: Column | None = None
-    """The column of the label; for CoNLL files the last one."""
-    format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad"] = "auto"
-    """auto: by the file's suffix, else by the task. In csv, semicolons or tabs separate fields if the first
+    """The column of the label; null: the last one of CoNLL files, `label` of fasttext and trec."""
+    format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec"] = "auto"
+    """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list. fasttext:
+    `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine before each text; `label:
+    label` learns the first part, `label: fine` both. In csv, semicolons or tabs separate fields if the first
     line has no comma."""
+    separator: Annotated[str, Field(max_length=1)] | None = None
+    """The character between the fields of tsv and csv, such as `;` or `|`; `\\t` is a tab. null: a tab in
+    tsv, and in csv as `format` says."""
     columns: Annotated[list[str], Field(min_length=1)] | None = None
     """The columns' names, where the file has no header."""
     quoting: Literal["auto", "csv", "none"] = "auto"
     """Whether `"` quotes a field. auto: in csv; in tsv, if every record then has as many fields as the
     header, and no record consists of lines that would be records themselves."""
+    ignore_extra_fields: bool = False
+    """Read a row of tsv or csv that has more fields than the header without those beyond it, such as the
+    empty one after a separator at its end; else such a row is an error."""
     encoding: str = "utf-8"
+    """With utf-8, a file with the byte order mark of UTF-16 or UTF-32 is read as that."""
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     doc_stride: Annotated[int, Field(ge=0)] = 64
     """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
     multi_label: bool = False
     """classification: any number of labels a text; in a text column separated by commas."""
+    positive_label: str | None = None
+    """classification, two labels: the one whose F1 is the metric `f1`; null: the second, numbers sorted by
+    value, then words."""
     null_threshold: float | None = None
     """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
     sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
@@ -54,6 +69,32 @@ class TaskSettings(Section):
             return ()
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _columns_of_label_lines(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("format") in LABEL_LINES:
+            given = {key: value for key, value in values.items() if value is not None}
+            return {"text": "text", "label": "label"} | given
+        return values
+
+    @field_validator("separator", mode="before")
+    @classmethod
+    def _separator(cls, value: Any) -> Any:
+        if value == "":
+            raise ValueError(
+                'it is empty; a bare | begins a text of several lines in YAML: write "|" in quotes'
+            )
+        if isinstance(value, str) and value in ('"', "\n", "\r"):
+            raise ValueError("fields cannot be separated by a quote or the end of a line")
+        return "\t" if value == "\\t" else value
+
+    @field_validator("positive_label", mode="before")
+    @classmethod
+    def _label_as_text(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("YAML reads a bare yes, no, true or false as no text; write it in quotes")
+        return str(value) if isinstance(value, int | float) else value
+
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
         tabular = self.type in ("classification", "regression", "multiple-choice")
@@ -64,12 +105,16 @@ class TaskSettings(Section):
         for name, is_set, type in (
             ("choices", self.choices is not None, "multiple-choice"),
             ("multi_label", self.multi_label, "classification"),
+            ("positive_label", self.positive_label is not None, "classification"),
             ("null_threshold", self.null_threshold is not None, "question-answering"),
             ("format: conll", self.format == "conll", "token-classification"),
+            *((f"format: {name}", self.format == name, "classification") for name in LABEL_LINES),
             ("format: squad", self.format == "squad", "question-answering"),
         ):
             if is_set and self.type != type:
                 raise ValueError(f"{name} is for type: {type}, not {self.type}")
+        if self.positive_label is not None and self.multi_label:
+            raise ValueError("positive_label is for two labels, one a text: not with multi_label")
         if self.type == "token-classification" and len(self.text_columns) > 1:
             raise ValueError("text: one column, not a pair (token-classification)")
         if self.type == "question-answering" and len(self.text_columns) == 1:

@@ -35,6 +35,7 @@ class CorpusConfig(Section):
     files: Annotated[list[str], Field(min_length=1)]
     """Paths, folders, globs, or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
+    """jsonl: JSON objects, one a line or in a list."""
     text_key: str = "text"
     """The key (jsonl) or column (parquet) that holds a document."""
     document: Literal["blank-line", "file"] = "blank-line"
@@ -44,6 +45,7 @@ class CorpusConfig(Section):
     language: str = "en"
     """ISO 639 code, for the sentence splitter; stored in its shortest form (de for deu or de-AT)."""
     encoding: str = "utf-8"
+    """With utf-8, a file with the byte order mark of UTF-16 or UTF-32 is read as that."""
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
     general: Annotated[list[str], Field(min_length=1)] | None = None

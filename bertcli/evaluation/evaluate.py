@@ -34,6 +34,15 @@ class Scores:
         """The metrics that are numbers, not tables."""
         return {name: value for name, value in self.metrics.items() if isinstance(value, float)}
 
+    @property
+    def label_of_f1(self) -> dict[str, str]:
+        """{"positive_label": LABEL} where `f1` is that of one of two labels; else empty."""
+        return {name: value for name, value in self.metrics.items() if name == "positive_label"}
+
+    def title(self, name: str) -> str:
+        """The name of a metric for people: `f1 of spam`, where it is that of one of two labels."""
+        return f"f1 of {self.metrics['positive_label']}" if name == "f1" and self.label_of_f1 else name
+
 
 @torch.no_grad()
 def evaluate(

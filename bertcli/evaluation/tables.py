@@ -21,6 +21,8 @@ def scores_table(scores: Scores) -> str:
     rows: the most frequent classes."""
     lines = []
     for name, value in scores_json(scores).items():
+        if name in scores.label_of_f1:
+            continue
         if isinstance(value, Mapping):
             lines += ["", *_rows(name, value)]
         elif name == "confusions":
@@ -29,7 +31,7 @@ def scores_table(scores: Scores) -> str:
             lines += ["", f"{name} (a row for each right label, a column for each given one)"]
             lines += ["  " + "".join(f"{count:>8}" for count in row) for row in value]
         elif isinstance(value, float):
-            lines.append(f"{name:<22}{value:.4f}")
+            lines.append(f"{scores.title(name):<21} {value:.4f}")
         else:
             lines.append(f"{name:<22}{value}")
     return "\n".join(lines)

@@ -17,6 +17,7 @@ from bertcli.examples.files import read_examples
 from bertcli.examples.labels import check_labels
 from bertcli.hf.task_folder import LoadedTask
 from bertcli.inference.examples import Runner
+from bertcli.inference.formats import beside
 from bertcli.inference.outputs import cut_line
 from bertcli.tasks.data import Split
 from bertcli.tasks.registry import build_task
@@ -39,7 +40,7 @@ class EvaluatedFile:
             if not self.task.is_right(example, prediction):
                 yield {
                     "where": example.where,
-                    "columns": dict(example.columns),
+                    "columns": beside(example.columns, {}),
                     "prediction": prediction.as_json(),
                     "right": right_answer(example),
                 }
@@ -63,7 +64,7 @@ def evaluate_file(
     Raises:
         UserError: the file cannot be read with these settings, or has labels that the model does not have.
     """
-    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report))
+    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report, note=report))
     check_labels(examples, loaded.labels, settings)
     task = build_task(settings, loaded.labels)
     items = task.encode(examples, loaded.tokenizer)

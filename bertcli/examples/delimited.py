@@ -1,8 +1,7 @@
-"""A TSV or CSV file -> its rows, with or without quotes around the fields."""
+"""A TSV or CSV file -> its rows: the fields of each record by the names of the columns."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -10,22 +9,21 @@ from pathlib import Path
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.examples.bad_rows import BadRow, without_blank_lines
+from bertcli.examples.label_lines import label_lines_hint
+from bertcli.examples.records import Record, find_separator, read_records
 from bertcli.examples.table import Row, Table, check_names
-from bertcli.text.streams import LONGEST_LINE, read_lines
 
-_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
-"""In csv the first of comma, semicolon and tab that occurs in the first line: where the comma is the decimal
-point, spreadsheets separate by semicolons."""
-Record = tuple[int, list[str]]
-"""The number of its first line, from 1, and its fields; a blank line has none."""
-
-
-class _BadQuotes(UserError):
-    """A quote that is not closed, or not at the end of a field."""
+_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+"""Of separators, in messages."""
 
 
 def open_delimited(
-    path: Path, format: str, settings: TaskSettings, labeled: bool, report: Callable[[str], None]
+    path: Path,
+    format: str,
+    settings: TaskSettings,
+    labeled: bool,
+    report: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> Table:
     """The rows of a file with a header, or with the names of `settings.columns`.
 
@@ -36,15 +34,14 @@ def open_delimited(
     A file to predict (not `labeled`) may have another layout than the training file: its first line is a
     header if it names the columns to read, whatever `columns` says, and the label's column may be missing.
 
+    `note` is called with the number of rows whose extra fields were ignored, after the last row.
+
     Raises:
         UserError: an empty file; a header with a name twice, or in spite of `columns`; a quote that is not
             closed.
     """
-    separator = "\t" if format == "tsv" else _separator_of_csv(path, settings.encoding)
-    is_quoted = settings.quoting == "csv" or (
-        settings.quoting == "auto" and (format == "csv" or _makes_sense_quoted(path, settings.encoding))
-    )
-    records = _records(path, settings.encoding, separator, is_quoted=is_quoted)
+    separator = find_separator(path, format, settings)
+    records = read_records(path, format, settings, separator=separator)
     blank: list[Record] = []
     for first in records:
         if first[1]:
@@ -55,73 +52,36 @@ def open_delimited(
     has_header, names = _names(path, first[1], settings, labeled=labeled)
     if not has_header:
         records = chain(blank, [first], records)
+    if labeled:
+        records = (record for record in records if any(field.strip() for field in record[1]))
+    if settings.ignore_extra_fields:
+        records = _cut_rows(path, len(names), records, note=note)
     hint = ""
     if has_header:
-        hint = (
-            f" (separated by {_SEPARATORS[separator]}; if the file has no header, name them in task.columns)"
-        )
+        by = f"separated by {_NAMES.get(separator, repr(separator))}"
+        other = "; if another character separates fields, name it in task.separator" * (len(names) == 1)
+        hint = f" ({by}; if the file has no header, name them in task.columns{other})"
     if labeled:
-        rows = (_row(path, names, each) for each in records if any(field.strip() for field in each[1]))
+        rows = (_row(path, names, record) for record in records)
     else:
         rows = without_blank_lines(_rows(path, names, records), path, report)
-    return Table(path, names, rows, hint=hint)
+    return Table(path, names, rows, hint=hint + label_lines_hint(first[1][0]))
 
 
-def _separator_of_csv(path: Path, encoding: str) -> str:
-    first_line = next((line for line in _lines(path, encoding) if line), "")
-    return next((separator for separator in (",", ";", "\t") if separator in first_line), ",")
-
-
-def _records(path: Path, encoding: str, separator: str, is_quoted: bool) -> Iterator[Record]:
-    lines = _lines(path, encoding)
-    if is_quoted:
-        return _quoted(path, lines, separator)
-    return ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
-
-
-def _lines(path: Path, encoding: str) -> Iterator[str]:
-    return (line.removesuffix("\r") for line in read_lines(path, encoding, key="task.encoding"))
-
-
-def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record]:
-    csv.field_size_limit(LONGEST_LINE)  # a field may hold a long document
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator, strict=True)
-    begins = 1
-    try:
-        for fields in reader:
-            yield begins, fields
-            begins = reader.line_num + 1
-    except csv.Error as error:
-        raise _BadQuotes(
-            f"{path}, line {begins}: the quotes of the record that begins here do not fit ({error}); a "
-            'quoted field ends with " right before the separator, and a quote inside it is doubled. If '
-            "quotes are plain text in this file, set task.quoting: none"
-        ) from None
-
-
-def _makes_sense_quoted(path: Path, encoding: str) -> bool:
-    """Whether quotes enclose fields: the rule of `task.quoting: auto`, applied to all of the file."""
-    own_lines: list[str] = []
-
-    def watched() -> Iterator[str]:
-        for line in _lines(path, encoding):
-            if line:
-                own_lines.append(line)
-            yield line
-
-    width = None
-    try:
-        for _, fields in _quoted(path, watched(), "\t"):
-            if not fields:
-                continue
-            width = width or len(fields)
-            is_merged = len(own_lines) > 1 and all(line.count("\t") + 1 == width for line in own_lines)
-            if len(fields) != width or is_merged:
-                return False
-            own_lines.clear()
-    except _BadQuotes:
-        return False
-    return True
+def _cut_rows(
+    path: Path, width: int, records: Iterator[Record], note: Callable[[str], None]
+) -> Iterator[Record]:
+    """The records with at most `width` fields."""
+    count, with_text, first = 0, 0, 0
+    for number, fields in records:
+        if extra := fields[width:]:
+            count, first = count + 1, first or number
+            with_text += any(field.strip() for field in extra)
+        yield number, fields[:width]
+    if count:
+        held = f"{with_text:,} of them hold text" if with_text else "all of them are empty"
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        note(f"{path}: ignored fields beyond the header's {width} in {rows}, first in line {first}; {held}")
 
 
 def _names(
@@ -158,5 +118,8 @@ def _row(path: Path, names: tuple[str, ...], record: Record) -> Row | BadRow:
         return Row(where, number, dict(zip(names, fields, strict=True)))
     quotes = any('"' in field for field in fields)
     hint = "; if quotes enclose fields here, set task.quoting: csv" if quotes else ""
+    if len(fields) > len(names):
+        hint += "; if fields beyond the header are to be ignored, set task.ignore_extra_fields: true"
+    hint += label_lines_hint(fields[0])
     count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
     return BadRow(f"{where}: {count}, not {len(names)} ({', '.join(names)}){hint}")

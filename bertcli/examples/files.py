@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from bertcli.config.finetune import TaskSettings
+from bertcli.config.finetune import LABEL_LINES, TaskSettings
 from bertcli.errors import UserError
 from bertcli.examples.bad_rows import BadRow, keep_usable
 from bertcli.examples.choices import choice_examples
@@ -15,6 +15,7 @@ from bertcli.examples.conll import read_conll
 from bertcli.examples.delimited import open_delimited
 from bertcli.examples.examples import Example, TextExample
 from bertcli.examples.jsonl import open_jsonl
+from bertcli.examples.label_lines import label_lines_hint, open_label_lines
 from bertcli.examples.parquet import open_parquet
 from bertcli.examples.questions import question_examples
 from bertcli.examples.squad import read_squad
@@ -23,9 +24,11 @@ from bertcli.examples.texts import text_examples
 from bertcli.examples.words import tagged_examples, tagged_text
 from bertcli.files import looked_in
 from bertcli.samples import LABELED
-from bertcli.text.streams import check_file_extras, read_lines
+from bertcli.text.decoders import mark_note
+from bertcli.text.json_texts import is_json_list
+from bertcli.text.streams import check_file_extras, deciding_mark, read_lines
 
-Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "lines"]
+Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec", "lines"]
 
 _BY_SUFFIX: dict[str, Format] = {
     ".csv": "csv",
@@ -86,23 +89,33 @@ def read_examples(
         UserError: a file that cannot be read as the settings say, with file and line; unusable rows, once
             all are counted.
     """
-    found = _read(path, _format(path, settings, labeled), settings, labeled=labeled, report=report, note=note)
+    format = _format(path, settings, labeled)
+    if format != "parquet" and (mark := deciding_mark(path, settings.encoding)):
+        note(mark_note(path, mark))
+    found = _read(path, format, settings, labeled=labeled, report=report, note=note)
     return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
 
 def _format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
-    """`settings.format`; for `auto` by the suffix, and where that is ambiguous by the task."""
-    if settings.format != "auto":
-        return settings.format
+    """`settings.format`; for `auto` by the suffix, and where that is ambiguous by the task.
+
+    A model that learned from lines with labels also answers tables: their suffix decides.
+    """
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".zst"):
         suffixes.pop()
     suffix = suffixes[-1] if suffixes else ""
+    is_table = not labeled and (suffix in (".tsv", ".json") or suffix in _BY_SUFFIX)
+    if settings.format != "auto" and not (is_table and settings.format in LABEL_LINES):
+        return settings.format
     is_words = settings.type == "token-classification"
     if suffix in _BY_SUFFIX and (is_words or _BY_SUFFIX[suffix] != "conll"):
         return _BY_SUFFIX[suffix]
     if suffix == ".json":
-        return "squad" if settings.type == "question-answering" else "jsonl"
+        is_squad = settings.type == "question-answering" and not is_json_list(
+            path, settings.encoding, "task.encoding"
+        )
+        return "squad" if is_squad else "jsonl"
     if suffix == ".txt" and not labeled:
         return "lines"
     if is_words and not isinstance(settings.text, str):
@@ -123,17 +136,19 @@ def _read(
     if format == "squad":
         return read_squad(path, settings, labeled)
     if format == "lines":
-        return _read_lines(path, settings)
+        return _read_lines(path, settings, report)
     if format == "jsonl":
         table = open_jsonl(path, settings.encoding, report)
     elif format == "parquet":
         table = open_parquet(path)
+    elif format in LABEL_LINES:
+        table = open_label_lines(path, format, settings, labeled=labeled, note=note)
     else:
-        table = open_delimited(path, format, settings, labeled=labeled, report=report)
+        table = open_delimited(path, format, settings, labeled=labeled, report=report, note=note)
     return _FROM_TABLES[settings.type](table, settings, labeled)
 
 
-def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
+def _read_lines(path: Path, settings: TaskSettings, report: Callable[[str], None]) -> Iterator[Example]:
     """A text a line, to predict; a blank line is an empty text. Raises `UserError` if a row is several."""
     if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
         raise UserError(
@@ -142,6 +157,8 @@ def _read_lines(path: Path, settings: TaskSettings) -> Iterator[Example]:
         )
     for number, line in enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1):
         text, where = line.strip(), f"{path}, line {number}"
+        if number == 1 and (hint := label_lines_hint(text)):
+            report(f"{where}: is read as text, from its first word on{hint}")
         if settings.type == "token-classification":
             yield tagged_text(where, {"text": text}, text)
         else:

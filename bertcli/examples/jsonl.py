@@ -1,4 +1,4 @@
-"""A file with a JSON object a line -> its rows."""
+"""A file of JSON objects, one a line or in a list -> its rows."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ from bertcli.errors import UserError
 from bertcli.examples.bad_rows import BadRow, without_blank_lines
 from bertcli.examples.json_text import parse_json
 from bertcli.examples.table import Row, Table
-from bertcli.text.streams import read_lines
+from bertcli.text.json_texts import read_json_texts
+
+_EXPECTED = "expected JSON objects, one a line or in a list"
 
 
 def open_jsonl(path: Path, encoding: str, report: Callable[[str], None]) -> Table:
     """The rows; the keys of the first are the columns. Blank lines are no rows, and are reported.
 
-    Raises `UserError` if the file is empty, or its first line is no object.
+    Raises `UserError` if the file is empty, or what comes first in it is no object.
     """
     rows = without_blank_lines(_rows(path, encoding), path, report)
     first = next(rows, None)
     if first is None:
-        raise UserError(f"{path}: is empty; expected a JSON object a line")
+        raise UserError(f"{path}: is empty; {_EXPECTED}")
     if isinstance(first, BadRow):
-        raise first
+        raise UserError(f"{first}; {_EXPECTED}")
     return Table(path, tuple(first.values), chain([first], rows))
 
 
 def _rows(path: Path, encoding: str) -> Iterator[Row | BadRow | None]:
     """None: a blank line."""
-    for number, line in enumerate(read_lines(path, encoding, key="task.encoding"), start=1):
-        if not line or line.isspace():
+    for place, number, first_line, text in read_json_texts(path, encoding, key="task.encoding"):
+        if not text or text.isspace():
             yield None
             continue
-        where = f"{path}, line {number}"
+        where = f"{path}, {place}"
         try:
-            value = parse_json(line, path, number)
+            value = parse_json(text, path, first_line)
             if not isinstance(value, dict):
-                raise BadRow(f"{where}: {line.strip()[:40]} is not a JSON object; expected one a line")
+                raise BadRow(f"{where}: {text.strip()[:40]} is not a JSON object")
             row: Row | BadRow = Row(where, number, value)
         except BadRow as bad:
             row = bad

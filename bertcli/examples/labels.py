@@ -49,13 +49,17 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: T
             first.setdefault(label, where)
     if not strange:
         return
-    listed = ", ".join(labels[:_LISTED]) + (", ..." if len(labels) > _LISTED else "")
     lines = [f"{label!r}: {count:,} times, first in {first[label]}" for label, count in strange.items()]
     lines = lines[:_LISTED] + ([f"and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else [])
     raise UserError(
-        f"labels that the model does not learn, since they do not occur in the training file ({listed}):\n  "
-        + "\n  ".join(lines)
+        "labels that the model does not learn, since they do not occur in the training file "
+        f"({listed(labels)}):\n  " + "\n  ".join(lines)
     )
+
+
+def listed(labels: Sequence[str]) -> str:
+    """The labels for a message; the first of many."""
+    return ", ".join(labels[:_LISTED]) + (", ..." if len(labels) > _LISTED else "")
 
 
 def _labels(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ class Row:
 
     Attributes:
         where: `spam.tsv, line 17`, with its first line.
-        number: of that line, from 1; in a Parquet file of the row.
+        number: of that line, from 1; in a Parquet file or a list of JSON of the row.
         values: column -> value; `str`, and in JSON and Parquet any type.
     """
 

@@ -1,4 +1,4 @@
-"""Predictions -> JSON lines, a tab-separated table, or readable lines; each row beside its answer."""
+"""Predictions -> JSON lines, a table (CSV, TSV), or readable lines; each row beside its answer."""
 
 from __future__ import annotations
 
@@ -18,17 +18,25 @@ _FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+"""The suffix of a table -> what separates its fields."""
+
+
 def row_json(predicted: Predicted) -> dict[str, Any]:
-    """The row's own columns, then the answer. A column with the same name as a field of the answer, such as
-    `label`, is renamed to `given_...`; binary values are written in hexadecimal."""
-    answer, columns = predicted.prediction.as_json(), predicted.example.columns
+    """The row's own columns, then the answer (`beside`)."""
+    return beside(predicted.example.columns, predicted.prediction.as_json())
+
+
+def beside(columns: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns, then the answer. A column with the same name as a field of the answer, such as `label`, is
+    renamed to `given_...`; binary values are written in hexadecimal."""
     own = {}
     for name, value in columns.items():
         taken = answer.keys() | (columns.keys() - {name})
         while name in taken:
             name = f"given_{name}"
         own[name] = value.hex() if isinstance(value, bytes) else value
-    return own | answer
+    return own | dict(answer)
 
 
 def json_line(predicted: Predicted) -> str:
@@ -42,30 +50,34 @@ def lines_to(file: TextIO, line: Callable[[Predicted], str]) -> Callable[[Predic
 
 
 class AnswerTable:
-    """Writes a tab-separated table with a header; fields with tabs, quotes or line ends are quoted.
+    """Writes a table with a header, a row a line; fields are quoted as RFC 4180 says, where they must be.
 
     Each probability has a column of its own (`probabilities.spam`), labels are joined by commas, and other
     lists, such as entities, are JSON. A cell that a spreadsheet would run as a formula (it starts with `=`,
     `+`, `-`, `@` or a tab, and is not a number) gets a `'` in front, which makes it text.
     """
 
-    def __init__(self, file: TextIO):
-        self._rows = csv.writer(file, delimiter="\t", lineterminator="\n")
+    def __init__(self, file: TextIO, separator: str):
+        # csv quotes a carriage return only if it can end a line.
+        self._rows = csv.writer(_Lines(file), delimiter=separator, lineterminator="\r\n")
         self._names: list[str] | None = None
         self._formulas = 0
 
-    def write(self, predicted: Predicted) -> None:
-        """Raises `UserError` for a column that the first row does not have (possible in JSON lines)."""
-        row = dict(_cells(row_json(predicted)))
+    def write(self, where: str, row: Mapping[str, Any]) -> None:
+        """Write a row, such as that of `row_json`.
+
+        Raises `UserError`, with `where`, for a column that the first row does not have (possible in JSON).
+        """
+        cells = dict(_cells(row))
         if self._names is None:
-            self._names = list(row)
+            self._names = list(cells)
             self._write(self._names)
-        if strange := [name for name in row if name not in self._names]:
+        if strange := [name for name in cells if name not in self._names]:
             raise UserError(
-                f"{predicted.example.where}: has {', '.join(map(repr, strange))}, which the first row does "
-                f"not have; a table needs the same columns in every row: write JSON lines instead (.jsonl)"
+                f"{where}: has {', '.join(map(repr, strange))}, which the first row does not have; a table "
+                "needs the same columns in every row: write JSON lines instead (.jsonl)"
             )
-        self._write([row.get(name, "") for name in self._names])
+        self._write([cells.get(name, "") for name in self._names])
 
     def tell(self) -> None:
         """Print on standard error how many cells were marked as text, if any."""
@@ -79,6 +91,16 @@ class AnswerTable:
         harmless = [f"'{cell}" if _is_formula(cell) else cell for cell in cells]
         self._formulas += sum(map(str.__ne__, cells, harmless))
         self._rows.writerow(harmless)
+
+
+class _Lines:
+    """A file whose lines end with a newline alone, whatever the writer ends them with."""
+
+    def __init__(self, file: TextIO):
+        self._file = file
+
+    def write(self, line: str) -> int:
+        return self._file.write(line.removesuffix("\r\n") + "\n")
 
 
 def _is_formula(cell: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from bertcli.errors import UserError
 from bertcli.examples.bad_rows import keep_usable
 from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TextExample
 from bertcli.examples.files import find_labeled_file, read_examples
+from bertcli.examples.label_lines import without_labels
 from bertcli.examples.words import tagged_text
 from bertcli.inference.lines import STANDARD_INPUT, read_lines
 
@@ -48,6 +50,8 @@ def read_inputs(
         if is_one_text:
             return (_example([line.text], line.where, settings) for line in lines)
         return iter([_example([line.text for line in lines], COMMAND_LINE, settings)])
+    if settings.format == "fasttext":
+        lines = (replace(line, text=without_labels(line.text)) for line in lines)
     examples = (
         _example([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
         for line in lines
@@ -110,7 +114,7 @@ def adapt_settings(
     text: Sequence[str] | None = None,
     is_pair: bool = False,
     columns: str | None = None,
-    **others: str | None,
+    **others: str | bool | None,
 ) -> TaskSettings:
     """A model's settings, with the user's values for the keys that describe a file.
 
@@ -118,14 +122,14 @@ def adapt_settings(
         text: names of the text columns, or their numbers from 0; as many as the model reads.
         is_pair: the model reads pairs, also if `settings` have one text.
         columns: all column names of a file without header, separated by commas; "": the file has a header.
-        others: `label` (a name or a number), `format`, `quoting`, `encoding`; None: unchanged.
+        others: `label` (a name or a number), `format`, `positive_label` and so on; None: unchanged.
 
     Raises:
         UserError: another number of columns than the model reads, or an invalid value.
     """
     changes: dict[str, Any] = {key: value for key, value in others.items() if value is not None}
-    if "label" in changes:
-        changes["label"] = _column(changes["label"])
+    if isinstance(label := changes.get("label"), str):
+        changes["label"] = _column(label)
     if columns is not None:
         changes["columns"] = [name.strip() for name in columns.split(",")] if columns else None
     if is_pair:

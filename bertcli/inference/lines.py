@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertcli.errors import UserError
+from bertcli.terminal import say
+from bertcli.text.decoders import mark_note, new_decoder
+from bertcli.text.wide_encodings import marked_encoding
 
 STANDARD_INPUT = "standard input"
 
@@ -37,12 +41,12 @@ def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
         return iter([_checked(text, f"text {number}") for number, text in enumerate(texts, start=1)])
     if file is not None and str(file) != "-":
         try:
-            return _decoded(open(file, "rb"), str(file))
+            return _texts(open(file, "rb"), str(file))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     if sys.stdin.isatty() and not texts and file is None:
         raise UserError("no text: give it after MODEL, or --input FILE, or pipe it in")
-    return _decoded(sys.stdin.buffer, STANDARD_INPUT)
+    return _texts(sys.stdin.buffer, STANDARD_INPUT)
 
 
 def _checked(text: str, where: str) -> Line:
@@ -55,29 +59,53 @@ def _checked(text: str, where: str) -> Line:
     return Line(text, where)
 
 
-def _decoded(stream: BinaryIO, name: str) -> Iterator[Line]:
+def _texts(stream: BinaryIO, name: str) -> Iterator[Line]:
     blank: list[Line] | None = []
-    offset = 0
-    with stream:
-        for number, raw in enumerate(stream, start=1):
-            where = f"{name}, line {number}"
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise UserError(
-                    f"{where}: not UTF-8 at byte {offset + error.start}; convert it first, for example: "
-                    f"iconv -f latin1 -t utf-8"
-                ) from None
-            offset += len(raw)
-            if (
-                blank is not None
-            ):  # held back, because a file with blank lines alone is refused before any answer
-                blank.append(Line(text, where))
-                if not text.strip():
-                    continue
-                yield from blank
-                blank = None
-            else:
-                yield Line(text, where)
+    for number, text in enumerate(decoded_lines(stream, name), start=1):
+        line = Line(text.rstrip("\r"), f"{name}, line {number}")
+        if blank is not None:  # held back, because a file with blank lines alone is refused before any answer
+            blank.append(line)
+            if not text.strip():
+                continue
+            yield from blank
+            blank = None
+        else:
+            yield line
     if blank is not None:
         raise UserError(f"{name}: holds no text")
+
+
+def decoded_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines as they come, without newlines; UTF-8, or as a byte order mark says, with a note.
+
+    Raises `UserError` (while iterating) for bytes that are not in the encoding.
+    """
+    with stream:
+        first = stream.readline()  # no mark has a byte of a newline
+        mark, decoder = marked_encoding(first), new_decoder("utf-8")
+        if mark is not None:
+            say(mark_note(name, mark))
+        number, offset, rest = 1, 0, ""
+        for raw in itertools.chain([first], stream, [b""]):
+            held_back = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as error:
+                number += error.object[: error.start].decode(error.encoding).count("\n")
+                raise _not_text(f"{name}, line {number}", mark, offset - held_back + error.start) from None
+            if offset == 0:
+                text = text.removeprefix("\ufeff")
+            offset += len(raw)
+            *lines, rest = (rest + text).split("\n")
+            number += len(lines)
+            yield from lines
+        if rest:
+            yield rest
+
+
+def _not_text(where: str, mark: str | None, offset: int) -> UserError:
+    if mark is not None:
+        return UserError(f"{where}: not {mark.upper()} at byte {offset}; make the file again from its source")
+    return UserError(
+        f"{where}: not UTF-8 at byte {offset}; convert it first, for example: iconv -f latin1 -t utf-8"
+    )

@@ -18,7 +18,7 @@ CONFUSIONS = 100
 
 
 def classification_scores(
-    truth: Sequence[int], predicted: Sequence[int], labels: Sequence[str]
+    truth: Sequence[int], predicted: Sequence[int], labels: Sequence[str], positive: str | None = None
 ) -> dict[str, Any]:
     """Scores of one class a text, given as numbers of `labels`; at least one text.
 
@@ -26,7 +26,8 @@ def classification_scores(
     averages are over the classes that occur in the truth or among the predictions, as in scikit-learn;
     `per_class` and `confusion_matrix` (rows: truth) have all `labels`. With more than `MATRIX_LABELS` labels
     there is `confusions` instead: the most frequent, each as {right, given, count}. With two labels, `f1` is
-    that of the second, the positive one of GLUE's tasks (Wang et al. 2019, section 3).
+    that of `positive_label`: `positive`, or by default the second, the positive one of GLUE's tasks (Wang et
+    al. 2019, section 3).
     """
     numbers = range(len(labels))
     true, given = Counter(truth), Counter(predicted)
@@ -35,7 +36,8 @@ def classification_scores(
     occurring = sorted({*truth, *predicted})
     scores: dict[str, Any] = {"accuracy": float(np.mean(np.equal(truth, predicted)))}
     if len(labels) == 2:
-        scores["f1"] = per_class[labels[1]]["f1"]
+        scores["positive_label"] = positive or labels[1]
+        scores["f1"] = per_class[scores["positive_label"]]["f1"]
     for name in ("f1", "precision", "recall"):
         scores[f"macro_{name}"] = float(np.mean([per_class[labels[i]][name] for i in occurring]))
     scores["matthews_correlation"] = _matthews_correlation(truth, predicted)

@@ -185,7 +185,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         if not self.best.is_settled or state.step == self.steps:
             return None
         evaluations = self.config.training.early_stopping
-        return f"no better {self.metric} in {evaluations} evaluations (training.early_stopping)"
+        return f"no better {scores.title(self.metric)} in {evaluations} evaluations (training.early_stopping)"
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         return load_task_folder(folder).model.state_dict()
@@ -213,7 +213,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             wrapping.load_full_weights(self.model, weights)
             scores = self.best.scores or self._evaluate()
             verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
-            say(f"best by {self.metric}: step {self.best.step}")
+            say(f"best by {scores.title(self.metric)}: step {self.best.step}")
         card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
         self.publish(self.folder.model, weights, card)
         return Finetuned(self.folder.model, scores, verdict, metric=self.metric)

@@ -35,6 +35,7 @@ def heldout_row(scores: Scores, state: RunState, steps_per_epoch: int | None) ->
         "split": "heldout",
         "loss": scores.loss,
         **_terms(scores.losses, scores.accuracies),
+        **scores.label_of_f1,
         **scores.numbers,
         "tokens": state.tokens,
         "seconds": state.seconds,

@@ -53,8 +53,8 @@ class Progress:
 
 
 def describe_scores(scores: Scores) -> str:
-    """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.914 | f1 0.902`."""
-    metrics = [f"{name} {value:.4g}" for name, value in scores.numbers.items()]
+    """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.914 | f1 of spam 0.902`."""
+    metrics = [f"{scores.title(name)} {value:.4g}" for name, value in scores.numbers.items()]
     return " | ".join([_describe(scores.losses, scores.accuracies), *metrics])
 
 

@@ -75,15 +75,15 @@ def _finetune_each(
         return _keep(folder, runs[seeds[0]])
     metric = runs[seeds[0]].metric
     best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
-    summary = {"metric": metric, "best": best, **_summary(scores)}
+    summary = {"metric": metric, **scores[best].label_of_f1, "best": best, **_summary(scores)}
     ranks.on_first(lambda: write_own(folder.seeds, json.dumps(summary, indent=1) + "\n"))
     for name, value in summary["metrics"].items():
         deviation = "" if value["std"] is None else f" ± {value['std']:.4f}"
-        say(f"{name:<22}{value['mean']:.4f}{deviation}")
+        say(f"{scores[best].title(name):<21} {value['mean']:.4f}{deviation}")
     for seed, run in runs.items():
         if run.verdict is not None and not run.verdict.better:
             say(f"seed {seed}: {run.verdict.line}")
-    say(f"best by {metric}: seed {best}")
+    say(f"best by {scores[best].title(metric)}: seed {best}")
     return _keep(folder, runs[best])
 
 

@@ -6,15 +6,29 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
+from bertcli.text.decoders import mark_note
 from bertcli.text.layout import layout_advice
 from bertcli.text.sentences import rules_used
 from bertcli.text.sources import Source, find_sources
-from bertcli.text.streams import check_file_extras
+from bertcli.text.streams import check_file_extras, deciding_mark
+
+
+def encoding_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
+    """A line for the user if files have a byte order mark that decides over `corpus.encoding`, else none."""
+    if corpus.format == "parquet":
+        return []
+    found = [(source, mark) for source in sources if (mark := deciding_mark(source.path, corpus.encoding))]
+    if not found:
+        return []
+    (first, mark), others = found[0], len(found) - 1
+    more = f", and so are {others:,} other files" if others else ""
+    return [f"{mark_note(first.path, mark)}{more}"]
 
 
 def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
-    """Lines for the user before the text is read: its layout, and the rules that split sentences."""
-    notes = [f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus)]
+    """Lines for the user before the text is read: encodings, layout, and the rules that split sentences."""
+    notes = encoding_notes(sources, corpus)
+    notes += [f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus)]
     if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
         notes.append(f"sentences: there are no rules for {corpus.language}; those for {rules} are used")
     return notes

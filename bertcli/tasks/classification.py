@@ -14,6 +14,7 @@ from torch import Tensor
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.examples.examples import TextExample
+from bertcli.examples.labels import listed
 from bertcli.metrics.classification import classification_scores, multi_label_scores
 from bertcli.tasks.base import Term
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
@@ -44,12 +45,16 @@ class Classification(LabeledTask):
     def __init__(
         self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None
     ):
-        """`weights`: of each label in the loss; None: all equal."""
+        """`weights`: of each label in the loss; None: all equal.
+
+        Raises `UserError` if `settings.positive_label` is not one of two labels.
+        """
         super().__init__(settings, labels)
         self.multi_label = settings.multi_label
         self.metric = "macro_f1" if self.multi_label else "accuracy"
         self.answer_kind = "sigmoid" if self.multi_label else "softmax"
         self._numbers = {label: number for number, label in enumerate(labels)}
+        self._positive = _positive_label(settings, labels)
         self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
@@ -102,7 +107,17 @@ class Classification(LabeledTask):
             [self._numbers[cast(str, truth)] for truth in truths],
             [self._numbers[prediction.labels[0]] for prediction in predictions],
             self.labels,
+            positive=self._positive,
         )
+
+
+def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None:
+    """The label that the config names. Raises `UserError` if it is not one of two."""
+    label = settings.positive_label
+    if label is not None and (len(labels) != 2 or label not in labels):
+        problem = f"{label!r} is not a label" if len(labels) == 2 else f"is for two labels, not {len(labels)}"
+        raise UserError(f"task.positive_label: {problem}; the labels are {listed(labels)}")
+    return label
 
 
 def label_weights(

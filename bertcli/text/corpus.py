@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
+from bertcli.text.json_texts import read_json_texts
 from bertcli.text.streams import LONGEST_LINE, Progress, import_extra, read_lines, silent
 
 END = None
@@ -79,25 +80,22 @@ def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
 
 def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
     key = corpus.text_key
-    for number, line in enumerate(read_lines(path, corpus.encoding, progress), start=1):
+    for place, _, _, line in read_json_texts(path, corpus.encoding, progress):
         if not line or line.isspace():
             continue
+        where = f"{path}, {place}"
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UserError(
-                f"{path}:{number}: not JSON: {error}; format: jsonl needs one object a line"
+                f"{where}: not JSON: {error}; format: jsonl needs one object a line, or a list of objects"
             ) from None
         if not isinstance(value, dict) or key not in value:
             got = f"the keys {', '.join(value)}" if isinstance(value, dict) else type(value).__name__
-            raise UserError(
-                f"{path}:{number}: no key {key!r}, got {got}; name the text's key in corpus.text_key"
-            )
+            raise UserError(f"{where}: no key {key!r}, got {got}; name the text's key in corpus.text_key")
         text = value[key]
         if not isinstance(text, str):
-            raise UserError(
-                f"{path}:{number}: the text under {key!r} is not a string: {json.dumps(text)[:80]}"
-            )
+            raise UserError(f"{where}: the text under {key!r} is not a string: {json.dumps(text)[:80]}")
         if "\\u" in line:
             text = _LONE_SURROGATE.sub("\ufffd", text)
         yield from text.split("\n")

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertcli.errors import UserError
-from bertcli.text.file_kinds import describe_kind
-from bertcli.text.wide_encodings import wide_encoding
+from bertcli.text.decoders import new_decoder, reads_marks
+from bertcli.text.file_kinds import START_BYTES, describe_kind
+from bertcli.text.wide_encodings import marked_encoding, wide_encoding
 
 BLOCK = 1 << 20
 """Bytes decompressed at once."""
@@ -34,7 +35,8 @@ def silent(_: int) -> None:
 def read_lines(
     path: Path, encoding: str, progress: Progress = silent, key: str = "corpus.encoding"
 ) -> Iterator[str]:
-    """The lines of a text file, without their ends; a byte order mark is dropped.
+    """The lines of a text file, without their ends; a byte order mark is dropped. If `encoding` is UTF-8, the
+    mark of UTF-16 or UTF-32 decides over it.
 
     Only a newline ends a line (U+2028 and form feeds are text). A carriage return before it stays; the
     caller strips it with the other white space.
@@ -48,7 +50,7 @@ def read_lines(
             compression; a line without end.
     """
     rest, has_newline = "", False
-    for text in _decode(path, encoding, progress, key=key):
+    for text in decoded_blocks(path, encoding, progress, key=key):
         *lines, tail = text.split("\n")
         if lines:
             has_newline = True
@@ -72,29 +74,26 @@ def read_lines(
 
 def read_text(path: Path, encoding: str, key: str) -> str:
     """The full text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
-    return "".join(_decode(path, encoding, silent, key=key))
+    return "".join(decoded_blocks(path, encoding, silent, key=key))
 
 
-def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
-    """The text in blocks, without a byte order mark."""
+def decoded_blocks(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
+    """The text in blocks, without a byte order mark; some may be empty. Raises as `read_lines`."""
     try:
         "a".encode(encoding)  # raises LookupError also for codecs that do not encode text
         if codecs.lookup(encoding).name in _ESCAPES:
             raise LookupError
-        decoder = codecs.getincrementaldecoder(encoding)()
+        decoder = new_decoder(encoding)
     except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that refuses everything
         raise UserError(
             f"{key}: {encoding!r} is not an encoding of text files that Python knows; common: utf-8, "
             "latin-1, cp1252, utf-16, gb18030, shift_jis"
         ) from None
     offset, is_start = 0, True
-    for block in itertools.chain(_read_blocks(path, progress), [b""]):  # the empty one ends the text
+    for block in itertools.chain(_read_blocks(path, progress, BLOCK), [b""]):  # the empty one ends the text
         if offset == 0:
             _refuse_non_text(path, block)
-            wide = wide_encoding(block)
-            if wide is not None and b"\0" not in "a".encode(encoding):
-                kind = wide.upper()[:6]
-                raise UserError(f"{path}: begins like {kind}: set {key}: {wide}")
+            encoding = _encoding_of(path, block, encoding, key=key)
         held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
         try:
             text = decoder.decode(block, final=not block)
@@ -108,6 +107,26 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
         yield text.removeprefix("\ufeff") if is_start else text
         is_start = is_start and not text
         offset += len(block)
+
+
+def _encoding_of(path: Path, start: bytes, encoding: str, key: str) -> str:
+    """In what a file with this start is decoded. Raises `UserError` if it does not look like `encoding`."""
+    wide = wide_encoding(start)
+    if wide is None or b"\0" in "a".encode(encoding):
+        return encoding
+    if marked_encoding(start) and reads_marks(encoding):
+        return wide
+    raise UserError(f"{path}: begins like {wide.upper()[:6]}: set {key}: {wide}")
+
+
+def deciding_mark(path: Path, encoding: str) -> str | None:
+    """utf-16 or utf-32, where a file's byte order mark decides over `encoding`; None: there is no such mark,
+    or the file cannot be read."""
+    try:
+        start = next(_read_blocks(path, silent, START_BYTES), b"")
+        return marked_encoding(start) if reads_marks(encoding) else None
+    except (UserError, LookupError):
+        return None
 
 
 def _refuse_non_text(path: Path, start: bytes) -> None:
@@ -126,12 +145,12 @@ def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: Unicode
     )
 
 
-def _read_blocks(path: Path, progress: Progress) -> Iterator[bytes]:
-    """The bytes of a file in blocks, decompressed if its name ends in .gz or .zst."""
+def _read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:
+    """The bytes of a file in blocks of about `size`, decompressed if its name ends in .gz or .zst."""
     try:
         with open(path, "rb") as raw:
             position = 0
-            for block in _blocks(path, raw):
+            for block in _blocks(path, raw, size):
                 yield block
                 progress(raw.tell() - position)
                 position = raw.tell()
@@ -147,24 +166,25 @@ def _read_blocks(path: Path, progress: Progress) -> Iterator[bytes]:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _blocks(path: Path, raw: IO[bytes]) -> Iterator[bytes]:
+def _blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
     if path.suffix == ".gz":
         with gzip.GzipFile(fileobj=raw) as stream:
-            while block := stream.read(BLOCK):
+            while block := stream.read(size):
                 yield block
     elif path.suffix == ".zst":
-        yield from _zst_blocks(path, raw)
+        yield from _zst_blocks(path, raw, size // 8)
     else:
-        while block := raw.read(BLOCK):
+        while block := raw.read(size):
             yield block
 
 
-def _zst_blocks(path: Path, raw: IO[bytes]) -> Iterator[bytes]:
-    """Frame after frame, checking the end of each: the library's own reader accepts a truncated file."""
+def _zst_blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
+    """Frame after frame, checking the end of each: the library's own reader accepts a truncated file. `size`:
+    compressed bytes at once."""
     zstandard = import_extra("zstandard", "zstd", f"{path} is compressed with Zstandard")
     decompressor: Any = None
     data = b""
-    while data or (data := raw.read(BLOCK // 8)):
+    while data or (data := raw.read(size)):
         if decompressor is None:
             decompressor = zstandard.ZstdDecompressor().decompressobj()
         try:

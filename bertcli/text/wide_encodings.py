@@ -13,12 +13,17 @@ _WIDE = {"utf-32-le": (1, 2, 3), "utf-32-be": (0, 1, 2), "utf-16-le": (1, 3), "u
 """Encoding -> which bytes of each four are 0."""
 
 
-def wide_encoding(start: bytes) -> str | None:
-    """utf-16 or utf-32 (with the order of bytes if there is no byte order mark); None: another encoding."""
+def marked_encoding(start: bytes) -> str | None:
+    """utf-16 or utf-32, if the text begins with its byte order mark."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
+    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
+
+
+def wide_encoding(start: bytes) -> str | None:
+    """utf-16 or utf-32 (with the order of bytes if there is no byte order mark); None: another encoding."""
+    if marked := marked_encoding(start):
+        return marked
     head = start[: min(_START, len(start) // 4 * 4)]
     if len(head) < 2 * _FEWEST:
         return None

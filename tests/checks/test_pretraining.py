@@ -146,7 +146,7 @@ FAILING: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "one to train on": (b"One. Two.\nThree.\n", {"heldout_fraction": 0.0}, "need two documents to train on"),
     "only single sentences": (b"One.\n\nTwo.\n\nThree.\n", {"heldout_fraction": 0.0}, "every document to"),
     "all held out": (b"One. A.\n\nTwo. B.\n\nThree.\n", {"heldout_fraction": 0.999999}, "holds out all of 3"),
-    "no JSON": (b'{"text": "a"}\n{"text"\n', {"format": "jsonl"}, "a.txt:2: not JSON"),
+    "no JSON": (b'{"text": "a"}\n{"text"\n', {"format": "jsonl"}, "a.txt, line 2: not JSON"),
     "no such key": (b'{"body": "a"}\n', {"format": "jsonl"}, "no key 'text'"),
     "no Parquet": (b"PAR1", {"format": "parquet"}, "not a readable Parquet file"),
     "truncated": (gzip.compress(b"One. Two.\n\nThree. Four.\n" * 9)[:-9], {}, "the .gz ends in mid-stream"),

@@ -88,7 +88,14 @@ def test_chinese_is_counted_by_characters(tmp_path: Path) -> None:
     assert "is cut into" not in problems(report)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_byte_order_mark_names_the_encoding(tmp_path: Path, encoding: str) -> None:
+    report = checked(tmp_path, "Some lines of text.\nAnd another one.\n".encode(encoding))
+    assert report.figures["lines"] == 2
+    assert not any(finding.fails for finding in report.findings)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 def test_wide_encodings_are_named(tmp_path: Path, encoding: str) -> None:
     report = checked(tmp_path, "Some lines of text.\nAnd another one.\n".encode(encoding))
     (finding,) = [finding for finding in report.findings if finding.fails]
@@ -110,7 +117,7 @@ def test_a_bad_line_is_all_that_is_said(tmp_path: Path) -> None:
     rows = [json.dumps({"text": f"Line {number}. And more."}) for number in range(120)]
     rows[100] = "{not json"
     report = checked(tmp_path, "\n".join(rows), corpus={"format": "jsonl"})
-    assert f"{tmp_path / 'text.txt'}:101: not JSON" in problems(report)
+    assert f"{tmp_path / 'text.txt'}, line 101: not JSON" in problems(report)
     assert "holds no text" not in problems(report)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bertcli.checks.wrong_bytes import SUBSTITUTE, noting_encoding
+from bertcli.checks.wrong_bytes import SUBSTITUTE, WrongBytes, noting_encoding
 from bertcli.errors import UserError
 from bertcli.text import streams
 from bertcli.text.file_kinds import describe_kind
@@ -42,6 +42,18 @@ def test_wrong_bytes_are_noted_and_read_over(
     assert read(path, encoding) == ([line.replace("?", SUBSTITUTE) for line in lines], noted)
     with pytest.raises(UserError, match=f"a.txt: byte {noted[0][0]} "):
         list(read_lines(path, encoding))
+
+
+def test_a_byte_order_mark_decides_here_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffé\n".encode("utf-16-le"))
+    assert read(path, "utf-8") == (["é"], [])
+    path.write_bytes(path.read_bytes() + b"\x00\xdcb\0")
+    assert read(path, "utf-8") == (["é", f"{SUBSTITUTE}b"], [(6, b"\x00\xdc")])
+    wrong = WrongBytes("corpus.encoding", "utf-8")
+    wrong.note(6, b"\x00\xdc", "illegal encoding")
+    (finding,) = wrong.findings(path, share=1.0)
+    assert finding.problem == f"{path}: bytes that are not utf-16, in 1 place"
 
 
 @given(parts=st.lists(st.one_of(st.text().map(str.encode), st.binary(max_size=4)), max_size=8))

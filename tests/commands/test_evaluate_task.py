@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -56,7 +57,8 @@ FILES = {
 def test_every_task_has_its_metrics(run_bertcli, models, kind, task, rows, metrics):
     file, options = FILES[kind]
     code, out, err = run_bertcli("evaluate", models / kind, "--data", models / file, *options, "--json")
-    assert (code, err) == (0, "")
+    columns = f"{models / file}: words in column 0, tags in column 1 of 2, counted from 0\n"
+    assert (code, err) == (0, columns if kind == "tokens" else "")
     measured = json.loads(out)
     assert (measured["task"], measured["rows"]) == (task, rows)
     assert measured["loss"] > 0
@@ -92,6 +94,31 @@ def test_the_wrong_cases_are_those_that_predict_answers_so(run_bertcli, models, 
         assert scores["subset_accuracy"] == pytest.approx(share_right)
     if kind == "tokens":
         assert all(case["right"] in (["O", "B-LOC"], ["O"]) for case in cases)
+
+
+@pytest.mark.parametrize(("name", "separator"), [("wrong.csv", ","), ("wrong.tsv", "\t")])
+def test_the_wrong_cases_as_a_table_are_those_of_the_json_lines(
+    run_bertcli, models, tmp_path, name, separator
+):
+    rows = "".join(f"=1+{n}\tthe cat\t{label}\n" for n in range(3) for label in ("yes", "no"))
+    (tmp_path / "rows.tsv").write_text(f"premise\thypothesis\tgold\n{rows}")
+    given = ["evaluate", models / "classification", "--data", tmp_path / "rows.tsv", "--wrong"]
+    assert run_bertcli(*given, tmp_path / "wrong.jsonl")[0] == 0
+    code, _, err = run_bertcli(*given, tmp_path / name)
+    cases = [json.loads(line) for line in (tmp_path / "wrong.jsonl").read_text().splitlines()]
+    with open(tmp_path / name, newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file, delimiter=separator))
+    assert (code, len(cases) > 0) == (0, True)
+    assert f"{len(cases)} cells begin like a formula" in err
+    for case, row in zip(cases, table, strict=True):
+        assert row["premise"] == f"'{case['columns']['premise']}"
+        found = (row["where"], row["gold"], row["label"], row["right"])
+        assert found == (
+            case["where"],
+            case["right"],
+            case["prediction"]["label"],
+            case["right"],
+        )
 
 
 def test_bad_rows_are_an_error_or_left_out(run_bertcli, models, tmp_path):
@@ -138,7 +165,7 @@ def test_rows_that_were_cut_are_counted(run_bertcli, models, tmp_path):
         ("classification", ["--data", "D", "--batches", "3"], "--batches: only with --corpus; leave it out"),
         ("pretrained", ["--corpus", "classics", "--label", "x"], "--label: only with --data; leave it out"),
         ("classification", ["--data", "D", "--label", "golden"], "no column 'golden'; did you mean 'gold'?"),
-        ("classification", ["--data", "D", "--wrong", "w.tsv"], "w.tsv: the suffix selects the format"),
+        ("classification", ["--data", "D", "--wrong", "w.txt"], "w.txt: the suffix selects the format"),
         ("classification", ["--data", "nowhere.tsv"], "nowhere.tsv: no such file"),
         ("classification", ["--data", "D", "--label", "premise"], "labels that the model does not learn"),
     ],

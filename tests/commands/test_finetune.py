@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.finetunes import spam_config, spam_files
-from tests.small_runs import write_config
+from tests.small_runs import read_rows, write_config
 
 Bertcli = Callable[..., tuple[int, str, str]]
 
@@ -65,6 +65,35 @@ def test_the_model_goes_to_stdout_and_the_rest_to_stderr(
     assert scores["verdict"]["baseline"] == {"accuracy": 27 / 32}
 
 
+def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
+    run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
+) -> None:
+    task = config["task"] | {"positive_label": "ham", "metric": "f1"}
+    path = write_config(tmp_path / "config.yaml", config | {"task": task})
+    code, out, err = run_bertcli("finetune", path, "--json")
+    scores = json.loads(out)
+    assert (code, scores["positive_label"]) == (0, "ham")
+    assert scores["f1"] == scores["per_class"]["ham"]["f1"] > 0.9
+    assert f"\nf1 of ham             {scores['f1']:.4f}\n" in err
+    assert f"step 1 held out: loss {scores['loss']:.3f} | accuracy 0.8438 | f1 of ham 0.9153 |" in err
+    assert "\nbest by f1 of ham: step 1\n" in err
+    assert f"| f1 of ham | {scores['f1']:.4f} |" in (tmp_path / "run" / "model" / "README.md").read_text()
+    (row,) = read_rows(tmp_path / "run" / "metrics.jsonl", "heldout")
+    assert (row["positive_label"], row["f1"]) == ("ham", scores["f1"])
+
+    measure = ["evaluate", tmp_path / "run", "--data", files / "dev.tsv"]
+    _, out, _ = run_bertcli(*measure, "--json")
+    assert json.loads(out)["positive_label"] == "ham"  # it is saved with the model
+    _, out, _ = run_bertcli(*measure, "--positive-label", "spam")
+    assert "\nf1 of spam            0.0000\n" in out
+    code, _, err = run_bertcli(*measure, "--positive-label", "eggs")
+    wrong = "error: task.positive_label: 'eggs' is not a label; the labels are ham, spam\n"
+    assert (code, err) == (2, wrong)
+    config["task"]["positive_label"] = "eggs"
+    config["output_dir"] = str(tmp_path / "other")
+    assert refused(run_bertcli, tmp_path, config) == wrong.removeprefix("error: ")
+
+
 def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path) -> None:
     path = write_config(tmp_path / "config.yaml", config | {"seeds": [1, 2]})
     code, out, err = run_bertcli("finetune", path, "--json")
@@ -72,6 +101,7 @@ def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: P
     assert json.loads(out)["model"] == str(tmp_path / "run" / "model")
     assert "seed 2 (2 of 2)\n" in err
     assert "\naccuracy              0." in err
+    assert "\nf1 of spam            0." in err
     assert " ± " in err
     assert "seed 2: warning: accuracy " in err
 

@@ -21,12 +21,13 @@ def rows(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_a_table_of_answers_runs_no_formula(run_bertcli, models, tmp_path):
+@pytest.mark.parametrize(("option", "separator"), [("--tsv", "\t"), ("--csv", ",")])
+def test_a_table_of_answers_runs_no_formula(run_bertcli, models, tmp_path, option, separator):
     texts = ['=HYPERLINK("x")', "+49 30", "-1.5", "-x", "@SUM(A1)", "-", "1=1", "=\nHYPERLINK(1)"]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     given = ["predict", models / "multi-label", "--text", "text", "--input", tmp_path / "rows.jsonl"]
-    code, out, err = run_bertcli(*given, "--tsv")
-    cells = [row["text"] for row in csv.DictReader(io.StringIO(out), delimiter="\t")]
+    code, out, err = run_bertcli(*given, option)
+    cells = [row["text"] for row in csv.DictReader(io.StringIO(out), delimiter=separator)]
     assert (code, cells) == (
         0,
         ["'" + texts[0], "'+49 30", "-1.5", "'-x", "'@SUM(A1)", "-", "1=1", "'" + texts[-1]],
@@ -36,7 +37,7 @@ def test_a_table_of_answers_runs_no_formula(run_bertcli, models, tmp_path):
     assert ([row["text"] for row in rows(out)], err) == (texts, "")
 
 
-@pytest.mark.parametrize("name", ["answers.jsonl", "answers.tsv"])
+@pytest.mark.parametrize("name", ["answers.jsonl", "answers.tsv", "answers.csv"])
 def test_an_output_is_the_old_file_until_it_is_whole(run_bertcli, models, tmp_path, name):
     answers, elsewhere = tmp_path / name, tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -128,7 +129,7 @@ def test_with_standard_output_closed_the_answers_go_nowhere(models):
 
 def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path):
     arguments = ["predict", models / "multi-label", "the cat", "a dog", "--output"]
-    for name in ("answers.jsonl", "answers.tsv"):
+    for name in ("answers.jsonl", "answers.tsv", "answers.csv"):
         code, out, _ = run_bertcli(*arguments, tmp_path / name)
         assert (code, out) == (0, "")
     assert [row["text"] for row in rows((tmp_path / "answers.jsonl").read_text())] == ["the cat", "a dog"]
@@ -137,3 +138,28 @@ def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path)
     assert first.startswith("the cat\t")
     _, out, _ = run_bertcli(*arguments[:-1], "--tsv")
     assert out == (tmp_path / "answers.tsv").read_text()
+    _, out, _ = run_bertcli(*arguments[:-1], "--csv")
+    assert out == (tmp_path / "answers.csv").read_text()
+    tables = [
+        list(csv.DictReader(io.StringIO((tmp_path / name).read_text()), delimiter=separator))
+        for name, separator in (("answers.tsv", "\t"), ("answers.csv", ","))
+    ]
+    assert tables[0] == tables[1]
+    code, _, err = run_bertcli(*arguments[:-1], "--csv", "--tsv")
+    assert (code, err) == (2, "error: give one of --tsv, --csv and --json\n")
+    code, _, err = run_bertcli(*arguments, tmp_path / "answers.tsv", "--csv")
+    assert (code, "the suffix selects the format; give one of .csv" in err) == (2, True)
+
+
+def test_a_csv_of_answers_is_read_back_with_commas_quotes_and_lines_in_it(models, tmp_path):
+    texts = ['one, "two"', "three\nfour", "five"]
+    table = csv.writer(given := io.StringIO(), lineterminator="\n")
+    table.writerows([["id", "text"], *enumerate(texts)])
+    (tmp_path / "rows.csv").write_text(given.getvalue())
+    given = ["--input", tmp_path / "rows.csv", "--output", tmp_path / "answers.csv"]
+    done = run_cli("predict", models / "multi-label", *given)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with open(tmp_path / "answers.csv", newline="", encoding="utf-8") as file:
+        answers = list(csv.DictReader(file))
+    assert [(row["id"], row["text"]) for row in answers] == [(str(n), text) for n, text in enumerate(texts)]
+    assert list(answers[0])[:4] == ["id", "text", "label", "probabilities.red"]

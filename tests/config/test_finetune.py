@@ -82,6 +82,11 @@ WORDS = {"type": "token-classification"}
             {**WORDS, "format": "squad"},
             "format: squad is for type: question-answering, not token-classification",
         ),
+        (
+            {"format": "trec", "type": "regression"},
+            "format: trec is for type: classification, not regression",
+        ),
+        ({**WORDS, "format": "fasttext"}, "format: fasttext is for type: classification, not token-class"),
         ({"format": "xml"}, "task.format: input should be 'auto', 'tsv'"),
         ({"columns": ["a", "b", "a"]}, "columns: a name is given twice"),
         ({"columns": []}, "task.columns: list should have at least 1 item"),
@@ -96,6 +101,19 @@ WORDS = {"type": "token-classification"}
         ),
         ({"class_weights": "balanced", "type": "regression"}, "class_weights is for type: classification"),
         ({"class_weights": {"x": 0}}, "task.class_weights.*greater than 0"),
+        ({"separator": "||"}, r"task.separator: string should have at most 1 character, got '\|\|'"),
+        ({"separator": ""}, "task.separator: it is empty; a bare . begins .* write .* in quotes"),
+        ({"separator": '"'}, "task.separator: fields cannot be separated by a quote or the end of a line"),
+        ({"separator": "\n"}, "task.separator: fields cannot be separated by a quote or the end of a line"),
+        (
+            {"positive_label": "x", "type": "regression"},
+            "positive_label is for type: classification, not reg",
+        ),
+        (
+            {"positive_label": "x", "multi_label": True},
+            "positive_label is for two labels, one a text: not with multi_label",
+        ),
+        ({"positive_label": True}, "task.positive_label: YAML reads a bare yes, no, .* write it in quotes"),
         ({"lable": "x"}, "task.lable: unknown key; did you mean label?"),
         ({"label": False}, "task.label: input should be a valid string, got False"),  # YAML's bare no
     ],

@@ -26,6 +26,18 @@ def test_json_holds_everything() -> None:
     assert json.loads(json.dumps(scores_json(SCORES))) == {"loss": 0.25, **SCORES.metrics}
 
 
+def test_binary_f1_says_of_which_label_it_is() -> None:
+    metrics = {"accuracy": 0.75, "positive_label": "a label that is very long", "f1": 0.5}
+    scores = Scores({"": 0.25}, {}, tokens=100, metrics=metrics)
+    assert scores_json(scores) == {"loss": 0.25, **metrics}
+    assert scores_table(scores).split("\n")[1:] == [
+        "accuracy              0.7500",
+        "f1 of a label that is very long 0.5000",
+    ]
+    assert scores.numbers == {"accuracy": 0.75, "f1": 0.5}
+    assert SCORES.title("accuracy") == "accuracy"
+
+
 def test_columns_stand_below_each_other() -> None:
     assert scores_table(SCORES).split("\n") == [
         "loss                  0.2500",

@@ -56,6 +56,51 @@ def test_a_csv_of_other_separators(tmp_path: Path, separator: str):
         read(path, settings(text="txt"))
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.psv", "a.txt"])
+@pytest.mark.parametrize("separator", [";", "|", "\t", "\\t", "¦", ","])
+def test_the_separator_that_is_named_separates(tmp_path: Path, name: str, separator: str):
+    written = "\t" if separator == "\\t" else separator
+    text = "label^text\nx^one: two\ny^three\n".replace("^", written)
+    path = write(tmp_path / name, text)
+    assert rows(path, settings(separator=separator)) == [("one: two", "x"), ("three", "y")]
+    quoted = write(tmp_path / name, text.replace("one: two", f'"one{written}two"'))
+    assert rows(quoted, settings(separator=separator))[0] == (f"one{written}two", "x")
+
+
+def test_a_table_of_one_column_says_how_to_name_the_separator(tmp_path: Path):
+    path = write(tmp_path / "a.tsv", "label|text\nx|one\n")
+    with pytest.raises(UserError, match=r"no column 'text'.*separated by tabs.* name it in task.separator\)"):
+        read(path)
+    with pytest.raises(UserError, match=r"no column 'txt'.*separated by '\|'; if the file has no header"):
+        read(path, settings(text="txt", separator="|"))
+
+
+@pytest.mark.parametrize("columns", [None, ["text", "label"]])
+def test_fields_beyond_the_header_can_be_ignored(tmp_path: Path, columns: list[str] | None):
+    header = "" if columns else "text,label\n"
+    path = write(tmp_path / "a.csv", f"{header}one,x,\ntwo,y\nthree,x,more,\n,,,\n")
+    given = settings(ignore_extra_fields=True, columns=columns)
+    said: list[str] = []
+    examples = read(path, given, note=said.append)
+    assert [(each.text_a, each.label) for each in examples] == [("one", "x"), ("two", "y"), ("three", "x")]
+    assert examples[2].columns == {"text": "three", "label": "x"}
+    first = 1 if columns else 2
+    assert said == [
+        f"{path}: ignored fields beyond the header's 2 in 2 rows, first in line {first}; 1 of them hold text"
+    ]
+    short = write(tmp_path / "a.csv", f"{header}one,x\ntwo\n")
+    with pytest.raises(UserError, match=r"1 field, not 2 \(text, label\); mend the file"):
+        read(short, given)
+
+
+def test_separators_at_the_ends_of_rows_do_not_hide_the_quotes_of_a_tsv(tmp_path: Path):
+    path = write(tmp_path / "a.tsv", 'text\tlabel\n"one\ttwo"\tx\t\n"three"\ty\n')
+    said: list[str] = []
+    given = settings(ignore_extra_fields=True)
+    assert [each.text_a for each in read(path, given, note=said.append)] == ["one\ttwo", "three"]
+    assert said[0].endswith("header's 2 in 1 row, first in line 2; all of them are empty")
+
+
 def test_a_column_without_a_name_goes_by_its_number(tmp_path: Path):
     path = write(tmp_path / "a.csv", ",text,label\n0,one,x\n1,two,y\n")
     assert read(path)[1].columns == {"0": "1", "text": "two", "label": "y"}
@@ -134,7 +179,11 @@ def test_rows_of_nothing_but_separators_are_passed_over(tmp_path: Path):
         ("text,label\nx,y\n", {}, r"no column 'text'.*separated by tabs; if the file has no header.*columns"),
         ("text\tlabel\nx\ty\n", {"label": 2}, "task.label: no column 2, counted from 0; the columns: text"),
         ("text\tlabel\nx\ty\n", {"label": None}, "task.label: name the column of the label; the columns"),
-        ("text\tlabel\nx\ty\tz\n", {}, r"a.tsv, line 2: 3 fields, not 2 \(text, label\); mend the file"),
+        (
+            "text\tlabel\nx\ty\tz\n",
+            {},
+            r"3 fields, not 2 \(text, label\); if fields beyond the header are .*task.ignore_extra_fields",
+        ),
         ("text\tlabel\nx\n", {}, "a.tsv, line 2: 1 field, not 2"),
         ('text\tlabel\n"x\n', {}, "1 field, not 2.*if quotes enclose fields here, set task.quoting: csv"),
         ('text\tlabel\n"x\ty\n', {"quoting": "csv"}, "a.tsv, line 2: the quotes .*set task.quoting: none"),

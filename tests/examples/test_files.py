@@ -80,6 +80,6 @@ def test_a_long_file_is_read_a_row_at_a_time(tmp_path: Path, monkeypatch: pytest
             lines += 1
             yield '{"text": "one"}'
 
-    monkeypatch.setattr("bertcli.examples.jsonl.read_lines", endless)
+    monkeypatch.setattr("bertcli.text.json_texts.read_lines", endless)
     assert len(list(islice(read_examples(path, settings(), labeled=False), 5))) == 5
     assert lines <= 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 
 import pyarrow
@@ -11,7 +12,7 @@ import pytest
 
 from bertcli.errors import UserError
 from bertcli.examples.parquet import BATCH
-from tests.examples.reading import read, settings, write, write_jsonl
+from tests.examples.reading import questions, read, settings, write, write_jsonl
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,49 @@ def test_json_lines(tmp_path: Path, name: str):
     assert examples[0].columns == {"text": "one", "label": 1, "more": [1]}
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_objects(tmp_path: Path, name: str, indent: int | None):
+    rows = [{"text": "one", "label": 1, "more": [1]}, {"label": 2, "text": "half \ud83d"}]
+    examples = read(write(tmp_path / name, "\n" + json.dumps(rows, indent=indent)))
+    assert [(each.text_a, each.label) for each in examples] == [("one", "1"), ("half \ufffd", "2")]
+    place = f"object 2 (line {10 if indent else 2})"
+    assert examples[1].where == f"{tmp_path / name}, {place}"
+    assert examples[0].columns == rows[0]
+
+
+def test_an_object_of_a_list_that_cannot_be_used_is_named(tmp_path: Path):
+    path = write(
+        tmp_path / "a.json",
+        '[{"text": "one", "label": "x"},\n{"text": "two"},\n3, {"text": "", "label": ""}]',
+    )
+    message = (
+        r"3 of 4 rows cannot be used:\n"
+        r"  .*a.json, object 2 \(line 2\): no key 'label'; its keys: text\n"
+        r"  .*a.json, object 3 \(line 3\): 3 is not a JSON object\n"
+    )
+    with pytest.raises(UserError, match=message):
+        read(path)
+    assert len(read(path, skip_bad=True)) == 1
+    with pytest.raises(
+        UserError, match=r"a.json, object 1 \(line 1\): \"text\" is not a JSON object; expected JSON objects"
+    ):
+        read(write(tmp_path / "a.json", '["text", "label"]'))
+    with pytest.raises(UserError, match=r"a.json: is empty; expected JSON objects, one a line or in a list"):
+        read(write(tmp_path / "a.json", "[ ]"))
+
+
+def test_a_list_of_questions_is_no_squad_file(tmp_path: Path):
+    rows = [{"question": "Who?", "context": "He was."}, {"question": "What?", "context": "It."}]
+    path = write(tmp_path / "a.json", json.dumps(rows))
+    assert [(each.id, each.question) for each in read(path, questions(), labeled=False)] == [
+        ("1", "Who?"),
+        ("2", "What?"),
+    ]
+    with pytest.raises(UserError, match=r"a.json: answers are read from SQuAD JSON"):
+        read(path, questions())
+
+
 def test_half_a_character_becomes_a_replacement_wherever_it_stands(tmp_path: Path):
     path = write(
         tmp_path / "a.jsonl", r'{"text": "a\ud83d", "label": "x", "m": ["\uD83D"], "e": "\ud83d\ude00"}'
@@ -43,7 +87,7 @@ def test_half_a_character_becomes_a_replacement_wherever_it_stands(tmp_path: Pat
     ("second", "message"),
     [
         ('{"text": "two" "label"}', "a.jsonl, line 2, column 16: not JSON: Expecting ',' delimiter"),
-        ('["two", "x"]', r'a.jsonl, line 2: \["two", "x"\] is not a JSON object; expected one a line'),
+        ('["two", "x"]', r'a.jsonl, line 2: \["two", "x"\] is not a JSON object; mend'),
         ('{"text": "two"}', "a.jsonl, line 2: no key 'label'; its keys: text"),
         (
             '{"text": ["two"], "label": 1}',
@@ -73,7 +117,7 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, second: str, messag
 def test_a_file_of_something_else_is_said_at_once(tmp_path: Path):
     with pytest.raises(UserError, match=r"a.jsonl, line 1, column 1: not JSON"):
         read(write(tmp_path / "a.jsonl", "text\tlabel\n"))
-    with pytest.raises(UserError, match=r"a.jsonl: is empty; expected a JSON object a line"):
+    with pytest.raises(UserError, match=r"a.jsonl: is empty; expected JSON objects, one a line or in a list"):
         read(write(tmp_path / "a.jsonl", "\n"))
     with pytest.raises(UserError, match="no column 'text'; did you mean 'txt'"):
         read(write_jsonl(tmp_path / "a.jsonl", {"txt": "one"}))

@@ -154,6 +154,39 @@ def test_parquet(task: str, content: bytes) -> None:
 
 
 @fuzzed
+@given(st.sampled_from([*TABLES, "question-answering"]), place(json_files(ROWS[:3])))
+def test_a_list_of_objects(task: str, content: bytes | None) -> None:
+    read(task, "a.json", content)
+
+
+@fuzzed
+@given(
+    st.sampled_from(["fasttext", "trec"]),
+    st.booleans(),
+    damaged(b"__label__a __label__b one\n__label__a two\n\nDESC:manner why\nHUM:ind who\n")
+    | st.lists(
+        st.tuples(st.sampled_from(["__label__a", "__label__", "A:b", "A:", ":b", ""]), cells).map(" ".join),
+        max_size=6,
+    ).map(lambda lines: "\n".join(lines).encode("utf-8", "replace")),
+)
+def test_lines_with_labels(format: str, multi_label: bool, content: bytes) -> None:
+    read("classification", "a.txt", content, format=format, multi_label=multi_label, label=None, text=None)
+
+
+@fuzzed
+@given(
+    st.sampled_from(TABLES),
+    st.sampled_from(["|", "\t", " ", "'", "\x0c", "é"]).flatmap(
+        lambda each: st.tuples(st.just(each), tables(each))
+    ),
+    st.booleans(),
+)
+def test_other_separators(task: str, content: tuple[str, bytes], ignore_extra_fields: bool) -> None:
+    separator, table = content
+    read(task, "a.txt", table, format="csv", separator=separator, ignore_extra_fields=ignore_extra_fields)
+
+
+@fuzzed
 @given(st.text(max_size=60) | st.sampled_from(ODD_TEXT))
 def test_lines_to_predict(text: str) -> None:
     read("classification", "a.txt", text.encode("utf-8", "replace"))

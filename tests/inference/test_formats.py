@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 
@@ -9,7 +10,7 @@ import pytest
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
-from bertcli.inference.formats import AnswerTable, json_line, readable, row_json
+from bertcli.inference.formats import SEPARATORS, AnswerTable, json_line, readable, row_json
 from bertcli.inference.predict import Predicted
 from bertcli.tasks.classification import Classified
 from bertcli.tasks.multiple_choice import Chosen
@@ -32,12 +33,16 @@ def tagged(prediction: Tagged) -> Predicted:
     return Predicted(TaggedExample("here", {"text": "to Rome"}, "to Rome", words, spans, None), prediction, 0)
 
 
-def table(*answers: Predicted) -> list[list[str]]:
+def written(separator: str, *answers: Predicted) -> str:
     file = io.StringIO()
-    writer = AnswerTable(file)
+    writer = AnswerTable(file, separator)
     for answer in answers:
-        writer.write(answer)
-    return [line.split("\t") for line in file.getvalue().splitlines()]
+        writer.write(answer.example.where, row_json(answer))
+    return file.getvalue()
+
+
+def table(*answers: Predicted) -> list[list[str]]:
+    return [line.split("\t") for line in written("\t", *answers).splitlines()]
 
 
 def test_the_columns_of_the_row_come_first_and_none_is_lost() -> None:
@@ -75,6 +80,17 @@ def test_a_table_refuses_a_column_that_the_first_row_does_not_have() -> None:
     assert table(text(SPAM, a=1, b=2), text(SPAM, a=3))[2][:2] == ["3", ""]
     with pytest.raises(UserError, match=r"made.tsv, line 2: has 'b', which the first row does not have; "):
         table(text(SPAM, a=1), text(SPAM, a=1, b=2))
+
+
+@pytest.mark.parametrize("separator", SEPARATORS.values())
+def test_a_field_is_quoted_where_it_must_be_and_a_line_ends_with_a_newline(separator: str) -> None:
+    fields = ["a,b", "a\tb", 'say "so"', "two\nlines", "old\rmac", "plain", ""]
+    out = written(separator, text(SPAM, **dict(zip("abcdefg", fields, strict=True))))
+    assert "\r\n" not in out
+    assert '"say ""so"""' in out
+    assert '"old\rmac"' in out
+    names, row = csv.reader(io.StringIO(out, newline=""), delimiter=separator)
+    assert (names[:7], row[:7]) == (list("abcdefg"), fields)
 
 
 @pytest.mark.parametrize(

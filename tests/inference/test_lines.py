@@ -48,6 +48,24 @@ def test_a_file_is_read_line_by_line(tmp_path):
         next(lines)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_byte_order_mark_decides(tmp_path, monkeypatch, capsys, encoding):
+    content = "\ufeffone\r\n\u010a é🎉\n".encode(encoding)
+    path = written(tmp_path, content)
+    expected = ["one", "\u010a é🎉"]
+    assert [line.text for line in read_lines([], path)] == expected
+    monkeypatch.setattr("sys.stdin", Pipe(content))
+    assert [line.text for line in read_lines([], None)] == expected
+    said = f"is read as {encoding[:6].upper()}, as its byte order mark says, not as UTF-8\n"
+    assert capsys.readouterr().err == f"{path}: {said}standard input: {said}"
+
+
+def test_wrong_bytes_after_a_byte_order_mark_have_their_place(tmp_path):
+    lines = read_lines([], written(tmp_path, "\ufeffgood\n".encode("utf-16-le") + b"\x00\xdc\n\0"))
+    with pytest.raises(UserError, match=r"in\.txt, line 2: not UTF-16 at byte 12; make the file again"):
+        list(lines)
+
+
 def test_nothing_to_read(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"in\.txt: holds no text"):
         list(read_lines([], written(tmp_path, b"\n \n")))

@@ -23,6 +23,7 @@ def test_two_labels_by_hand():
     scores = classification_scores([1, 1, 1, 0, 0], [1, 1, 0, 1, 0], ["no", "yes"])
     assert scores == {
         "accuracy": pytest.approx(3 / 5),
+        "positive_label": "yes",
         "f1": pytest.approx(2 / 3),
         "macro_f1": pytest.approx((2 / 3 + 1 / 2) / 2),
         "macro_precision": pytest.approx((2 / 3 + 1 / 2) / 2),
@@ -36,9 +37,15 @@ def test_two_labels_by_hand():
     }
 
 
+def test_f1_is_that_of_the_label_that_is_named():
+    scores = classification_scores([1, 1, 1, 0, 0], [1, 1, 0, 1, 0], ["no", "yes"], positive="no")
+    assert (scores["positive_label"], scores["f1"]) == ("no", scores["per_class"]["no"]["f1"])
+    assert scores["f1"] == 0.5
+
+
 def test_a_class_that_is_never_predicted_counts_as_0_without_a_warning():
     scores = classification_scores([0, 1, 2], [0, 1, 1], ["a", "b", "c", "d"])
-    assert "f1" not in scores
+    assert not {"f1", "positive_label"} & set(scores)
     assert scores["per_class"]["c"] == {"precision": 0, "recall": 0, "f1": 0, "count": 1}
     assert scores["macro_f1"] == pytest.approx((1 + 2 / 3 + 0) / 3)  # d occurs nowhere
     assert scores["confusion_matrix"] == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [0] * 4]

@@ -48,7 +48,7 @@ def losses(root: Path) -> dict[int, float]:
 
 def test_the_summary_holds_every_run_and_their_spread(done: Path) -> None:
     summary = json.loads((done / "seeds.json").read_text())
-    assert summary["metric"] == "loss"
+    assert (summary["metric"], summary["positive_label"]) == ("loss", "spam")
     assert summary["runs"].keys() == {"1", "2"}
     for seed, loss in losses(done).items():
         assert summary["runs"][str(seed)]["loss"] == pytest.approx(loss)

@@ -98,6 +98,29 @@ def test_the_likeliest_label_is_given_with_all_probabilities() -> None:
     assert task.score(EXAMPLES, [prediction] * 3)["accuracy"] == pytest.approx(1 / 3)
 
 
+def test_f1_of_two_labels_is_that_of_the_positive_one() -> None:
+    examples = [text("a", "ham"), text("b", "ham"), text("c", "spam")]
+    answers = [torch.tensor([1.0, 0.0])] * 3
+    for given, f1 in ((None, 0.0), ("spam", 0.0), ("ham", 0.8)):
+        task = Classification(settings(positive_label=given), ("ham", "spam"))
+        scores = task.score(
+            examples, [task.predict(e, [], [a]) for e, a in zip(examples, answers, strict=True)]
+        )
+        assert (scores["positive_label"], scores["f1"]) == (given or "spam", pytest.approx(f1))
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (("ham", "spam"), "'Spam' is not a label; the labels are ham, spam"),
+        (LABELS, "is for two labels, not 3; the labels are bad, fair, good"),
+    ],
+)
+def test_a_positive_label_that_is_not_one_of_two_is_refused(labels: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(UserError, match=f"^task.positive_label: {problem}$"):
+        Classification(settings(positive_label="Spam"), labels)
+
+
 def test_balanced_weights_make_every_label_count_alike() -> None:
     examples = [text("a", "x")] * 6 + [text("b", "y")] * 2
     assert label_weights("balanced", ("x", "y"), examples) == {"x": 8 / 12, "y": 8 / 4}

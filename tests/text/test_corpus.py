@@ -69,13 +69,22 @@ def test_jsonl_a_document_a_line(tmp_path: Path):
     assert documents(path, format="jsonl", text_key="body") == expected
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_objects_is_read_as_json_lines(tmp_path: Path, indent: int | None):
+    rows = [{"text": "one\ntwo\n\nthree"}, {"text": " "}, {"text": "half an emoji \ud83d!"}]
+    path = write(tmp_path / "a.json", json.dumps(rows, indent=indent))
+    assert documents(path, format="jsonl") == [["one", "two", "three"], ["half an emoji \ufffd!"]]
+    with pytest.raises(UserError, match=r"a.json, object 1 \(line \d\): no key 'body', got the keys text"):
+        documents(path, format="jsonl", text_key="body")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{'text': 1}", r"a.jsonl:2: not JSON: .*format: jsonl needs one object a line"),
-        ('{"body": "a"}', r"a.jsonl:2: no key 'text', got the keys body; .*corpus.text_key"),
-        ("[1]", r"a.jsonl:2: no key 'text', got list"),
-        ('{"text": null}', r"a.jsonl:2: the text under 'text' is not a string: null"),
+        ("{'text': 1}", r"a.jsonl, line 2: not JSON: .*format: jsonl needs one object a line"),
+        ('{"body": "a"}', r"a.jsonl, line 2: no key 'text', got the keys body; .*corpus.text_key"),
+        ("[1]", r"a.jsonl, line 2: no key 'text', got list"),
+        ('{"text": null}', r"a.jsonl, line 2: the text under 'text' is not a string: null"),
     ],
 )
 def test_a_wrong_jsonl_line_is_named(tmp_path: Path, line: str, message: str):

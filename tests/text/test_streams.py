@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bertcli.errors import UserError
 from bertcli.text import streams
-from bertcli.text.streams import import_extra, read_lines
+from bertcli.text.streams import deciding_mark, import_extra, read_lines
 
 
 def write(path: Path, data: bytes) -> Path:
@@ -74,12 +74,32 @@ def test_wrong_bytes_are_named_by_file_and_offset(tmp_path: Path, suffix: str, o
         list(read_lines(path, "utf-8"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_recognized(tmp_path: Path, encoding: str):
-    path = write(tmp_path / "text.txt", "\ufeffone\n".encode(encoding))
-    with pytest.raises(UserError, match=r"begins like UTF-16: set corpus.encoding: utf-16"):
+@pytest.mark.parametrize("suffix", [".txt", ".gz", ".zst"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_byte_order_mark_decides_over_utf_8(tmp_path: Path, encoding: str, suffix: str):
+    path = write(tmp_path / f"text{suffix}", "\ufeffone\n\u010a \u0a0d é日🎉\r\n".encode(encoding))
+    for name in ("utf-8", "UTF8", "utf-8-sig", encoding[:6]):
+        assert list(read_lines(path, name)) == ["one", "\u010a \u0a0d é日🎉\r"]
+    assert [deciding_mark(path, name) for name in ("utf-8", "cp1252", "none")] == [encoding[:6], None, None]
+    with pytest.raises(
+        UserError, match=rf"begins like {encoding[:6].upper()}: set corpus.encoding: {encoding[:6]}$"
+    ):
+        list(read_lines(path, "cp1252"))
+
+
+def test_without_a_byte_order_mark_the_encoding_must_be_named(tmp_path: Path):
+    path = write(tmp_path / "text.txt", "one line of text\n".encode("utf-16-le"))
+    with pytest.raises(UserError, match=r"begins like UTF-16: set corpus.encoding: utf-16-le"):
         list(read_lines(path, "utf-8"))
-    assert list(read_lines(path, "utf-16")) == ["one"]
+    assert deciding_mark(path, "utf-8") is None
+    assert deciding_mark(write(tmp_path / "bom.txt", "\ufeffone".encode()), "utf-8") is None
+    assert deciding_mark(tmp_path / "nowhere.txt", "utf-8") is None
+
+
+def test_wrong_bytes_after_a_byte_order_mark_are_of_its_encoding(tmp_path: Path):
+    path = write(tmp_path / "text.txt", "\ufeffone\n".encode("utf-16-le") + b"\x00\xdc\n\0")
+    with pytest.raises(UserError, match=r"byte 10 \(0x00dc\) is not utf-16: illegal encoding"):
+        list(read_lines(path, "utf-8"))
 
 
 def test_lines_that_end_as_on_old_macs_are_an_error(tmp_path: Path):

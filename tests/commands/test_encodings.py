@@ -1,0 +1,95 @@
+"""Files in UTF-16, as Windows programs write them, through every command that reads text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.finetunes import spam_config, spam_files
+from tests.hf.folders import saved_model
+from tests.small_runs import small_config, write_config, write_corpus
+
+NOTE = "is read as UTF-16, as its byte order mark says, not as UTF-8"
+
+
+def to_utf_16(path: Path) -> Path:
+    """The same file with a byte order mark."""
+    path.write_bytes(path.read_text(encoding="utf-8").encode("utf-16"))
+    return path
+
+
+def test_a_corpus_in_utf_16_gives_the_same_store(run_bertcli, tmp_path: Path) -> None:
+    stores = {}
+    for name in ("utf-8", "utf-16"):
+        (tmp_path / name).mkdir()
+        text = write_corpus(tmp_path / name / "corpus.txt", documents=20)
+        config = write_config(tmp_path / f"{name}.yaml", small_config(text, tmp_path / name / "run"))
+        if name == "utf-16":
+            to_utf_16(text)
+            code, out, err = run_bertcli("check-data", config)
+            assert (code, "not utf" in out) == (0, False)
+            assert f"{text}: {NOTE}\n" in err
+        code, _, err = run_bertcli("prepare", config)
+        assert code == 0, err
+        stores[name] = [
+            (tmp_path / name / "store" / part).read_bytes()
+            for part in ("train/ids.bin", "tokenizer/vocab.txt")
+        ]
+        assert err.count(NOTE) == (name == "utf-16")
+    assert stores["utf-8"] == stores["utf-16"]
+    text.write_text(text.read_text(encoding="utf-16"), encoding="utf-8")
+    code, _, err = run_bertcli("prepare", config)
+    assert (code, f"{text}: the file changed, from " in err) == (2, True)
+
+
+def test_labeled_files_in_utf_16_are_learned_from_and_answered(run_bertcli, tmp_path: Path) -> None:
+    dev = to_utf_16(spam_files(tmp_path) / "dev.tsv")
+    train = to_utf_16(tmp_path / "train.tsv")
+    values = spam_config(tmp_path, training={"epochs": 0.3}, checkpoint={"every_steps": 1})
+    config = write_config(tmp_path / "config.yaml", values)
+    code, out, _ = run_bertcli("check-data", config)
+    assert (code, out.splitlines()[:2]) == (0, [f"{path}: {NOTE}" for path in (train, dev)])
+    assert "bytes that are not" not in out
+    code, _, err = run_bertcli("finetune", config)
+    assert code == 0, err
+    assert err.count(NOTE) == 2
+    measure = ["evaluate", tmp_path / "run", "--data"]
+    _, out, err = run_bertcli(*measure, dev, "--json")
+    assert (json.loads(out)["rows"], err.splitlines()[0]) == (32, f"{dev}: {NOTE}")
+    _, out, err = run_bertcli("predict", tmp_path / "run", "--input", dev)
+    assert (len(out.splitlines()), err.splitlines()[0]) == (32, f"{dev}: {NOTE}")
+    dev.write_text(dev.read_text(encoding="utf-16"), encoding="utf-8")
+    longer = ["--set", "training.epochs=0.5"]
+    code, _, err = run_bertcli("finetune", config, "--resume", *longer)
+    assert (code, f"cannot resume: {dev} changed since the start of the run" in err) == (2, True)
+    to_utf_16(dev)
+    assert run_bertcli("finetune", config, "--resume", *longer)[0] == 0
+
+
+@pytest.mark.parametrize("verb", ["predict-mask", "embed"])
+def test_lines_in_utf_16_are_texts(run_bertcli, tmp_path: Path, verb: str) -> None:
+    saved_model(tmp_path / "model")
+    path = tmp_path / "texts.txt"
+    path.write_text("the [MASK] sat\na [MASK]\n", encoding="utf-16")
+    options = ["--json"] if verb == "predict-mask" else []
+    code, out, err = run_bertcli(verb, tmp_path / "model", "--input", path, *options)
+    assert [json.loads(line)["text"] for line in out.splitlines()] == ["the [MASK] sat", "a [MASK]"]
+    assert (code, err.splitlines()[0]) == (0, f"{path}: {NOTE}")
+
+
+def test_a_vocabulary_is_trained_on_and_used_for_utf_16(run_bertcli, tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("the cat sat on the mat\n" * 9, encoding="utf-16")
+    code, _, err = run_bertcli("tokenizer", "train", path, "--output", tmp_path / "new", "--vocab-size", 300)
+    assert (code, err.splitlines()[0]) == (0, f"{path}: {NOTE}")
+    encode = ["tokenizer", "encode", "--tokenizer", tmp_path / "new", "--json"]
+    _, from_file, _ = run_bertcli(*encode, "--input", path)
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        code, from_stdin, err = run_bertcli(*encode)
+    assert (code, err) == (0, f"standard input: {NOTE}\n")
+    assert from_file == from_stdin
+    assert json.loads(from_file.splitlines()[0])["text"] == "the cat sat on the mat"
