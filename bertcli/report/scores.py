@@ -1,0 +1,102 @@
+"""The last or best evaluation of a run -> its scores, and what each of them means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.evaluation.best import goodness
+from bertcli.report.curves import shown_name
+from bertcli.report.metric_meanings import meaning_of
+from bertcli.report.numbers import number, percent
+from bertcli.report.references import manifest_of, references_of
+from bertcli.report.run_view import Row, RunView
+from bertcli.tasks.reference import Reference, perplexity
+from bertcli.tasks.registry import build_task
+
+_PLACE = ("step", "epoch", "split", "tokens", "seconds", "skipped_steps")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure of an evaluation.
+
+    Attributes:
+        key: its name in the log.
+        blind: of an answer that reads no text; empty: unknown, or there is none.
+    """
+
+    key: str
+    name: str
+    value: str
+    blind: str
+    meaning: str
+
+
+def metric_of(config: FinetuneConfig) -> str:
+    """The metric that selects the model of a fine-tuning run."""
+    return config.task.metric or build_task(config.task.settings, ()).metric
+
+
+def chosen_row(view: RunView) -> Row | None:
+    """The evaluation of the model that a run keeps: the best one of a labeled task, else the last."""
+    rows = view.split("heldout")
+    if not rows or isinstance(view.config, PretrainConfig):
+        return rows[-1] if rows else None
+    metric = metric_of(view.config)
+    return max(rows, key=lambda row: goodness(metric, row.get(metric)))
+
+
+def scores_of(view: RunView) -> list[Score]:
+    """The scores of `chosen_row` of a run without seeds; empty: nothing was held out, or evaluated yet."""
+    row = chosen_row(view)
+    if row is None:
+        return []
+    if isinstance(view.config, PretrainConfig):
+        return _of_terms(row, references_of(view.config, manifest_of(view.config)))
+    baseline = view.verdict.baseline if view.verdict is not None else {}
+    figures = {key: value for key, value in row.items() if key not in _PLACE}
+    order = sorted(figures, key=lambda key: key != metric_of(view.config))  # the one that selects comes first
+    return [
+        Score(
+            key, shown_name(key), number(figures[key]), number(baseline.get(key, math.nan)), meaning_of(key)
+        )
+        for key in order
+    ]
+
+
+def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
+    known = {each.term: each for each in references}
+    scores = []
+    for key, value in row.items():
+        term, _, what = key.rpartition("_")
+        if key in _PLACE or (key == "loss" and any(other.endswith("_loss") for other in row)):
+            continue
+        reference = known.get(term)
+        replaced = row.get(f"{term}_replaced")
+        if what == "loss":
+            blind = "" if reference is None else number(reference.chance_loss)
+            means = "" if reference is None else _of_loss(value, reference)
+            scores.append(Score(key, shown_name(key), number(value), blind, means or meaning_of(key)))
+        else:
+            chance = None if reference is None or what != "accuracy" else reference.chance_accuracy
+            chance = 1 - replaced if replaced is not None and what == "accuracy" else chance
+            blind = "" if chance is None else percent(chance)
+            scores.append(Score(key, shown_name(key), percent(value), blind, meaning_of(key)))
+    return scores
+
+
+def _of_loss(loss: float | None, reference: Reference) -> str:
+    if loss is None or not reference.predicts_words:
+        return ""
+    gain = reference.chance_loss - loss
+    said = f"nats a masked token; perplexity {number(perplexity(loss))}. "
+    if gain <= 0:
+        return said + "Word frequencies alone are as good: nothing is learned from context."
+    return said + (
+        f"{number(gain)} nats better than word frequencies alone: each masked token is "
+        f"{number(math.exp(gain))} times as likely to be found."
+    )
