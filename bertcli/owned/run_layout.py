@@ -52,6 +52,11 @@ class RunLayout:
         """The folders with names of checkpoints, intact or damaged, the newest first."""
         return sorted(filter(is_step, _content(self.checkpoints)), key=by_number, reverse=True)
 
+    @property
+    def is_of_seed(self) -> bool:
+        """Whether the folder has the name of the run of one of several seeds."""
+        return bool(_SEED.fullmatch(self.root.resolve().name))
+
     def seed_folders(self) -> list[Path]:
         """The folders with names of runs of seeds."""
         return sorted(path for path in _content(self.root) if _SEED.fullmatch(path.name))

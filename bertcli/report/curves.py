@@ -22,6 +22,7 @@ _CELLS, _FEWEST_ROWS, _MOST_ROWS = 400, 8, 40
 _CHARTS = 12
 """Most charts of measured figures."""
 MOST_SERIES = 12
+_SPLITS = {"train": "training", "heldout": "held out"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,16 @@ class Chart:
     plots: Mapping[str, Plot]
     numbers: Numbers
     noted: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """The rows of one curve that have a finite number."""
+
+    name: str
+    series: int
+    weight: Weight
+    rows: Sequence[Row]
 
 
 def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
@@ -95,18 +106,20 @@ def _is_figure(key: str, value: object) -> bool:
 def _chart(key: str, series: Sequence[Series], levels: Sequence[Level]) -> Chart:
     found = list(_figures(key, series))
     most = max(_FEWEST, min(_MOST, _POINTS // max(1, len(found))))
-    thinned = [
-        (name, number, weight, [rows[i] for i in thin([row[key] for row in rows], most)])
-        for name, number, weight, rows in found
-    ]
-    last = max(row.get("seconds") or 0 for *_, rows in thinned for row in rows)
+    thinned = [(each, [each.rows[i] for i in thin([row[key] for row in each.rows], most)]) for each in found]
+    last = max(row.get("seconds") or 0 for _, rows in thinned for row in rows)
     unit, title = _unit(last)
     scales = {"step": (1.0, "steps"), "tokens": (1.0, "tokens"), "seconds": (unit, title)}
     plots = {}
     for axis, (scale, x_title) in scales.items():
         drawn = [
-            Curve(name, number, weight, points=[(row[axis] / scale, row[key]) for row in rows if axis in row])
-            for name, number, weight, rows in thinned
+            Curve(
+                each.name,
+                each.series,
+                each.weight,
+                points=[(row[axis] / scale, row[key]) for row in rows if axis in row],
+            )
+            for each, rows in thinned
         ]
         if any(curve.points for curve in drawn):
             plots[axis] = plot(drawn, levels, x_title, size=SMALL if key in _SMALL else WIDE)
@@ -121,8 +134,7 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level]) -> Chart
     )
 
 
-def _figures(key: str, series: Sequence[Series]) -> Iterator[tuple[str, int, Weight, list[Row]]]:
-    """Name, number, weight and rows with a finite number of each curve."""
+def _figures(key: str, series: Sequence[Series]) -> Iterator[_Figure]:
     both = all(any(key in row for each in series for row in each.view.split(split)) for split in _SPLITS)
     for each in series:
         for split, what in _SPLITS.items():
@@ -133,11 +145,8 @@ def _figures(key: str, series: Sequence[Series]) -> Iterator[tuple[str, int, Wei
             ]
             if rows:
                 name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key)
-                weight: Weight = "strong" if split == "heldout" else ("light" if both else "plain")
-                yield name, each.number, weight, rows
-
-
-_SPLITS = {"train": "training", "heldout": "held out"}
+                weight: Weight = "light" if both else "plain"
+                yield _Figure(name, each.number, "strong" if split == "heldout" else weight, rows=rows)
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -146,12 +155,12 @@ def _unit(seconds: float) -> tuple[float, str]:
     return (60.0, "minutes") if seconds < 3 * 3600 else (3600.0, "hours")
 
 
-def _numbers(key: str, found: Sequence[tuple[str, int, Weight, list[Row]]]) -> Numbers:
-    columns = [{row["step"]: row[key] for row in rows} for *_, rows in found]
+def _numbers(key: str, found: Sequence[_Figure]) -> Numbers:
+    columns = [{row["step"]: row[key] for row in each.rows} for each in found]
     steps = sorted({step for column in columns for step in column})
     most = max(_FEWEST_ROWS, min(_MOST_ROWS, _CELLS // (len(columns) + 1)))
     chosen = [steps[i] for i in spread(len(steps), most)]
     return Numbers(
-        head=["step", *(name for name, *_ in found)],
+        head=["step", *(each.name for each in found)],
         rows=[[step, *(column.get(step) for column in columns)] for step in chosen],
     )

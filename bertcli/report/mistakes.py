@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from bertcli.evaluation.task_file import right_answer
 from bertcli.examples.examples import ChoiceExample, TextExample
 from bertcli.report.answered import AnsweredRows
 from bertcli.report.numbers import number, percent
 from bertcli.report.short import short
-from bertcli.report.spans import Passage, Piece, answer_passages, entity_passages
+from bertcli.report.spans import Kind, Passage, Piece, answer_passages, entity_passages
 from bertcli.tasks.classification import THRESHOLD, Classified
 from bertcli.tasks.multiple_choice import Chosen
 from bertcli.tasks.question_answering import Answered
@@ -21,7 +21,7 @@ from bertcli.tasks.token_classification import Tagged
 MOST = 50
 LONGEST = 400
 """Characters of a text."""
-_LONGEST_LABEL = 60
+_LONGEST_LABEL, _LONGEST_PLACE = 60, 80
 NO_ANSWER = "(no answer)"
 
 
@@ -82,16 +82,15 @@ def _of_number(row: int, example: TextExample, answer: Value) -> Mistake:
 def _of_tags(row: int, example: Any, answer: Tagged) -> Mistake:
     passages, sureness = entity_passages(example, answer)
     shown = percent(sureness) if sureness else ""
-    return Mistake(
-        row, short(example.where, 80), passages, right="", given="", score=shown, sureness=sureness
-    )
+    where = short(example.where, _LONGEST_PLACE)
+    return Mistake(row, where, passages, right="", given="", score=shown, sureness=sureness)
 
 
 def _of_answer(row: int, example: Any, answer: Answered) -> Mistake:
     right = " / ".join(dict.fromkeys(right_answer(example))) or NO_ANSWER
     return Mistake(
         row,
-        short(example.where, 80),
+        short(example.where, _LONGEST_PLACE),
         answer_passages(example, answer),
         right=short(right, LONGEST // 2),
         given=short(answer.answer, LONGEST // 2) or NO_ANSWER,
@@ -103,16 +102,13 @@ def _of_answer(row: int, example: Any, answer: Answered) -> Mistake:
 def _of_choice(row: int, example: ChoiceExample, answer: Chosen) -> Mistake:
     passages = list(_texts(example))
     for place, choice in enumerate(example.choices[:10]):
-        kinds: dict[bool, Literal["right", "given"]] = {place == example.label: "right"}
-        kinds |= {place == answer.choice: "given"} if place == answer.choice else {}
-        note = percent(answer.probabilities[place])
-        passages.append(
-            Passage(f"choice {place}", [Piece(short(choice, LONGEST // 2), kinds.get(True, ""), note)])
-        )
+        kind: Kind = "right" if place == example.label else "given" if place == answer.choice else ""
+        piece = Piece(short(choice, LONGEST // 2), kind, percent(answer.probabilities[place]))
+        passages.append(Passage(f"choice {place}", [piece]))
     sureness = answer.probabilities[answer.choice]
     return Mistake(
         row,
-        short(example.where, 80),
+        short(example.where, _LONGEST_PLACE),
         passages,
         right=f"choice {example.label}",
         given=f"choice {answer.choice}",
@@ -124,7 +120,7 @@ def _of_choice(row: int, example: ChoiceExample, answer: Chosen) -> Mistake:
 def _mistake(row: int, example: TextExample, right: str, given: str, score: str, sureness: float) -> Mistake:
     return Mistake(
         row,
-        short(example.where, 80),
+        short(example.where, _LONGEST_PLACE),
         _texts(example),
         right=short(right, _LONGEST_LABEL),
         given=short(given, _LONGEST_LABEL),

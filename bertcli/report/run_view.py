@@ -89,8 +89,8 @@ def read_run(root: Path) -> RunView:
             f"bertcli pretrain or finetune{hint}"
         )
     config = load_either_config(layout.config)
-    several = isinstance(config, FinetuneConfig) and config.seeds is not None and len(config.seeds) > 1
-    folders = [layout.seed(seed) for seed in config.seeds or []] if several else []
+    given = config.seeds if isinstance(config, FinetuneConfig) else None
+    folders = [] if given is None or layout.is_of_seed else [layout.seed(seed) for seed in given]
     seeds = tuple(read_run(folder) for folder in folders if RunLayout(folder).config.is_file())
     rows = read_metrics(layout.metrics)
     verdict = read_verdict(layout.verdict)

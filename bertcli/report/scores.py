@@ -59,12 +59,16 @@ def scores_of(view: RunView) -> list[Score]:
         return _of_terms(row, references_of(view.config, manifest_of(view.config)))
     baseline = view.verdict.baseline if view.verdict is not None else {}
     figures = {key: value for key, value in row.items() if key not in _PLACE}
-    order = sorted(figures, key=lambda key: key != metric_of(view.config))  # the one that selects comes first
+    metric = metric_of(view.config)
     return [
         Score(
-            key, shown_name(key), number(figures[key]), number(baseline.get(key, math.nan)), meaning_of(key)
+            key,
+            shown_name(key),
+            number(figures[key]),
+            blind=number(baseline[key]) if key in baseline else "",
+            meaning=meaning_of(key) + ("; the best model is chosen by it" if key == metric else ""),
         )
-        for key in order
+        for key in sorted(figures, key=lambda key: key != metric)
     ]
 
 
@@ -80,12 +84,13 @@ def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
         if what == "loss":
             blind = "" if reference is None else number(reference.chance_loss)
             means = "" if reference is None else _of_loss(value, reference)
-            scores.append(Score(key, shown_name(key), number(value), blind, means or meaning_of(key)))
+            means = means or meaning_of(key)
+            scores.append(Score(key, shown_name(key), number(value), blind=blind, meaning=means))
         else:
             chance = None if reference is None or what != "accuracy" else reference.chance_accuracy
             chance = 1 - replaced if replaced is not None and what == "accuracy" else chance
             blind = "" if chance is None else percent(chance)
-            scores.append(Score(key, shown_name(key), percent(value), blind, meaning_of(key)))
+            scores.append(Score(key, shown_name(key), percent(value), blind=blind, meaning=meaning_of(key)))
     return scores
 
 

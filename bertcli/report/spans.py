@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -116,9 +117,11 @@ def _marked(text: str, window: tuple[int, int], marked: dict[tuple[int, int], Ki
     start, end = window
     edges = sorted({start, end, *(edge for span in marked for edge in span if start < edge < end)})
     pieces = []
-    for first, last in zip(edges, edges[1:], strict=False):
-        kinds = {kind for (a, b), kind in marked.items() if a <= first and last <= b and first < last}
-        kind: Kind = "both" if len(kinds) > 1 else next(iter(kinds), "")
+    for first, last in itertools.pairwise(edges):
+        kinds: set[Kind] = {
+            kind for (a, b), kind in marked.items() if a <= first and last <= b and first < last
+        }
+        kind: Kind = "both" if len(kinds) > 1 else kinds.pop() if kinds else ""
         pieces.append(Piece(text[first:last], kind))
     return _with_ellipses(pieces, start > 0, end < len(text))
 
