@@ -22,6 +22,10 @@ def report(
         bool,
         typer.Option("--check-data", help="Read the corpus, or large labeled files, again for what to mend."),
     ] = False,
+    attributions: Annotated[
+        bool,
+        typer.Option("--attributions", help="Show the words that decided the first 20 mistakes."),
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Make one HTML page of a run: its scores and what they mean, curves, data, recipe, and examples.
@@ -35,6 +39,7 @@ def report(
 
     Example: bertcli report runs/quickstart
     """
+    from bertcli.report.wishes import Wishes
     from bertcli.report.write import write_report
 
-    print(write_report(runs, output, device, check_data=check_data))
+    print(write_report(runs, Wishes(device, check_data, attributions), output))

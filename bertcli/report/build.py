@@ -9,7 +9,6 @@ from typing import Any
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
-from bertcli.hardware import resolve_device
 from bertcli.report.chart import MARKERS
 from bertcli.report.curves import AXES, charts, series_of
 from bertcli.report.finetuning import finetuning_parts
@@ -21,22 +20,14 @@ from bertcli.report.references import levels_of, manifest_of
 from bertcli.report.run_view import RunView, read_run
 from bertcli.report.runs_head import head_of
 from bertcli.report.scores import metric_of
+from bertcli.report.wishes import Wishes
 
 MOST_RUNS = 8
 """Beside each other; more cannot be told apart in a chart."""
 
 
-def build_report(roots: Sequence[Path], device: str = "auto", check_data: bool = False) -> str:
-    """The page of these runs. Nothing is written.
-
-    Args:
-        device: for the answers of the model.
-        check_data: read corpus or labeled files again for the findings of `bertcli check-data`.
-
-    Raises:
-        UserError: a folder is not that of a run, or its files are damaged; runs of unlike kinds; too many.
-    """
-    views = read_runs(roots)
+def build_report(views: Sequence[RunView], wishes: Wishes) -> str:
+    """The page of these runs (`read_runs`). Nothing is written. Raises `UserError` for a missing device."""
     series, left_out = series_of(views)
     missing = Missing()
     if left_out:
@@ -51,18 +42,18 @@ def build_report(roots: Sequence[Path], device: str = "auto", check_data: bool =
     if len(views) == 1:
         kind = "pretraining" if views[0].kind == "pretraining" else "finetuning"
         make = pretraining_parts if kind == "pretraining" else finetuning_parts
-        parts[kind] = make(views[0], check_data, resolve_device(device), missing=missing)
+        parts[kind] = make(views[0], wishes, missing)
     keys = {score.key: score.name for head in heads for score in head.scores}
+    metric = "" if isinstance(views[0].config, PretrainConfig) else metric_of(views[0].config)
     title = ", ".join(head.name for head in heads)
     values = {
         "heads": heads,
         "kind": views[0].kind,
-        "metric": None if isinstance(views[0].config, PretrainConfig) else metric_of(views[0].config),
         "score_names": keys,
         "axes": AXES,
         "markers": MARKERS,
         "series": [each for each in series if each.name],
-        "charts": charts(series, levels_of(views)),
+        "charts": charts(series, levels_of(views), metric),
         "recipe": recipe_of(views),
         "missing": missing.lines,
         **parts,
@@ -71,7 +62,11 @@ def build_report(roots: Sequence[Path], device: str = "auto", check_data: bool =
 
 
 def read_runs(roots: Sequence[Path]) -> list[RunView]:
-    """The runs to be compared, which are of one kind. Raises `UserError`: as `build_report`."""
+    """The runs of a report, which are of one kind.
+
+    Raises:
+        UserError: a folder is not that of a run, or its files are damaged; runs of unlike kinds; too many.
+    """
     if len(roots) > MOST_RUNS:
         raise UserError(f"{len(roots)} runs: a report compares at most {MOST_RUNS}; give fewer")
     if len({root.resolve() for root in roots}) < len(roots):

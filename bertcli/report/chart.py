@@ -19,6 +19,8 @@ _MARKED = 24
 """Points of one curve that get a marker."""
 _FAR = 4.0
 """A reference line is left out where it would make the range of the values larger than this times."""
+_NEAR_ZERO = 0.05
+"""Of the axis across: one that begins so close to zero begins there."""
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
     "M-3.2-3.2h6.4v6.4h-6.4Z",
@@ -99,9 +101,11 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
     y_low, y_high = _with_levels(min(y for _, y in points), max(y for _, y in points), levels)
     y_low, y_high = _padded(y_low, y_high)
     x_low, x_high = min(x for x, _ in points), max(x for x, _ in points)
+    if 0 < x_low < _NEAR_ZERO * x_high:
+        x_low = 0.0
     if x_high == x_low:
         x_low, x_high = x_low - 0.5, x_high + 0.5
-    y_values = ticks(y_low, y_high, 5)
+    y_values = ticks(y_low, y_high, 6 if size is not SMALL else 4)
     y_labels = tick_labels(y_values)
     left = 10 + _CHARACTER * max(map(len, y_labels), default=1)
     right, top, bottom = size.width - 12, 10.0, size.height - 38

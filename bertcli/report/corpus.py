@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.report.numbers import number
+from bertcli.report.numbers import number, percent
 from bertcli.report.short import short
 from bertcli.store.manifest import Manifest, SideCounts
 
@@ -32,11 +32,11 @@ def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
         ("one sentence", f"{number(train.one_sentence_documents)} documents, which give no true pair"),
         ("vocabulary", _vocabulary(manifest, config)),
         ("pieces a word", number(manifest.tokens_per_word)),
-        ("unknown", f"{manifest.unk_rate:.4%} of the tokens"),
+        ("unknown", f"{percent(manifest.unk_rate)} of the tokens"),
         ("unigram entropy", f"{manifest.unigram_entropy:.3f} nats a token: a loss that needs no context"),
     ]
     if dropped:
-        facts.append(("left out", f"{number(dropped)} documents or sentences without a token"))
+        facts.append(("documents and sentences left out", f"{number(dropped)} without a token"))
     return facts
 
 

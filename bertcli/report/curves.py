@@ -13,14 +13,14 @@ from bertcli.report.thinning import spread, thin
 AXES = ("step", "tokens", "seconds")
 _PLACE = ("step", "epoch", "split", "skipped_steps", *AXES)
 """Keys of a row that say where it is, not what was measured."""
-_SMALL = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
+_TRAINING = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
 """How the training went."""
 _POINTS, _FEWEST, _MOST = 600, 24, 200
 """Of one chart, and the limits of one curve in it."""
 _CELLS, _FEWEST_ROWS, _MOST_ROWS = 400, 8, 40
 """Of the table of numbers of one chart."""
-_CHARTS = 12
-"""Most charts of measured figures."""
+_LARGE, _CHARTS = 4, 12
+"""Charts of what was learned: that are large, and all."""
 MOST_SERIES = 12
 _SPLITS = {"train": "training", "heldout": "held out"}
 
@@ -48,7 +48,7 @@ class Chart:
 
     Attributes:
         plots: a plot for each of `AXES`.
-        small: how the training went, not what was learned.
+        small: of the less important half.
         noted: reference lines that are too far away to be drawn, and rows without a number.
     """
 
@@ -83,15 +83,23 @@ def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
     return series[:MOST_SERIES], len(series[MOST_SERIES:])
 
 
-def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]]) -> list[Chart]:
-    """The charts of losses, of other scores, and of how the training went; `levels`: by key of a row."""
+def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metric: str = "") -> list[Chart]:
+    """The charts of losses, of other scores, and of how the training went.
+
+    Args:
+        levels: by key of a row.
+        metric: the score that comes first.
+    """
     rows = [row for each in series for row in each.view.rows]
     keys = list(dict.fromkeys(key for row in rows for key, value in row.items() if _is_figure(key, value)))
     terms = [key for key in keys if key.endswith("_loss")]
     losses = terms or [key for key in keys if key == "loss"]
-    others = [key for key in keys if key not in (*_SMALL, *losses, "loss")]
-    learned = [_chart(key, series, levels.get(key, ())) for key in [*losses, *others][:_CHARTS]]
-    return learned + [_chart(key, series, ()) for key in _SMALL if key in keys]
+    others = [key for key in keys if key not in (*_TRAINING, *losses, "loss")]
+    learned = [*losses, *sorted(others, key=lambda key: key != metric)][:_CHARTS]
+    small = [*learned[_LARGE:], *(key for key in _TRAINING if key in keys)]
+    return [
+        _chart(key, series, levels.get(key, ()), small=key in small) for key in [*learned[:_LARGE], *small]
+    ]
 
 
 def shown_name(key: str) -> str:
@@ -103,7 +111,7 @@ def _is_figure(key: str, value: object) -> bool:
     return key not in _PLACE and isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _chart(key: str, series: Sequence[Series], levels: Sequence[Level]) -> Chart:
+def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: bool) -> Chart:
     found = list(_figures(key, series))
     most = max(_FEWEST, min(_MOST, _POINTS // max(1, len(found))))
     thinned = [(each, [each.rows[i] for i in thin([row[key] for row in each.rows], most)]) for each in found]
@@ -122,12 +130,12 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level]) -> Chart
             for each, rows in thinned
         ]
         if any(curve.points for curve in drawn):
-            plots[axis] = plot(drawn, levels, x_title, size=SMALL if key in _SMALL else WIDE)
+            plots[axis] = plot(drawn, levels, x_title, size=SMALL if small else WIDE)
     drawn_levels = {label for one in plots.values() for *_, label in one.levels}
     far = [level for level in levels if not any(label.startswith(level.label) for label in drawn_levels)]
     return Chart(
         title=shown_name(key),
-        small=key in _SMALL,
+        small=small,
         plots=plots,
         numbers=_numbers(key, found),
         noted=[f"not in the picture: {level.label}, {level.value:.3g}" for level in far],

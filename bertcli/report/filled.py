@@ -82,7 +82,8 @@ def words_of_piece(tokenizer: Tokenizer, token: int) -> str:
 def _filled(ids: Sequence[int], at: int, probabilities_V: np.ndarray, tokenizer: Tokenizer) -> Filled:
     right = ids[at]
     best = islice(np.argsort(-probabilities_V), WORDS)
-    before, after = tokenizer.decode(ids[:at]).strip(), tokenizer.decode(ids[at + 1 :]).strip()
+    text = tokenizer.decode([*ids[:at], tokenizer.mask_id, *ids[at + 1 :]])
+    before, _, after = text.partition(tokenizer.mask_token)
     return Filled(
         before=before if len(before) <= _SIDE else ELLIPSIS + before[-_SIDE:],
         after=after if len(after) <= _SIDE else after[:_SIDE] + ELLIPSIS,

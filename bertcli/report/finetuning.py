@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.files import file_hash
+from bertcli.hardware import resolve_device
 from bertcli.hf.locate import resolve_model
 from bertcli.owned.run_layout import RunLayout
 from bertcli.report.answered import AnsweredRows, answer_dev
 from bertcli.report.confusion import LONGEST, Confusion, confusion
+from bertcli.report.decided import Decided, decided_mistakes
 from bertcli.report.labeled import LabeledFigures, labeled_figures
 from bertcli.report.missing import Missing
 from bertcli.report.mistakes import MOST, Mistake, mistakes_of
@@ -22,6 +22,7 @@ from bertcli.report.run_view import RunView
 from bertcli.report.scatter import Scatter, scatter
 from bertcli.report.seeds import SeedTable, seed_table
 from bertcli.report.short import short
+from bertcli.report.wishes import Wishes
 from bertcli.runs.data_identity import read_run_data
 from bertcli.tasks.classification import Classified
 
@@ -43,6 +44,7 @@ class FinetuningParts:
     Attributes:
         answered: of the dev data, by the model of `folder`.
         num_wrong: of these rows; `mistakes` has the first few.
+        decided: row of a mistake -> the words that decided it; empty: nobody asked for them.
     """
 
     data: LabeledFigures | None
@@ -53,13 +55,12 @@ class FinetuningParts:
     classes: ClassTable | None
     scatter: Scatter | None
     mistakes: Sequence[Mistake]
+    decided: Mapping[int, Decided]
 
 
-def finetuning_parts(
-    view: RunView, check_data: bool, device: torch.device, missing: Missing
-) -> FinetuningParts:
-    """Compute them; `check_data`: read the labeled files again, however large."""
-    config = view.config
+def finetuning_parts(view: RunView, wishes: Wishes, missing: Missing) -> FinetuningParts:
+    """Compute them. Raises `UserError` for a missing device."""
+    config, device = view.config, resolve_device(wishes.device)
     assert isinstance(config, FinetuneConfig)
     what = "the answers on the dev data"
     folder = missing.unless(what, lambda: _model_folder(view))
@@ -67,7 +68,9 @@ def finetuning_parts(
     if folder is not None:
         missing.lines += _changed(view)
         answered = missing.unless(what, lambda: answer_dev(config, folder, device))
-        data = missing.unless("the data", lambda: labeled_figures(config, folder, check_data))
+        data = missing.unless("the data", lambda: labeled_figures(config, folder, wishes.check_data))
+    mistakes = [] if answered is None else mistakes_of(answered, MOST)
+    decided = decided_mistakes(answered, mistakes) if answered and wishes.attributions else {}
     return FinetuningParts(
         data=data,
         seeds=seed_table(view) if view.seeds else None,
@@ -76,7 +79,8 @@ def finetuning_parts(
         confusion=None if answered is None else _confusion(answered),
         classes=None if answered is None else _classes(answered.metrics),
         scatter=None if answered is None else _scatter(answered),
-        mistakes=[] if answered is None else mistakes_of(answered, MOST),
+        mistakes=mistakes,
+        decided=decided,
     )
 
 

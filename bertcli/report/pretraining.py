@@ -10,6 +10,7 @@ import torch
 from bertcli.checks.findings import Finding, worst_first
 from bertcli.checks.pretraining import check_pretraining
 from bertcli.config.schema import PretrainConfig
+from bertcli.hardware import resolve_device
 from bertcli.hf.locate import resolve_model
 from bertcli.model.replaced_tokens import ReplacedTokenModel
 from bertcli.report.corpus import Facts, corpus_facts
@@ -18,6 +19,7 @@ from bertcli.report.missing import Missing
 from bertcli.report.references import manifest_of
 from bertcli.report.replaced import Suspect, replaced_sentences
 from bertcli.report.run_view import RunView
+from bertcli.report.wishes import Wishes
 from bertcli.runs.objectives import Model, load_saved, predicts_words
 from bertcli.store.matching import store_folder
 from bertcli.store.token_store import OpenStore, open_store
@@ -40,17 +42,15 @@ class PretrainingParts:
     replaced: Sequence[Sequence[Suspect]]
 
 
-def pretraining_parts(
-    view: RunView, check_data: bool, device: torch.device, missing: Missing
-) -> PretrainingParts:
-    """Compute them; `check_data`: read the corpus again."""
-    config = view.config
+def pretraining_parts(view: RunView, wishes: Wishes, missing: Missing) -> PretrainingParts:
+    """Compute them. Raises `UserError` for a missing device."""
+    config, device = view.config, resolve_device(wishes.device)
     assert isinstance(config, PretrainConfig)
     manifest = manifest_of(config)
     store = missing.unless("the corpus and the examples", lambda: open_store(store_folder(config)))
     model = missing.unless("the examples", lambda: load_saved(config, resolve_model(view.root)))
     findings = None
-    if check_data:
+    if wishes.check_data:
         found = missing.unless("the findings", lambda: check_pretraining(config, False, lambda line: None))
         findings = None if found is None else worst_first(found.findings)
     filled, replaced = _examples(model, store, device)

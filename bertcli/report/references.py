@@ -40,27 +40,28 @@ def references_of(config: PretrainConfig, manifest: Manifest | None) -> tuple[Re
 
 def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
     """Key of a log's row -> the reference lines of its chart; a line that several runs share is one."""
-    found: dict[str, dict[tuple[str, float], str]] = {}
+    found: dict[str, dict[tuple[str, float], list[tuple[str, Level]]]] = {}
     for view in views:
         for key, level in _levels(view):
-            names = found.setdefault(key, {})
-            known = (level.label, round(level.value, 2))
-            names[known] = view.name if known not in names else ""
-    several = len(views) > 1
+            same = (level.label, round(level.value, 2))
+            found.setdefault(key, {}).setdefault(same, []).append((view.name, level))
     return {
-        key: [
-            Level(value, f"{label} ({name})" if name and several and len(names) > 1 else label)
-            for (label, value), name in names.items()
-        ]
-        for key, names in found.items()
+        key: [_named(lines, alone=len(lines) < len(views) and len(lines) == 1) for lines in groups.values()]
+        for key, groups in found.items()
     }
+
+
+def _named(lines: Sequence[tuple[str, Level]], alone: bool) -> Level:
+    """The line that some runs share; of one run among several, with its name."""
+    name, level = lines[0]
+    return Level(level.value, f"{level.label} ({name})") if alone else level
 
 
 def _levels(view: RunView) -> list[tuple[str, Level]]:
     if not isinstance(view.config, PretrainConfig):
         verdicts = [part.verdict for part in view.parts if part.verdict is not None]
         return [
-            (metric, Level(value, "reading nothing"))
+            (metric, Level(value, "baseline"))
             for metric, value in (verdicts[0].baseline.items() if verdicts else ())
         ]
     levels = []

@@ -29,13 +29,11 @@ class State:
     step: int
     planned: int | None
 
-    def __str__(self) -> str:
-        if self.word == "finished":
-            return f"finished after {number(self.step)} steps"
-        of = "" if self.planned is None else f" of {number(self.planned)}"
-        if not self.step:
-            return f"{self.word}, no step is logged yet"
-        return f"{self.word} {'at' if self.word == 'stopped' else 'now, at'} step {number(self.step)}{of}"
+    @property
+    def steps(self) -> str:
+        """The steps, to be read after the word."""
+        of = "" if self.planned is None or self.word == "finished" else f" of {number(self.planned)}"
+        return f"after {number(self.step)}{of} steps" if self.step else "before the first logged step"
 
 
 @dataclass(frozen=True)

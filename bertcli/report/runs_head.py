@@ -50,6 +50,11 @@ class Head:
         """Key of a score -> its value."""
         return {score.key: score.value for score in self.scores}
 
+    @property
+    def fact_values(self) -> Mapping[str, str]:
+        """Name of a fact -> its value."""
+        return dict(self.facts)
+
 
 def head_of(view: RunView) -> Head:
     """The head of a run; of several seeds it has the verdict of each."""
@@ -100,8 +105,8 @@ def _facts(view: RunView) -> Facts:
     if last:
         facts.append(("time in training", duration(sum(row.get("seconds") or 0 for row in last))))
         facts.append(("tokens read", number(sum(row.get("tokens") or 0 for row in last))))
-    if known:
-        facts.append(("speed", f"{median(known):,.0f} tokens/s in the median"))
+    if known:  # of the logged steps, the one in the middle
+        facts.append(("speed", f"{median(known):,.0f} tokens/s"))
     if skipped:
         facts.append(("skipped steps", f"{number(skipped)}, whose loss or gradient was not finite"))
     return facts

@@ -11,7 +11,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.best import goodness
 from bertcli.report.curves import shown_name
 from bertcli.report.metric_meanings import meaning_of
-from bertcli.report.numbers import number, percent
+from bertcli.report.numbers import number
 from bertcli.report.references import manifest_of, references_of
 from bertcli.report.run_view import Row, RunView
 from bertcli.tasks.reference import Reference, perplexity
@@ -26,7 +26,7 @@ class Score:
 
     Attributes:
         key: its name in the log.
-        blind: of an answer that reads no text; empty: unknown, or there is none.
+        blind: of an answer that reads no text, or of word frequencies alone; empty: unknown, or none.
     """
 
     key: str
@@ -89,8 +89,8 @@ def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
         else:
             chance = None if reference is None or what != "accuracy" else reference.chance_accuracy
             chance = 1 - replaced if replaced is not None and what == "accuracy" else chance
-            blind = "" if chance is None else percent(chance)
-            scores.append(Score(key, shown_name(key), percent(value), blind=blind, meaning=meaning_of(key)))
+            blind = "" if chance is None else number(chance)
+            scores.append(Score(key, shown_name(key), number(value), blind=blind, meaning=meaning_of(key)))
     return scores
 
 

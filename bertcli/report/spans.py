@@ -118,9 +118,7 @@ def _marked(text: str, window: tuple[int, int], marked: dict[tuple[int, int], Ki
     edges = sorted({start, end, *(edge for span in marked for edge in span if start < edge < end)})
     pieces = []
     for first, last in itertools.pairwise(edges):
-        kinds: set[Kind] = {
-            kind for (a, b), kind in marked.items() if a <= first and last <= b and first < last
-        }
+        kinds: set[Kind] = {kind for (a, b), kind in marked.items() if a <= first < last <= b}
         kind: Kind = "both" if len(kinds) > 1 else kinds.pop() if kinds else ""
         pieces.append(Piece(text[first:last], kind))
     return _with_ellipses(pieces, start > 0, end < len(text))

@@ -12,29 +12,30 @@ from bertcli.inference.outputs import aside, check_output, writing
 from bertcli.owned.mark import is_own_file, read_note, write_own
 from bertcli.owned.run_layout import RunLayout
 from bertcli.report.build import build_report, read_runs
+from bertcli.report.wishes import Wishes
 from bertcli.terminal import say
 
 ELSEWHERE = "write it elsewhere: --output FILE.html"
 
 
-def write_report(
-    roots: Sequence[Path], output: Path | None = None, device: str = "auto", check_data: bool = False
-) -> Path:
-    """Write the report of these runs; returns its path. The arguments are those of `build_report`.
+def write_report(roots: Sequence[Path], wishes: Wishes, output: Path | None = None) -> Path:
+    """Write the report of these runs; returns its path.
 
     `output`: None: `report.html` in the first run folder, where only a report of bertcli is replaced.
 
     Raises:
-        UserError: as `build_report`; the file cannot be written, or is not bertcli's. Before the work begins,
+        UserError: as `read_runs`; the file cannot be written, or is not bertcli's. Before the work begins,
             where that is known.
     """
-    read_runs(roots)
+    views = read_runs(roots)
+    if wishes.attributions and (len(views) > 1 or views[0].kind == "pretraining"):
+        raise UserError("--attributions: explains the mistakes of one fine-tuning run; leave it out")
     path = output or RunLayout(roots[0]).report
     if output is None:
         _check_own(path)
     else:
         check_output(output, [".html"])
-    document = build_report(roots, device, check_data)
+    document = build_report(views, wishes)
     if output is None:
         with disk_errors(f"{path}: could not be written", ELSEWHERE, ELSEWHERE):
             write_own(path, document)
@@ -47,7 +48,7 @@ def write_report(
 def write_report_at_end(root: Path) -> None:
     """Write the report of a run that has just ended; a failure is one line, because the model is saved."""
     try:
-        say(f"the report is in {write_report([root])}")
+        say(f"the report is in {write_report([root], Wishes())}")
     except Exception as error:
         say(f"warning: the report could not be written: {error} (the model is saved: bertcli report {root})")
 
