@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,5 +75,15 @@ def labeled_figures(config: FinetuneConfig, folder: Path, asked: bool) -> Labele
         )
         for name in list(merged)[:MOST_LABELS]
     ]
-    left_out, findings = max(0, len(merged) - MOST_LABELS), worst_first(check.findings)
+    folders = {f"{find_labeled_file(name).parent}/" for name in names}
+    findings = [_without(folders, each) for each in worst_first(check.findings)]
+    left_out = max(0, len(merged) - MOST_LABELS)
     return LabeledFigures(check.figures, splits, labels, left_out=left_out, findings=findings)
+
+
+def _without(folders: set[str], finding: Finding) -> Finding:
+    """The finding, with the names of files alone."""
+    problem, places = finding.problem, list(finding.places)
+    for folder in folders:
+        problem, places = problem.replace(folder, ""), [place.replace(folder, "") for place in places]
+    return replace(finding, problem=problem, places=tuple(places))

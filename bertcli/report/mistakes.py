@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from bertcli.evaluation.task_file import right_answer
-from bertcli.examples.examples import ChoiceExample, TextExample
+from bertcli.examples.examples import ChoiceExample, Example, TextExample
 from bertcli.report.answered import AnsweredRows
 from bertcli.report.numbers import number, percent
 from bertcli.report.short import short
@@ -82,7 +83,7 @@ def _of_number(row: int, example: TextExample, answer: Value) -> Mistake:
 def _of_tags(row: int, example: Any, answer: Tagged) -> Mistake:
     passages, sureness = entity_passages(example, answer)
     shown = percent(sureness) if sureness else ""
-    where = short(example.where, _LONGEST_PLACE)
+    where = _place(example)
     return Mistake(row, where, passages, right="", given="", score=shown, sureness=sureness)
 
 
@@ -90,7 +91,7 @@ def _of_answer(row: int, example: Any, answer: Answered) -> Mistake:
     right = " / ".join(dict.fromkeys(right_answer(example))) or NO_ANSWER
     return Mistake(
         row,
-        short(example.where, _LONGEST_PLACE),
+        _place(example),
         answer_passages(example, answer),
         right=short(right, LONGEST // 2),
         given=short(answer.answer, LONGEST // 2) or NO_ANSWER,
@@ -108,7 +109,7 @@ def _of_choice(row: int, example: ChoiceExample, answer: Chosen) -> Mistake:
     sureness = answer.probabilities[answer.choice]
     return Mistake(
         row,
-        short(example.where, _LONGEST_PLACE),
+        _place(example),
         passages,
         right=f"choice {example.label}",
         given=f"choice {answer.choice}",
@@ -120,7 +121,7 @@ def _of_choice(row: int, example: ChoiceExample, answer: Chosen) -> Mistake:
 def _mistake(row: int, example: TextExample, right: str, given: str, score: str, sureness: float) -> Mistake:
     return Mistake(
         row,
-        short(example.where, _LONGEST_PLACE),
+        _place(example),
         _texts(example),
         right=short(right, _LONGEST_LABEL),
         given=short(given, _LONGEST_LABEL),
@@ -136,6 +137,12 @@ def _texts(example: TextExample | ChoiceExample) -> list[Passage]:
         Passage(name, [Piece(short(text, LONGEST // len(texts)))])
         for name, text in zip(names, texts, strict=True)
     ]
+
+
+def _place(example: Example) -> str:
+    """Where it is, with the name of the file alone."""
+    path, comma, rest = example.where.partition(", ")
+    return short(f"{PurePath(path).name}{comma}{rest}", _LONGEST_PLACE)
 
 
 _BUILDERS: dict[str, Callable[[int, Any, Any], Mistake]] = {

@@ -23,17 +23,27 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class State:
-    """How far a run is; `planned`: its steps, None where the log does not show them yet."""
+    """How far a run is.
+
+    Attributes:
+        step: the last logged one; of all seeds together.
+        planned: the steps of the whole run; None: the log does not show them yet.
+        seeds: how many are finished, and how many there are; None: there is one run.
+    """
 
     word: Literal["finished", "running", "stopped"]
     step: int
-    planned: int | None
+    planned: int | None = None
+    seeds: tuple[int, int] | None = None
 
     @property
     def steps(self) -> str:
         """The steps, to be read after the word."""
+        if not self.step:
+            return "before the first logged step"
         of = "" if self.planned is None or self.word == "finished" else f" of {number(self.planned)}"
-        return f"after {number(self.step)}{of} steps" if self.step else "before the first logged step"
+        seeds = "" if self.seeds is None else f" with {self.seeds[0]} of {self.seeds[1]} seeds"
+        return f"after {number(self.step)}{of} steps{seeds}"
 
 
 @dataclass(frozen=True)
@@ -114,11 +124,9 @@ def _state(
 
 
 def _of_seeds(layout: RunLayout, seeds: Sequence[RunView], planned: int) -> State:
-    step = sum(each.state.step for each in seeds)
-    if is_locked(layout.lock):
-        return State("running", step, None)
-    done = sum(each.state.word == "finished" for each in seeds) == planned
-    return State("finished" if done and layout.model.is_dir() else "stopped", step, None)
+    step, done = sum(each.state.step for each in seeds), sum(each.state.word == "finished" for each in seeds)
+    word = "finished" if done == planned and layout.model.is_dir() else "stopped"
+    return State("running" if is_locked(layout.lock) else word, step, seeds=(done, planned))
 
 
 def _planned(config: PretrainConfig | FinetuneConfig, rows: Sequence[Row]) -> int | None:

@@ -35,7 +35,7 @@ class Head:
     Attributes:
         what: a sentence.
         facts: how it was trained.
-        scores: of the model that it keeps; of several seeds none.
+        scores: of the model that it keeps; of several seeds their means.
     """
 
     name: str
@@ -64,7 +64,7 @@ def head_of(view: RunView) -> Head:
         state=view.state,
         verdict=list(_verdict(view)),
         facts=_facts(view),
-        scores=[] if view.seeds else scores_of(view),
+        scores=scores_of(view),
     )
 
 
@@ -89,14 +89,15 @@ def _verdict(view: RunView) -> Iterator[Said]:
         if part.verdict is None or part.state.word != "finished":
             continue
         before = f"{part.name}: " if view.seeds else ""
-        for line in part.verdict.lines:
+        for line in part.verdict.lines[: 1 if view.seeds else None]:
             word = next((word for word in _WORDS if line.startswith(word)), "")
             text = line.removeprefix(word)
             yield Said(word.strip(": "), before + (text if before else text[:1].upper() + text[1:]))
 
 
 def _facts(view: RunView) -> Facts:
-    training, parts = view.config.training, view.parts
+    parts = view.parts
+    training = parts[0].config.training
     last = [part.rows[-1] for part in parts if part.rows]
     speeds = [row["tokens_per_second"] for part in parts for row in part.split("train")]
     known = [speed for speed in speeds if speed]

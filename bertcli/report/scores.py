@@ -51,13 +51,15 @@ def chosen_row(view: RunView) -> Row | None:
 
 
 def scores_of(view: RunView) -> list[Score]:
-    """The scores of `chosen_row` of a run without seeds; empty: nothing was held out, or evaluated yet."""
-    row = chosen_row(view)
-    if row is None:
+    """The scores of `chosen_row`, of several seeds their means; empty: nothing was held out, or evaluated."""
+    rows = [row for part in view.parts if (row := chosen_row(part)) is not None]
+    if not rows:
         return []
+    row = rows[0] if len(rows) == 1 else _means(rows)
     if isinstance(view.config, PretrainConfig):
         return _of_terms(row, references_of(view.config, manifest_of(view.config)))
-    baseline = view.verdict.baseline if view.verdict is not None else {}
+    verdicts = [part.verdict for part in view.parts if part.verdict is not None]
+    baseline = verdicts[0].baseline if verdicts else {}
     figures = {key: value for key, value in row.items() if key not in _PLACE}
     metric = metric_of(view.config)
     return [
@@ -70,6 +72,12 @@ def scores_of(view: RunView) -> list[Score]:
         )
         for key in sorted(figures, key=lambda key: key != metric)
     ]
+
+
+def _means(rows: Sequence[Row]) -> Row:
+    """Of each key that is a number in all rows."""
+    numbers = [key for key in rows[0] if all(isinstance(row.get(key), int | float) for row in rows)]
+    return {key: sum(row[key] for row in rows) / len(rows) for key in numbers}
 
 
 def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
