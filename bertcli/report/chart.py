@@ -122,7 +122,10 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
         right=right,
         top=top,
         bottom=bottom,
-        x_ticks=[(place(x, y_low)[0], label) for x, label in _labeled(x_values)],
+        x_ticks=[
+            (min(place(x, y_low)[0], size.width - len(label) * _CHARACTER / 2), label)
+            for x, label in zip(x_values, tick_labels(x_values), strict=True)
+        ],
         y_ticks=[(place(x_low, y)[1], label) for y, label in zip(y_values, y_labels, strict=True)],
         x_title=x_title,
         curves=[_drawn(curve, [place(*point) for point in curve.points]) for curve in curves if curve.points],
@@ -131,10 +134,6 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
         ),
         description=_description(curves, levels, x_title),
     )
-
-
-def _labeled(values: list[float]) -> list[tuple[float, str]]:
-    return list(zip(values, tick_labels(values), strict=True))
 
 
 def _with_levels(low: float, high: float, levels: Sequence[Level]) -> tuple[float, float]:

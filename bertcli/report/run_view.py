@@ -104,7 +104,9 @@ def read_run(root: Path) -> RunView:
     verdict = read_verdict(layout.verdict)
     if verdict is not None and rows and verdict.step < rows[-1]["step"]:
         verdict = None  # of a shorter run, which then went on
-    state = _of_seeds(layout, seeds, len(folders)) if folders else _state(layout, config, rows, verdict)
+    state = (
+        _of_seeds(layout, seeds, len(folders)) if folders else _state(layout, config, rows, verdict=verdict)
+    )
     name = root.resolve().name
     return RunView(root, name, config, rows=rows, state=state, verdict=verdict, seeds=seeds)
 

@@ -25,8 +25,8 @@ def scatter(right: Sequence[float], given: Sequence[float]) -> Scatter:
     """At most `MOST_POINTS` of the rows, chosen by chance and always the same."""
     order = np.random.default_rng(0).permutation(len(right))[:MOST_POINTS].tolist()
     low, high = min(*right, *given), max(*right, *given)
-    corners = Curve("equal", 0, "plain", [(low, low), (high, high)])
-    cloud = Curve("rows", 1, "plain", [(right[i], given[i]) for i in order])
+    corners = Curve("equal", 0, "plain", points=[(low, low), (high, high)])
+    cloud = Curve("rows", 1, "plain", points=[(right[i], given[i]) for i in order])
     laid_out = plot([corners, cloud], [], "right value", size=Size(440, 360))
     points = [
         (float(x), float(y))

@@ -82,24 +82,31 @@ def _means(rows: Sequence[Row]) -> Row:
 
 def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
     known = {each.term: each for each in references}
+    with_terms = any(key.endswith("_loss") for key in row)
     scores = []
     for key, value in row.items():
-        term, _, what = key.rpartition("_")
-        if key in _PLACE or (key == "loss" and any(other.endswith("_loss") for other in row)):
+        if key in _PLACE or (key == "loss" and with_terms):
             continue
+        term, _, what = key.rpartition("_")
         reference = known.get(term)
-        replaced = row.get(f"{term}_replaced")
-        if what == "loss":
-            blind = "" if reference is None else number(reference.chance_loss)
-            means = "" if reference is None else _of_loss(value, reference)
-            means = means or meaning_of(key)
-            scores.append(Score(key, shown_name(key), number(value), blind=blind, meaning=means))
-        else:
-            chance = None if reference is None or what != "accuracy" else reference.chance_accuracy
-            chance = 1 - replaced if replaced is not None and what == "accuracy" else chance
-            blind = "" if chance is None else number(chance)
-            scores.append(Score(key, shown_name(key), number(value), blind=blind, meaning=meaning_of(key)))
+        chance = None if reference is None else _chance(what, reference, row.get(f"{term}_replaced"))
+        means = _of_loss(value, reference) if reference is not None and what == "loss" else ""
+        blind = "" if chance is None else number(chance)
+        scores.append(
+            Score(key, shown_name(key), number(value), blind=blind, meaning=means or meaning_of(key))
+        )
     return scores
+
+
+def _chance(what: str, reference: Reference, replaced: float | None) -> float | None:
+    """Of loss or accuracy; `replaced`: the share of the tokens, if the term asks which were replaced."""
+    if what not in ("loss", "accuracy"):
+        return None
+    if replaced is None:
+        return reference.chance_loss if what == "loss" else reference.chance_accuracy
+    if what == "accuracy":
+        return 1 - replaced
+    return -sum(share * math.log(share) for share in (replaced, 1 - replaced) if share > 0)
 
 
 def _of_loss(loss: float | None, reference: Reference) -> str:

@@ -44,7 +44,7 @@ def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passag
     sureness = max((at[each.start, each.end, each.type] for each in given - right), default=0.0)
     first_wrong = min(chunk.start for chunk in right ^ given) if right ^ given else 0
     place = example.spans[first_wrong][0] if example.spans else 0
-    start, end = around(example.text, place, place, LONGEST)
+    start, end = around(example.text, place, place, most=LONGEST)
     pieces = []
     for first, last, kind, note in _runs(len(example.words), right, given):
         piece_end = example.spans[last + 1][0] if last + 1 < len(example.words) else len(example.text)

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.inference.outputs import aside, check_output, writing
@@ -45,8 +47,11 @@ def write_report(roots: Sequence[Path], wishes: Wishes, output: Path | None = No
     return path
 
 
-def write_report_at_end(root: Path) -> None:
+def write_report_if_asked(config: PretrainConfig | FinetuneConfig) -> None:
     """Write the report of a run that has just ended; a failure is one line, because the model is saved."""
+    if not config.logging.report:
+        return
+    root = Path(config.output_dir)
     try:
         say(f"the report is in {write_report([root], Wishes())}")
     except Exception as error:

@@ -11,9 +11,9 @@ from bertcli.errors import UserError
 from bertcli.owned.mark import read_note
 from bertcli.report import write
 from bertcli.report.wishes import Wishes
-from bertcli.report.write import write_report, write_report_at_end
+from bertcli.report.write import write_report, write_report_if_asked
+from tests.finetunes import checked, spam_config
 from tests.finetunes import run as finetune
-from tests.finetunes import spam_config
 from tests.report.runs import spam
 
 
@@ -77,10 +77,11 @@ def test_attributions_are_for_one_labeled_run(finished: Path, run: Path) -> None
 def test_a_failure_at_the_end_of_a_run_is_one_line(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report_at_end(run)
+    config = checked(spam_config(run.parent, logging={"report": True}))
+    write_report_if_asked(config)
     assert f"the report is in {run / 'report.html'}\n" in capsys.readouterr().err
     (run / "report.html").write_text("mine")
-    write_report_at_end(run)
+    write_report_if_asked(config)
     assert "warning: the report could not be written: " in capsys.readouterr().err
 
     def break_down(*_: object) -> str:
@@ -88,5 +89,5 @@ def test_a_failure_at_the_end_of_a_run_is_one_line(
 
     monkeypatch.setattr(write, "build_report", break_down)
     (run / "report.html").unlink()
-    write_report_at_end(run)
+    write_report_if_asked(config)
     assert capsys.readouterr().err.count("\n") == 1
