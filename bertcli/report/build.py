@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.report.chart import MARKERS
-from bertcli.report.curves import AXES, charts, series_of
+from bertcli.report.curves import charts, series_of
 from bertcli.report.finetuning import finetuning_parts
 from bertcli.report.missing import Missing
+from bertcli.report.numbers import number
 from bertcli.report.page import page
 from bertcli.report.pretraining import pretraining_parts
 from bertcli.report.recipe import recipe_of
@@ -31,11 +34,11 @@ def build_report(views: Sequence[RunView], wishes: Wishes) -> str:
     series, left_out = series_of(views)
     missing = Missing()
     if left_out:
-        missing.lines.append(f"{left_out} more runs are not in the charts")
+        missing.lines.append(f"{left_out} more runs are not in the charts.")
     if len({_vocabulary(view) for view in views}) > 1:
         missing.lines.append(
-            "the vocabularies differ, so losses of words cannot be compared: a larger vocabulary has a "
-            "larger loss"
+            "The vocabularies differ, so losses of words cannot be compared: a larger vocabulary has a "
+            "larger loss."
         )
     heads = [head_of(view) for view in views]
     parts: dict[str, Any] = {"pretraining": None, "finetuning": None}
@@ -43,6 +46,7 @@ def build_report(views: Sequence[RunView], wishes: Wishes) -> str:
         kind = "pretraining" if views[0].kind == "pretraining" else "finetuning"
         make = pretraining_parts if kind == "pretraining" else finetuning_parts
         parts[kind] = make(views[0], wishes, missing)
+    model = next((part.model for part in parts.values() if part is not None), None)
     keys = {score.key: score.name for head in heads for score in head.scores}
     metric = "" if isinstance(views[0].config, PretrainConfig) else metric_of(views[0].config)
     title = ", ".join(head.name for head in heads)
@@ -50,11 +54,11 @@ def build_report(views: Sequence[RunView], wishes: Wishes) -> str:
         "heads": heads,
         "kind": views[0].kind,
         "score_names": keys,
-        "axes": AXES,
         "markers": MARKERS,
         "series": [each for each in series if each.name],
         "charts": charts(series, levels_of(views), metric),
         "recipe": recipe_of(views),
+        "parameters": [] if model is None else [("parameters", number(_num_parameters(model)))],
         "missing": missing.lines,
         **parts,
     }
@@ -80,6 +84,11 @@ def read_runs(roots: Sequence[Path]) -> list[RunView]:
         )
     names = [view.name for view in views]
     return [replace(view, name=str(view.root)) if names.count(view.name) > 1 else view for view in views]
+
+
+def _num_parameters(model: nn.Module) -> int:
+    """All of them; a shared one counts once."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _vocabulary(view: RunView) -> str:

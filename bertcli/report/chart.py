@@ -15,8 +15,8 @@ Weight = Literal["light", "strong", "plain"]
 
 _CHARACTER = 6.6
 """Width of a digit at the font size of a chart."""
-_MARKED = 24
-"""Points of one curve that get a marker."""
+_MARKED, _FEWEST, _MOST = 48, 4, 24
+"""Markers of one chart, and the limits of one curve in it."""
 _FAR = 4.0
 """A reference line is left out where it would make the range of the values larger than this times."""
 _NEAR_ZERO = 0.05
@@ -115,6 +115,8 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
         return left + across * (right - left), bottom - up * (bottom - top)
 
     x_values = ticks(x_low, x_high, 5 if size is WIDE else 4)
+    strong = sum(curve.weight == "strong" for curve in curves)
+    marked = max(_FEWEST, min(_MOST, _MARKED // max(1, strong)))
     inside = [level for level in levels if y_low <= level.value <= y_high]
     return Plot(
         size=size,
@@ -128,7 +130,11 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
         ],
         y_ticks=[(place(x_low, y)[1], label) for y, label in zip(y_values, y_labels, strict=True)],
         x_title=x_title,
-        curves=[_drawn(curve, [place(*point) for point in curve.points]) for curve in curves if curve.points],
+        curves=[
+            _drawn(curve, [place(*point) for point in curve.points], marked)
+            for curve in curves
+            if curve.points
+        ],
         levels=_placed(
             [(place(x_low, each.value)[1], f"{each.label} {number(each.value)}") for each in inside], top
         ),
@@ -153,10 +159,11 @@ def _padded(low: float, high: float) -> tuple[float, float]:
     return (0.0 if 0 <= low < pad else low - pad), high + pad
 
 
-def _drawn(curve: Curve, places: Sequence[Point]) -> Drawn:
+def _drawn(curve: Curve, places: Sequence[Point], most: int) -> Drawn:
+    """`most`: markers."""
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     with_markers = curve.weight == "strong" or len(places) == 1
-    marked = [places[i] for i in spread(len(places), _MARKED)] if with_markers else []
+    marked = [places[i] for i in spread(len(places), most)] if with_markers else []
     return Drawn(
         series=curve.series,
         weight=curve.weight,

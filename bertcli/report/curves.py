@@ -11,7 +11,7 @@ from bertcli.report.run_view import Row, RunView
 from bertcli.report.thinning import spread, thin
 
 AXES = ("step", "tokens", "seconds")
-_PLACE = ("step", "epoch", "split", "skipped_steps", *AXES)
+PLACE = (*AXES, "epoch", "split", "skipped_steps")
 """Keys of a row that say where it is, not what was measured."""
 _TRAINING = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
 """How the training went."""
@@ -49,7 +49,7 @@ class Chart:
     Attributes:
         plots: a plot for each of `AXES`.
         small: of the less important half.
-        noted: reference lines that are too far away to be drawn, and rows without a number.
+        noted: the reference lines that are too far away to be drawn.
     """
 
     title: str
@@ -108,7 +108,7 @@ def shown_name(key: str) -> str:
 
 
 def _is_figure(key: str, value: object) -> bool:
-    return key not in _PLACE and isinstance(value, int | float) and not isinstance(value, bool)
+    return key not in PLACE and isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: bool) -> Chart:

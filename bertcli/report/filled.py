@@ -65,9 +65,8 @@ def filled_sentences(model: PretrainingModel, store: OpenStore, device: torch.de
     masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
     model = model.to(device).eval()
     logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV.float().cpu()
-    logits_MV[:, list(tokenizer.special_ids)] = -torch.inf
-    logits_MV = logits_MV[:, : tokenizer.vocab_size]
-    probabilities_MV = logits_MV.softmax(-1)
+    probabilities_MV = logits_MV.softmax(-1)[:, : tokenizer.vocab_size]
+    probabilities_MV[:, list(tokenizer.special_ids)] = 0  # they are never in the text
     return [
         _filled(ids, at, probabilities_V.numpy(), tokenizer=tokenizer)
         for (ids, at), probabilities_V in zip(chosen, probabilities_MV, strict=True)

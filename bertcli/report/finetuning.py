@@ -11,6 +11,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.files import file_hash
 from bertcli.hardware import resolve_device
 from bertcli.hf.locate import resolve_model
+from bertcli.model.task_models import TaskModel
 from bertcli.owned.run_layout import RunLayout
 from bertcli.report.answered import AnsweredRows, answer_dev
 from bertcli.report.confusion import LONGEST, Confusion, confusion
@@ -42,7 +43,7 @@ class FinetuningParts:
     """None: that part is missing, or the task has none.
 
     Attributes:
-        answered: of the dev data, by the model of `folder`.
+        answered: of the dev data, by the model of the run.
         num_wrong: of these rows; `mistakes` has the first few.
         decided: row of a mistake -> the words that decided it; empty: nobody asked for them.
     """
@@ -56,6 +57,11 @@ class FinetuningParts:
     scatter: Scatter | None
     mistakes: Sequence[Mistake]
     decided: Mapping[int, Decided]
+
+    @property
+    def model(self) -> TaskModel | None:
+        """The one that answered."""
+        return None if self.answered is None else self.answered.loaded.model
 
 
 def finetuning_parts(view: RunView, wishes: Wishes, missing: Missing) -> FinetuningParts:

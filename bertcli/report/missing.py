@@ -22,5 +22,5 @@ class Missing:
         try:
             return make()
         except UserError as error:
-            self.lines.append(f"without {what}: {error}")
+            self.lines.append(f"Without {what}: {error}")
             return None

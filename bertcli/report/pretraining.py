@@ -36,7 +36,7 @@ class PretrainingParts:
 
     corpus: Facts
     findings: Sequence[Finding] | None
-    parameters: int | None
+    model: Model | None
     heldout: bool
     filled: Sequence[Filled]
     replaced: Sequence[Sequence[Suspect]]
@@ -57,7 +57,7 @@ def pretraining_parts(view: RunView, wishes: Wishes, missing: Missing) -> Pretra
     return PretrainingParts(
         corpus=[] if manifest is None else corpus_facts(config, manifest),
         findings=findings,
-        parameters=None if model is None else sum(each.numel() for each in model.parameters()),
+        model=model,
         heldout=store is not None and store.heldout.num_documents > 0,
         filled=filled,
         replaced=replaced,

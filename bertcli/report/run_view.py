@@ -121,13 +121,13 @@ def _state(
     planned = _planned(config, rows)
     if is_locked(layout.lock):
         return State("running", step, planned)
-    ended = verdict is not None or (planned is not None and step >= planned)
-    return State("finished" if ended and layout.model.is_dir() else "stopped", step, planned)
+    is_last = planned is not None and step >= planned and layout.model.is_dir()
+    return State("finished" if verdict is not None or is_last else "stopped", step, planned)
 
 
 def _of_seeds(layout: RunLayout, seeds: Sequence[RunView], planned: int) -> State:
     step, done = sum(each.state.step for each in seeds), sum(each.state.word == "finished" for each in seeds)
-    word = "finished" if done == planned and layout.model.is_dir() else "stopped"
+    word = "finished" if done == planned else "stopped"
     return State("running" if is_locked(layout.lock) else word, step, seeds=(done, planned))
 
 

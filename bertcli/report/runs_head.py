@@ -74,11 +74,11 @@ def _what(view: RunView) -> str:
         layers, hidden, _, _ = config.model.sizes()
         files = ", ".join(public_name(file) for file in config.corpus.files)
         family = config.model.fresh.family.a_name
-        begun = "" if config.model.init_from is None else f", from {public_name(config.model.init_from)}"
-        what = (
-            f"{family[0].upper()}{family[1:]} of {layers} layers × {hidden}{begun}: {config.data.objective}"
-        )
-        return f"{what} on {short(files, _LONGEST)}"
+        taught = config.distillation and config.distillation.teacher
+        given = {"from": config.model.init_from, "taught by": taught}
+        begun = "".join(f", {how} {public_name(source)}" for how, source in given.items() if source)
+        model = f"{family[0].upper()}{family[1:]} of {layers} layers × {hidden}{begun}"
+        return f"{model}: {config.data.objective} on {short(files, _LONGEST)}"
     task = config.task
     data = ", ".join(Path(name).name for name in (task.train, task.dev) if name is not None)
     return f"{task.type.capitalize()} with {public_name(config.model)} on {short(data, _LONGEST)}"
@@ -99,7 +99,7 @@ def _facts(view: RunView) -> Facts:
     parts = view.parts
     training = parts[0].config.training
     last = [part.rows[-1] for part in parts if part.rows]
-    speeds = [row["tokens_per_second"] for part in parts for row in part.split("train")]
+    speeds = [row.get("tokens_per_second") for part in parts for row in part.split("train")]
     known = [speed for speed in speeds if speed]
     skipped = sum(part.split("train")[-1].get("skipped_steps", 0) for part in parts if part.split("train"))
     facts = [("device", f"{training.device}, {training.precision}")]

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.best import goodness
-from bertcli.report.curves import shown_name
+from bertcli.report.curves import PLACE, shown_name
 from bertcli.report.metric_meanings import meaning_of
 from bertcli.report.numbers import number
 from bertcli.report.references import manifest_of, references_of
 from bertcli.report.run_view import Row, RunView
 from bertcli.tasks.reference import Reference, perplexity
 from bertcli.tasks.registry import build_task
-
-_PLACE = ("step", "epoch", "split", "tokens", "seconds", "skipped_steps")
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def scores_of(view: RunView) -> list[Score]:
         return _of_terms(row, references_of(view.config, manifest_of(view.config)))
     verdicts = [part.verdict for part in view.parts if part.verdict is not None]
     baseline = verdicts[0].baseline if verdicts else {}
-    figures = {key: value for key, value in row.items() if key not in _PLACE}
+    figures = {key: value for key, value in row.items() if key not in PLACE}
     metric = metric_of(view.config)
     return [
         Score(
@@ -85,7 +83,7 @@ def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
     with_terms = any(key.endswith("_loss") for key in row)
     scores = []
     for key, value in row.items():
-        if key in _PLACE or (key == "loss" and with_terms):
+        if key in PLACE or (key == "loss" and with_terms):
             continue
         term, _, what = key.rpartition("_")
         reference = known.get(term)

@@ -60,8 +60,8 @@ def test_without_the_model_the_log_remains_and_the_report_says_so(finished: Path
     shutil.rmtree(run / "model")
     shutil.rmtree(run / "checkpoints")
     found = report(run)
-    assert "stopped after 6 of 6 steps" in found.head
-    assert "without the answers on the dev data: " in found.head
+    assert "finished after 6 steps" in found.head
+    assert "Without the answers on the dev data: " in found.head
     assert not {"answers", "mistakes", "data"} & found.texts.keys()
     assert "accuracy" in found.text("scores")
 

@@ -26,6 +26,7 @@ def test_a_finished_run_has_every_part(finished: Path) -> None:
     found = report(finished)
     assert "A BERT of 2 layers × 32: mlm+nsp on corpus.txt" in found.head
     assert "finished after 12 steps" in found.head
+    assert "parameters 3" in found.head
     said = json.loads((finished / "verdict.json").read_text())["lines"][0].removeprefix("verdict: ")
     assert f"verdict {said[0].upper()}{said[1:]}" in found.head
     last = read_rows(finished / "metrics.jsonl", "heldout")[-1]
@@ -66,9 +67,10 @@ def test_a_killed_run_says_where_it_stopped(finished: Path, tmp_path: Path) -> N
     rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)[:9]
     (run / "metrics.jsonl").write_text("".join(rows) + '{"step": 9')
     shutil.rmtree(run / "model")
+    (run / "verdict.json").unlink()
     found = report(run)
     assert "stopped after 8 of 12 steps" in found.head
-    assert "verdict" not in found.head
+    assert "verdict " not in found.head
     assert found.text("examples")
 
 
@@ -87,8 +89,8 @@ def test_a_run_without_its_store_or_model_has_what_its_log_knows(finished: Path,
     store = next(line for line in config.splitlines() if line.strip().startswith("store:"))
     (run / "config.yaml").write_text(config.replace(store, f"  store: {tmp_path / 'gone'}"))
     found = report(run)
-    assert "without the corpus and the examples: " in found.head
-    assert "without the examples: " in found.head
+    assert "Without the corpus and the examples: " in found.head
+    assert "Without the examples: " in found.head
     assert not {"corpus", "examples"} & found.texts.keys()
     assert "mlm loss" in found.text("scores")
     assert found.text("curves")

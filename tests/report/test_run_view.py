@@ -12,6 +12,7 @@ from bertcli.report.build import MOST_RUNS, read_runs
 from bertcli.report.curves import MOST_SERIES, charts, series_of
 from bertcli.report.run_view import read_run
 from tests.finetunes import spam_config
+from tests.report.runs import report
 from tests.small_runs import small_config, write_config
 
 
@@ -64,6 +65,7 @@ def test_a_folder_inside_of_a_run_names_the_run(tmp_path: Path) -> None:
 def test_a_run_that_has_logged_nothing_says_so(tmp_path: Path) -> None:
     view = read_run(pretraining(tmp_path / "run", []))
     assert (view.state.word, view.state.steps) == ("stopped", "before the first logged step")
+    assert "stopped" in report(view.root).head
 
 
 def test_the_verdict_of_a_shorter_run_is_not_that_of_the_longer_one(tmp_path: Path) -> None:
@@ -128,3 +130,19 @@ def test_any_figure_of_a_log_has_a_chart_and_empty_ones_are_left_out(tmp_path: P
     assert set(found[0].plots) == {"step", "tokens", "seconds"}
     assert len(found[0].numbers.rows) <= 40
     assert all(len(plot.curves[0].path) < 5000 for plot in found[0].plots.values())
+
+
+def test_eight_long_runs_with_many_figures_stay_small(tmp_path: Path) -> None:
+    def row(step: int, split: str, run: int) -> dict[str, object]:
+        figures = {f"term{number}_loss": 1 / (step + number + run) for number in range(20)}
+        return {"step": step, "split": split, "tokens": 997 * step, "seconds": 0.3 * step, **figures}
+
+    runs = [
+        pretraining(
+            tmp_path / f"run-{run}",
+            [row(step, split, run) for step in range(1, 800) for split in ("train", "heldout")],
+        )
+        for run in range(MOST_RUNS)
+    ]
+    found = report(*runs)  # which looks at the size
+    assert "8 runs of pretraining" in found.head
