@@ -25,6 +25,7 @@ COMMANDS = (
     "predict",
     "embed",
     "evaluate",
+    "report",
     "convert",
     "extend-vocab",
     "prepare",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, lock_file
+from bertcli.files import disk_errors, is_locked, lock_file
 
 HOLD = """
 import sys, time
@@ -109,3 +109,14 @@ def test_other_errors_are_no_message() -> None:
         raise ZeroDivisionError
     with pytest.raises(UserError, match=r"^mine \(os error 28\)$"), disk_errors("writing"):
         raise UserError("mine (os error 28)")
+
+
+def test_a_lock_is_seen_from_outside_only_while_it_is_held(tmp_path: Path) -> None:
+    path = tmp_path / ".lock"
+    assert not is_locked(path)
+    with lock_file(path, "in use by", "wait"):
+        assert is_locked(path)
+    assert path.exists()
+    assert not is_locked(path)
+    path.write_text("mine")
+    assert not is_locked(path)

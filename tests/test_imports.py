@@ -59,6 +59,11 @@ LAYERS: dict[str, set[str]] = {
         *("inference", "engine", "checkpoints", "evaluation", "cards"),
     },
     "checks": {"errors", "processes", "config", "text", "store", "examples", "data", "tasks", "hf", "runs"},
+    "report": {
+        *("errors", "files", "owned", "terminal", "config", "text", "store", "examples", "metrics", "data"),
+        *("model", "hardware", "tasks", "hf", "inference", "checkpoints", "evaluation", "cards", "runs"),
+        "checks",
+    },
     "measure": {
         *("errors", "config", "text", "store", "examples", "data", "model", "memory", "hardware"),
         *(
@@ -76,7 +81,7 @@ LAYERS: dict[str, set[str]] = {
     "commands": {
         *("families", "errors", "files", "owned", "config", "text", "store", "examples", "metrics"),
         *("data", "model", "distributed", "hardware", "tasks", "hf", "inference", "engine", "checks"),
-        *("memory", "measure", "terminal", "checkpoints", "evaluation", "runs"),
+        *("memory", "measure", "terminal", "checkpoints", "evaluation", "runs", "report"),
     },
     "cli": {"errors", "exhausted", "terminal"},
     "__main__": {"cli"},

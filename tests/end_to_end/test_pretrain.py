@@ -41,7 +41,8 @@ def test_the_loss_starts_where_it_should_and_falls(run: Path) -> None:
 
 def test_the_run_folder_is_complete(run: Path) -> None:
     assert {path.name for path in run.iterdir()} == {
-        *(".lock", ".bertcli.json", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
+        *(".lock", ".bertcli.json", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model"),
+        "verdict.json",
     }
     assert {path.name for path in (run / "model").iterdir()} == {
         *("config.json", "model.safetensors", "vocab.txt"),

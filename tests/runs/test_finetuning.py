@@ -18,6 +18,7 @@ from bertcli.engine.optimizer import build_optimizer
 from bertcli.engine.step_report import StepReport
 from bertcli.errors import UserError
 from bertcli.model.task_models import build_task_model
+from bertcli.owned.verdict import read_verdict
 from bertcli.tasks.registry import build_task
 from bertcli.tasks.supervised import LabeledBatch, Supervised
 from tests.finetunes import rows_but_times, run, spam_config, spam_files
@@ -45,7 +46,8 @@ def test_a_run_leaves_what_the_next_one_needs(config: dict[str, Any], tmp_path: 
     folder = tmp_path / "run"
     assert done.model == folder / "model"
     assert {path.name for path in folder.iterdir()} == {
-        *(".lock", ".bertcli.json", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model")
+        *(".lock", ".bertcli.json", "config.yaml", "data.json", "metrics.jsonl", "checkpoints", "model"),
+        "verdict.json",
     }
     saved = yaml.safe_load((folder / "config.yaml").read_text())
     assert "auto" not in saved["training"].values()
@@ -57,6 +59,11 @@ def test_a_run_leaves_what_the_next_one_needs(config: dict[str, Any], tmp_path: 
         *("step", "epoch", "split", "loss", "learning_rate", "grad_norm", "tokens", "skipped_steps")
     }
     assert {"step", "epoch", "split", "loss", "accuracy", "f1", "macro_f1", "tokens"} <= rows[6].keys()
+    kept = read_verdict(folder / "verdict.json")
+    assert kept is not None
+    assert done.verdict is not None
+    assert (kept.step, kept.lines[0]) == (12, done.verdict.line)
+    assert kept.baseline == done.verdict.baseline
     card = (done.model / "README.md").read_text()
     for fact in (
         "pipeline_tag: text-classification",
