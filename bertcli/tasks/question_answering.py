@@ -16,7 +16,7 @@ from torch import Tensor
 from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.base import Term
-from bertcli.tasks.spans import best_spans
+from bertcli.tasks.spans import Span, best_spans
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask
 from bertcli.tasks.windows import cut_windows
 from bertcli.text.places import PlacedPieces
@@ -131,11 +131,7 @@ class QuestionAnswering(LabeledTask):
 
     def predict(self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Answered:
         passages: list[Passage] = [item.layout for item in items]
-        inside = [
-            logits_T2[passage.first : passage.first + len(passage.window)]
-            for passage, logits_T2 in zip(passages, logits, strict=True)
-        ]
-        spans = best_spans([passage.window for passage in passages], inside)
+        spans = self.best(passages, logits)
         if not spans:
             return Answered("", None, None, score=1.0, best="", null_difference=0.0)
         null = min(float(logits_T2[0].sum()) for logits_T2 in logits)
@@ -148,6 +144,14 @@ class QuestionAnswering(LabeledTask):
         if threshold is not None and difference > threshold:
             return Answered("", None, None, score=probabilities[-1], best=best, null_difference=difference)
         return Answered(best, start, end, score=probabilities[0], best=best, null_difference=difference)
+
+    def best(self, passages: Sequence[Passage], logits: Sequence[Tensor]) -> list[Span]:
+        """The best spans of a context, the best first, in the context's tokens; none in an empty one."""
+        inside = [
+            logits_T2[passage.first : passage.first + len(passage.window)]
+            for passage, logits_T2 in zip(passages, logits, strict=True)
+        ]
+        return best_spans([passage.window for passage in passages], inside)
 
     def is_right(self, example: QuestionExample, prediction: Answered) -> bool:
         return is_exact(prediction.answer, [answer.text for answer in example.answers or ()])
