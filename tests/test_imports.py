@@ -58,6 +58,7 @@ LAYERS: dict[str, set[str]] = {
         *("samples", "terminal", "data", "model", "distributed", "memory", "hardware", "tasks", "hf"),
         *("inference", "engine", "checkpoints", "evaluation", "cards"),
     },
+    "report": {"errors", "terminal"},
     "checks": {"errors", "processes", "config", "text", "store", "examples", "data", "tasks", "hf", "runs"},
     "measure": {
         *("errors", "config", "text", "store", "examples", "data", "model", "memory", "hardware"),
@@ -76,7 +77,7 @@ LAYERS: dict[str, set[str]] = {
     "commands": {
         *("families", "errors", "files", "owned", "config", "text", "store", "examples", "metrics"),
         *("data", "model", "distributed", "hardware", "tasks", "hf", "inference", "engine", "checks"),
-        *("memory", "measure", "terminal", "checkpoints", "evaluation", "runs"),
+        *("memory", "measure", "terminal", "checkpoints", "evaluation", "runs", "report"),
     },
     "cli": {"errors", "exhausted", "terminal"},
     "__main__": {"cli"},
