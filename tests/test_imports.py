@@ -58,7 +58,7 @@ LAYERS: dict[str, set[str]] = {
         *("samples", "terminal", "data", "model", "distributed", "memory", "hardware", "tasks", "hf"),
         *("inference", "engine", "checkpoints", "evaluation", "cards"),
     },
-    "report": {"errors", "terminal"},
+    "report": {"errors", "terminal", "inference"},
     "checks": {"errors", "processes", "config", "text", "store", "examples", "data", "tasks", "hf", "runs"},
     "measure": {
         *("errors", "config", "text", "store", "examples", "data", "model", "memory", "hardware"),
