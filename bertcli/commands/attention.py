@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertcli.commands.options import Device, Json, Model
+from bertcli.commands.options import Device, Input, Json, Model
 from bertcli.terminal import say
 
 _BAR = 20
@@ -25,6 +25,7 @@ def attention(
         list[str] | None,
         typer.Argument(metavar="TEXT", help="A text or a pair; or one row of the task; - reads a pipe."),
     ] = None,
+    input_: Input = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A page (.html); default: a table in the terminal.")
     ] = None,
@@ -58,7 +59,8 @@ def attention(
 
     A fine-tuned model reads the text as in bertcli predict: a pair, QUESTION CONTEXT, TEXT CHOICE CHOICE...
     With --attributions, each word has a score: what it adds to the logit of the answer, against a row of
-    masks (integrated gradients). Attention alone explains no answer.
+    masks (integrated gradients); of tags, that of the word least likely to be outside of all entities, unless
+    --target names another. Attention alone explains no answer.
 
     Example: bertcli attention runs/quickstart "The old house was dark." --output attention.html
     """
@@ -76,10 +78,16 @@ def attention(
     if target is not None and not attributions:
         raise UserError("--target is the answer that --attributions explains; give both")
     if output is not None:
-        check_output(output, [".html"])
+        check_output(output, [".html"], input_)
     folder = resolve_model(model)
     row = read_one(
-        folder, texts or [], pair, target=target, explained=attributions, device=resolve_device(device)
+        folder,
+        texts or [],
+        input_,
+        is_pair=pair,
+        explained=attributions,
+        target=target,
+        device=resolve_device(device),
     )
     found = attention_of(row.body, row.tokenizer, row.read)
     scored = attribute(*row.task) if attributions and row.task is not None else None

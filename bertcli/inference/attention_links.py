@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -75,7 +75,7 @@ class Attention:
         for layer in layers:
             _check("--layers", layer, self.layers)
         chosen = [self.layers.index(layer) for layer in layers]
-        return Attention(self.read, self.tokens, tuple(layers), self.probabilities_LNTT[chosen])
+        return replace(self, layers=tuple(layers), probabilities_LNTT=self.probabilities_LNTT[chosen])
 
     def between_units(self) -> Tensor:
         """[L, N, U, U]: what a unit reads of another one; each row sums to 1.
@@ -112,7 +112,7 @@ def attention_of(body: Body, tokenizer: Tokenizer, read: ReadRow) -> Attention:
     _, probabilities = body.eval().trace(torch.tensor([row.ids], device=device), segments_T[None])
     stacked_LNTT = torch.cat([each_1NTT.float().cpu() for each_1NTT in probabilities])
     tokens = tuple(tokenizer.readable(id_) for id_ in row.ids)
-    return Attention(read, tokens, tuple(range(len(stacked_LNTT))), stacked_LNTT)
+    return Attention(read, tokens, tuple(range(len(stacked_LNTT))), probabilities_LNTT=stacked_LNTT)
 
 
 def choose_head(attention: Attention, layer: int | None = None, head: int | None = None) -> tuple[int, int]:

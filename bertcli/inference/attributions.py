@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -44,7 +44,7 @@ class Attributions:
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return vars(self)
+        return asdict(self)
 
 
 def attributions(

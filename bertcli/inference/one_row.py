@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class OneRow:
 def read_one(
     folder: Path,
     texts: Sequence[str],
+    file: str | None,
     is_pair: bool,
     explained: bool,
     target: str | None,
@@ -50,7 +51,7 @@ def read_one(
     """The row of one text or pair as the model reads it; of a fine-tuned one, the row that gives its answer.
 
     Args:
-        texts: of the command line; none, or `-`: standard input.
+        texts, file: as of `read_inputs`.
         is_pair: a fine-tuned model reads pairs, which its folder does not say.
         explained: the model must be a fine-tuned one.
         target: the answer of a fine-tuned model, by its name or number; None: its own.
@@ -59,38 +60,44 @@ def read_one(
         UserError: as `load_task_folder`, `read_inputs` and `decide`; more than one row.
     """
     if explained or is_finetuned(folder):
-        return _of_task(load_task_folder(folder), texts, is_pair, target=target, device=device)
+        return _of_task(load_task_folder(folder), texts, file, is_pair=is_pair, target=target, device=device)
     if is_pair:
         raise UserError("--pair: this model was not fine-tuned, and reads one text or two; leave it out")
-    columns = ["text_a", "text_b"] if len(texts) == 2 else "text"
-    example = _only(texts, TaskSettings(type="classification", text=columns), "a text or a pair of texts")
+    settings = TaskSettings(type="classification", text=["text_a", "text_b"] if len(texts) == 2 else "text")
+    example = _only(texts, file, settings)
     model, tokenizer = load_encoder_folder(folder)
     length = min(model.architecture.usable_positions, MOST_TOKENS)
     read = _told(read_texts(tokenizer, example.texts, length))
-    return OneRow(model.to(device).body, tokenizer, example.texts, read, task=None)
+    return OneRow(model.to(device).body, tokenizer, example.texts, read=read, task=None)
 
 
 def _of_task(
-    loaded: LoadedTask, texts: Sequence[str], is_pair: bool, target: str | None, device: torch.device
+    loaded: LoadedTask,
+    texts: Sequence[str],
+    file: str | None,
+    is_pair: bool,
+    target: str | None,
+    device: torch.device,
 ) -> OneRow:
     settings = adapt_settings(loaded.settings, is_pair=is_pair)
     settings = settings.model_copy(update={"max_length": min(settings.max_length, MOST_TOKENS)})
-    hint = "" if settings.type == "token-classification" else " (with --pair, a pair of texts)"
-    example = _only(texts, settings, f"one text{hint}")
-    task = LoadedTask(
-        loaded.model.to(device), loaded.tokenizer, settings, labels=loaded.labels, report=loaded.report
-    )
+    task = replace(loaded, model=loaded.model.to(device), settings=settings)
+    example = _only(texts, file, settings)
     number = None if target is None else find_answer(answer_names(task, example), target)
     decision = decide(task, example, number)
     read = _told(decision.read)
-    return OneRow(task.model.body, task.tokenizer, example.texts, read, task=(task, decision))
+    return OneRow(task.model.body, task.tokenizer, example.texts, read=read, task=(task, decision))
 
 
-def _only(texts: Sequence[str], settings: TaskSettings, expected: str) -> Example:
-    examples = list(islice(read_inputs(texts, None, settings, report=say), 2))
-    if len(examples) > 1:
-        raise UserError(f"this model reads {expected}, and one row is shown at a time; found more texts")
-    return examples[0]
+def _only(texts: Sequence[str], file: str | None, settings: TaskSettings) -> Example:
+    examples = list(islice(read_inputs(texts, file, settings, report=say), 2))
+    if len(examples) == 1:
+        return examples[0]
+    if not examples:
+        raise UserError(f"{file}: holds no row")
+    is_one = settings.type in ("classification", "regression") and len(settings.text_columns) == 1
+    pair = "; for a pair, with a model that was fine-tuned on one text, add --pair" if is_one else ""
+    raise UserError(f"one row is shown at a time, and there are more{pair if len(texts) == 2 else ''}")
 
 
 def _told(read: ReadRow) -> ReadRow:

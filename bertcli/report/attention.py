@@ -9,6 +9,7 @@ from typing import Any
 from bertcli.errors import UserError
 from bertcli.inference.attention_links import Attention
 from bertcli.inference.attributions import Attributions
+from bertcli.inference.words import Word
 from bertcli.report.page import page
 
 MOST_VALUES = 675_000
@@ -65,7 +66,7 @@ def attention_page(
         "reason": reason,
         "special": list(special),
         "has_pieces": any(len(unit.tokens) > 1 for unit in attention.units),
-        "attributions": None if attributions is None else _scored(attributions),
+        "attributions": None if attributions is None else _scored(attributions, attention.read.words),
     }
     title = f"Attention: {' | '.join(texts)}"
     return page(
@@ -100,22 +101,19 @@ def _data(attention: Attention, head: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def _scored(attributions: Attributions) -> dict[str, Any]:
+def _scored(attributions: Attributions, words: Sequence[Word]) -> dict[str, Any]:
+    """For the template: the words of each text with their scores."""
     largest = max(map(abs, attributions.scores), default=0.0) or 1.0
-    words = zip(attributions.words, attributions.scores, strict=True)
+    texts: list[list[dict[str, Any]]] = [[], []]
+    for word, score in zip(words, attributions.scores, strict=True):
+        shown = f"{score:+.2f}".replace("-", "−")  # a sign as wide as the plus
+        share = abs(score) / largest
+        texts[word.segment].append({"text": word.text, "score": shown, "share": share, "is_for": score >= 0})
     return {
         "answer": attributions.answer,
         "value": attributions.value,
         "baseline": attributions.baseline,
         "error": attributions.error,
         "is_complete": attributions.is_complete,
-        "words": [
-            {"text": text, "score": _signed(score), "share": abs(score) / largest, "is_for": score >= 0}
-            for text, score in words
-        ],
+        "texts": [text for text in texts if text],
     }
-
-
-def _signed(score: float) -> str:
-    """With a sign of its own for each, which fonts draw equally wide."""
-    return f"{score:+.2f}".replace("-", "−")

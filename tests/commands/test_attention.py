@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.hf.folders import LABELS
+from tests.hf.folders import LABELS, random_model, save_model_folder, tiny_tokenizer
+from tests.hf.test_rtd_folder import written
 from tests.inference.test_decision import TEXTS
 
 ROW = ["the cats sat on the mat", "a dog"]
@@ -74,8 +75,6 @@ def test_a_page_is_written(run_bertcli, model, tmp_path):
 
 
 def test_a_page_of_a_long_text_has_the_layers_that_fit(run_bertcli, tmp_path):
-    from tests.hf.folders import random_model, save_model_folder, tiny_tokenizer
-
     deep = random_model(layers=8, hidden=24, heads=12, max_positions=300)
     save_model_folder(tmp_path / "deep", deep, tiny_tokenizer())
     page = tmp_path / "a.html"
@@ -138,6 +137,28 @@ def test_text_may_come_through_a_pipe(run_bertcli, model, monkeypatch, tmp_path)
     assert (code, answer(out)["texts"]) == (0, ["the cat sat"])
 
 
+def test_text_may_come_from_a_file_of_one_row(run_bertcli, models, tmp_path):
+    table = tmp_path / "row.tsv"
+    table.write_text("premise\thypothesis\nthe cat\ta dog\n")
+    given = ["attention", models / "classification", "--input", table, "--json"]
+    code, out, _ = run_bertcli(*given)
+    assert (code, answer(out)["texts"]) == (0, ["the cat", "a dog"])
+    table.write_text("premise\thypothesis\n" + 2 * "the cat\ta dog\n")
+    code, _, err = run_bertcli(*given)
+    assert (code, "one row is shown at a time" in err) == (2, True)
+
+
+def test_both_models_of_replaced_words_are_shown(run_bertcli, tmp_path):
+    discriminator = written(tmp_path, "electra", "electra")
+    found = []
+    for folder in (discriminator, discriminator / "generator"):
+        code, out, _ = run_bertcli("attention", folder, "the garden", "--json")
+        assert code == 0
+        found.append(answer(out))
+    assert found[0]["tokens"] == found[1]["tokens"]
+    assert found[0]["attention"] != found[1]["attention"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -154,7 +175,7 @@ def test_text_may_come_through_a_pipe(run_bertcli, model, monkeypatch, tmp_path)
         (["the cat", "--output", "no/a.html"], "no/a.html: there is no folder no"),
         (["the cat", "--output", "a.html", "--json"], "--json writes to standard output"),
         ([" "], "text 1: is empty"),
-        (["a", "dog", "ran"], "this model reads a text or a pair of texts, and one row is shown at a time"),
+        (["a", "dog", "ran"], "one row is shown at a time, and there are more\n"),
     ],
 )
 def test_wrong_input_is_an_error(run_bertcli, model, arguments, message):
@@ -166,8 +187,12 @@ def test_wrong_input_is_an_error(run_bertcli, model, arguments, message):
 @pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
-        ("multi-label", ["a cat", "a dog"], "reads one text (with --pair, a pair of texts), and one row"),
-        ("tokens", ["a cat", "a dog"], "this model reads one text, and one row is shown at a time"),
+        (
+            "multi-label",
+            ["a cat", "a dog"],
+            "there are more; for a pair, with a model that was fine-tuned on one text, add --pair",
+        ),
+        ("tokens", ["a cat", "a dog"], "one row is shown at a time, and there are more\n"),
         ("classification", ["a cat"], "the model reads a pair of texts, each in quotation marks; found 1"),
         ("questions", ["a cat"], "the model reads a question and its context"),
         ("tokens", ["a cat", "--pair"], "a token-classification model reads no pairs"),

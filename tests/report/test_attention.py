@@ -82,7 +82,7 @@ def test_a_text_that_attacks_stays_a_text():
     attacked = Attention(
         ReadRow(attention.read.row, words, 0), (ATTACK,) * 4, attention.layers, attention.probabilities_LNTT
     )
-    scored = Attributions([ATTACK], [1.0], ATTACK, 1.0, 0.0, error=0.0, is_complete=True, steps=1)
+    scored = Attributions([ATTACK] * 2, [1.0, 0.0], ATTACK, 1.0, 0.0, error=0.0, is_complete=True, steps=1)
     elements = Elements(
         attention_page(ATTACK, (ATTACK,), attacked, head=(0, 0), reason="", attributions=scored)
     )
@@ -99,9 +99,11 @@ def test_the_sign_of_a_score_is_in_its_number_and_its_class():
     spans = re.findall(
         r'class="score (\w+)" style="--share: ([\d.]+)">.*?>(\w+)</span><small>(.*?)</small>', document
     )
-    assert spans == [("against", "0.167", "so", "−0.25"), ("for", "1.000", "good", "+1.50")]
+    assert spans == [("against", "0.167", "word1", "−0.25"), ("for", "1.000", "word2", "+1.50")]
     assert "the scores sum to the difference." in document
-    uneven = Attributions(["so"], [1.0], "yes", 2.0, 0.0, error=-1.0, is_complete=False, steps=1024)
+    uneven = Attributions(
+        ["word1", "word2"], [1.0, 0.0], "yes", 2.0, 0.0, error=-1.0, is_complete=False, steps=1024
+    )
     assert "the scores miss the difference by 1.00" in page_of(random_attention(4), scored=uneven)
 
 
