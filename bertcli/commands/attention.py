@@ -58,9 +58,10 @@ def attention(
     heads. Layers and heads are counted from 0.
 
     A fine-tuned model reads the text as in bertcli predict: a pair, QUESTION CONTEXT, TEXT CHOICE CHOICE...
-    With --attributions, each word has a score: what it adds to the logit of the answer, against a row of
-    masks (integrated gradients); of tags, that of the word least likely to be outside of all entities, unless
-    --target names another. Attention alone explains no answer.
+    With --attributions, each word has a score: what it adds to the model's output for the answer (a logit,
+    or the value itself), against a row of masks (integrated gradients). Of tags, it is the output for the
+    word that is least likely to be outside of all entities, unless --target names another. Attention alone
+    explains no answer.
 
     Example: bertcli attention runs/quickstart "The old house was dark." --output attention.html
     """
@@ -71,7 +72,6 @@ def attention(
     from bertcli.inference.attributions import attribute
     from bertcli.inference.one_row import read_one
     from bertcli.inference.outputs import check_output, opened
-    from bertcli.report.attention import attention_page, fit_layers
 
     if json_ and output is not None:
         raise UserError("--json writes to standard output; leave it out, or leave out --output")
@@ -104,6 +104,8 @@ def attention(
         if scored is not None:
             print("\n".join(["", *_scores(scored)]))
         return
+    from bertcli.report.attention import attention_page, fit_layers
+
     fitted = fit_layers(found, chosen[0], layers is not None)
     if len(fitted.layers) < len(found.layers):
         numbers = ",".join(map(str, fitted.layers))
@@ -135,7 +137,7 @@ def _reason(layer: int | None, head: int | None) -> str:
         if head is None
         else f"of the heads {head}"
     )
-    return f"{among}, the one whose words most strongly read another word that is not beside them"
+    return f"{among}, the one whose words most strongly read a word of their own, not beside them"
 
 
 def _table(found: Attention, chosen: tuple[int, int], reason: str, top_k: int) -> list[str]:
@@ -156,7 +158,7 @@ def _scores(scored: Attributions) -> list[str]:
     """A line a word: its score, and a bar of its sign."""
     largest = max(map(abs, scored.scores), default=0.0) or 1.0
     width = max(map(len, scored.words), default=0)
-    lines = [f"{scored.answer}: what each word adds to its logit, against a row of masks"]
+    lines = [f"{scored.answer}: what each word adds to the model's output for it, against a row of masks"]
     for word, score in zip(scored.words, scored.scores, strict=True):
         bar = ("+" if score > 0 else "-") * round(_BAR * abs(score) / largest)
         lines.append(f"{score:+8.3f}  {word:<{width}}  {bar}".rstrip())

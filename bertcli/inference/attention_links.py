@@ -117,19 +117,21 @@ def attention_of(body: Body, tokenizer: Tokenizer, read: ReadRow) -> Attention:
 
 def choose_head(attention: Attention, layer: int | None = None, head: int | None = None) -> tuple[int, int]:
     """A layer and a head that are worth a look: `layer` and `head`, where they are given, and of the others
-    those whose words most strongly read one other word that is not beside them.
+    those whose words most strongly read a word of their own, which is not beside them.
 
-    That is the mean over the words of the largest such weight. Heads that read the word before or after are
-    the strongest of most models, and all alike. Raises `UserError` for a layer or a head that is not there.
+    That is the mean over the words of the largest such weight, less the mean weight that all words give to
+    what is read. Heads that read the word before or after, or one word from everywhere, are the strongest of
+    most models, and all alike. Raises `UserError` for a layer or a head that is not there.
     """
     layers = attention.layers if layer is None else (_check("--layer", layer, attention.layers),)
     all_heads = range(attention.heads)
     heads = all_heads if head is None else (_check("--head", head, all_heads),)
     words = [number for number, unit in enumerate(attention.units) if not unit.is_special]
     between_LNWW = attention.between_units()[:, :, words][:, :, :, words]
+    own_LNWW = between_LNWW - between_LNWW.mean(dim=2, keepdim=True)
     numbers_W = torch.arange(len(words))
     is_near_WW = (numbers_W[:, None] - numbers_W).abs() <= 1
-    far_LNWW = between_LNWW.masked_fill(is_near_WW, 0.0)
+    far_LNWW = own_LNWW.masked_fill(is_near_WW, 0.0)
     focus_LN = far_LNWW.amax(dim=-1).mean(dim=-1) if words else torch.zeros(far_LNWW.shape[:2])
     return max(
         ((one, other) for one in layers for other in heads),

@@ -21,13 +21,14 @@ STEPS = 32
 
 @dataclass(frozen=True)
 class Attributions:
-    """What each word of a row adds to the logit of an answer, against the same row without its words.
+    """What each word of a row adds to the output for an answer, against the same row without its words.
 
     Attributes:
         words: those in the row, in order.
         scores: one a word, the sum over its tokens; positive for the answer, negative against it.
         answer: in words.
-        value, baseline: the logit of the row, and of the same row with a mask for every word.
+        value, baseline: the logit (of a regression: the value) of the row, and of the same row with a mask
+            for every word.
         error: the sum of `scores` minus `value - baseline`; 0 for exact integrals.
         is_complete: whether the error is within `integrated_gradients.TOLERANCE`.
         steps: points of the path at which the gradient was taken.

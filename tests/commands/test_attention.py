@@ -25,7 +25,7 @@ def test_a_table_of_the_strongest_links(run_bertcli, model):
     first, second, *links = out.splitlines()
     assert (code, err, len(links)) == (0, "", 4)
     assert first.endswith(
-        "(of all heads, the one whose words most strongly read another word that is not beside them)"
+        "(of all heads, the one whose words most strongly read a word of their own, not beside them)"
     )
     assert second.startswith("special tokens get ")
     assert all(" reads " in link and "%" in link for link in links)
@@ -100,7 +100,7 @@ def test_which_words_decided_in_every_task(run_bertcli, models, tmp_path, kind):
     )
     assert found["words"] == [word["text"] for word in answer(out)["words"]]
     code, out, _ = run_bertcli(*given)
-    assert f"\n\n{found['answer']}: what each word adds to its logit" in out
+    assert f"\n\n{found['answer']}: what each word adds to the model's output for it" in out
     lines = out.split("\n\n")[1].splitlines()
     assert len(lines) == len(found["words"]) + 2
     largest = max(map(abs, found["scores"]))

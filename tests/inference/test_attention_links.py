@@ -43,11 +43,11 @@ def test_of_several_tokens_a_word_reads_the_mean_and_is_read_in_sum():
     torch.testing.assert_close(found.sum(dim=-1), torch.ones(1, 1, 5))
 
 
-def test_the_head_whose_words_read_a_far_word_is_chosen():
+def test_the_head_whose_words_read_far_words_of_their_own_is_chosen():
     neighbors = {(1, 3): 1.0, (2, 3): 1.0, (3, 4): 1.0, (4, 3): 1.0}
-    far, weaker = {(1, 4): 0.9, (2, 4): 0.9}, {(1, 4): 0.4, (2, 4): 0.4}
-    special = dict.fromkeys(((1, 5), (2, 5), (3, 5), (4, 5)), 1.0)
-    heads = attention(neighbors, special, weaker, far, layers=2)
+    far, weaker = {(1, 4): 0.6, (2, 4): 0.6}, {(1, 4): 0.4, (2, 4): 0.4}
+    one_for_all = dict.fromkeys(((1, 4), (2, 4), (3, 4), (4, 4)), 1.0)
+    heads = attention(neighbors, one_for_all, weaker, far, layers=2)
     assert choose_head(heads) == (0, 3)
     assert choose_head(heads, layer=1) == (1, 3)
     assert choose_head(heads, head=2) == (0, 2)
