@@ -121,22 +121,21 @@ def _numbers(layers: str) -> list[int]:
     from bertcli.errors import UserError
 
     names = [name.strip() for name in layers.split(",")]
-    if not all(name.isdecimal() for name in names) or len({*names}) < len(names):
+    numbers = {int(name) for name in names if name.isdecimal()}
+    if len(numbers) < len(names):
         raise UserError(f"--layers {layers}: give numbers from 0 with commas between them, each once: 0,5,11")
-    return sorted(map(int, names))
+    return sorted(numbers)
 
 
 def _reason(layer: int | None, head: int | None) -> str:
     """Why a head is the one that is shown."""
     if layer is not None and head is not None:
         return "the head that was asked for"
-    among = (
-        "of all heads"
-        if layer is None and head is None
-        else f"of layer {layer}"
-        if head is None
-        else f"of the heads {head}"
-    )
+    among = "of all heads"
+    if layer is not None:
+        among = f"of layer {layer}"
+    elif head is not None:
+        among = f"of the heads {head}"
     return f"{among}, the one whose words most strongly read a word of their own, not beside them"
 
 

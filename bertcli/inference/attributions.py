@@ -54,8 +54,8 @@ def attributions(
     """The attributions of a model's answer to `example`, or of the answer `target` (`decision.decide`).
 
     The path goes from the vector of the mask token to the vector of each token, before positions and segments
-    are added. Special tokens stay as they are, and have no score. A mask says that a word is unknown, which
-    every model has learned in pretraining; a vector of zeros or of padding it has never read.
+    are added. Special tokens stay as they are, and have no score. A mask stands for an unknown word, and its
+    vector is trained in every family; those of padding and of zeros are not.
 
     Args:
         steps: points of the path, more if the integral needs them.

@@ -26,9 +26,10 @@ from bertcli.text.frame import Row  # noqa: E402
 from tests.report.test_page import ATTACK  # noqa: E402
 
 DRIVER = shutil.which("chromedriver")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(DRIVER is None, reason="no chromedriver"),
+    pytest.mark.skipif(DRIVER is None or BROWSER is None, reason="no Chromium with its driver"),
 ]
 WORDS = ("cats", "sat", ATTACK, "مرحبا", "日")
 LAYERS, HEADS, TOKENS = 3, 4, 9
@@ -37,6 +38,7 @@ LAYERS, HEADS, TOKENS = 3, 4, 9
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER or ""
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
