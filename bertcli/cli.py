@@ -26,6 +26,7 @@ COMMANDS = (
     "embed",
     "attention",
     "evaluate",
+    "report",
     "convert",
     "extend-vocab",
     "prepare",

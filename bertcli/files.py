@@ -117,6 +117,17 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
             _held.discard(file)
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock `path` now; a process that asks for it in this moment is refused."""
+    if not is_lock(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return not lock_descriptor(file.fileno(), blocking=False)
+    except OSError:  # no permission, or a file system without locks
+        return False
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically. Raises `UserError` for a link, because writing would replace it."""
     if path.is_symlink():

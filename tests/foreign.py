@@ -28,6 +28,8 @@ IN_ROOT = (
         "data.json",
         "metrics.jsonl",
         "seeds.json",
+        "verdict.json",
+        "report.html",
         ".lock",
         ".bertcli.json",
         "model",

@@ -58,8 +58,12 @@ LAYERS: dict[str, set[str]] = {
         *("samples", "terminal", "data", "model", "distributed", "memory", "hardware", "tasks", "hf"),
         *("inference", "engine", "checkpoints", "evaluation", "cards"),
     },
-    "report": {"errors", "terminal", "inference"},
     "checks": {"errors", "processes", "config", "text", "store", "examples", "data", "tasks", "hf", "runs"},
+    "report": {
+        *("errors", "files", "owned", "terminal", "config", "text", "store", "examples", "metrics", "data"),
+        *("model", "hardware", "tasks", "hf", "inference", "checkpoints", "evaluation", "cards", "runs"),
+        "checks",
+    },
     "measure": {
         *("errors", "config", "text", "store", "examples", "data", "model", "memory", "hardware"),
         *(

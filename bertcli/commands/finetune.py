@@ -23,6 +23,7 @@ def finetune(
     from bertcli.config.load import load_config
     from bertcli.distributed import ranks
     from bertcli.evaluation.tables import scores_json, scores_table
+    from bertcli.report.write import write_report_if_asked
     from bertcli.runs.finetuning import finetune as run
     from bertcli.runs.seeds import finetune_seeds
 
@@ -34,6 +35,8 @@ def finetune(
             say(scores_table(done.scores))
         if done.verdict is not None:
             say(done.verdict.line)
+        if ranks.is_first():
+            write_report_if_asked(checked)
         say(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT")
         scores = scores_json(done.scores) if done.scores else {}
         verdict = {"verdict": done.verdict.as_json()} if done.verdict else {}

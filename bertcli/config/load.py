@@ -127,15 +127,16 @@ def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
 
     A key that only one of them has, as in a mapping with the user's own keys, is None in the other.
     """
-    before, after = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
+    before, after = flatten(old.model_dump(mode="json")), flatten(new.model_dump(mode="json"))
     keys = before | after
     return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
 
 
-def _flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted key -> value, of a config as nested dicts."""
     flat: dict[str, Any] = {}
     for key, item in value.items():
-        flat |= _flatten(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
+        flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
     return flat
 
 

@@ -220,6 +220,8 @@ class LoggingConfig(Section):
 
     every_steps: Count = 10
     tensorboard: bool = False
+    report: bool = False
+    """Whether the run writes `report.html` at its end, as `bertcli report` does."""
 
 
 class PretrainConfig(Section):

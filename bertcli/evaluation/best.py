@@ -41,6 +41,11 @@ class BestEvaluation:
         return self._steps[self._best]
 
     @property
+    def last_step(self) -> int:
+        """Of the last evaluation; there must be one."""
+        return self._steps[-1]
+
+    @property
     def is_settled(self) -> bool:
         """Whether the last `patience` evaluations were not better."""
         if self._patience is None or not self._steps:

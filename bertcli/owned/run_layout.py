@@ -10,6 +10,8 @@ checkpoints/     step-00000500, ... (`bertcli.checkpoints.checkpoint`); best: th
 model/           the final model
 tensorboard/     with `logging.tensorboard`
 seed-N/, seeds.json   with `seeds`: several runs (`bertcli.runs.seeds`)
+verdict.json     what the run said at its end (`bertcli.owned.verdict`)
+report.html      the page of `bertcli report`
 
 store, checkpoints, model and tensorboard may be links to folders on another disk.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json")
+FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "verdict.json", "report.html")
 FOLDERS = ("model", "checkpoints", "tensorboard")
 """The contents of a run folder, besides the token store and the runs of seeds."""
 _STEP = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
@@ -32,7 +34,8 @@ class RunLayout:
 
     def __init__(self, root: Path):
         self.root = root
-        self.config, self.data, self.metrics, self.seeds = (root / name for name in FILES)
+        paths = (root / name for name in FILES)
+        self.config, self.data, self.metrics, self.seeds, self.verdict, self.report = paths
         self.model, self.checkpoints, self.tensorboard = (root / name for name in FOLDERS)
         self.lock, self.store = root / ".lock", root / "store"
         self.best = self.checkpoints / "best"
@@ -48,6 +51,11 @@ class RunLayout:
     def steps(self) -> list[Path]:
         """The folders with names of checkpoints, intact or damaged, the newest first."""
         return sorted(filter(is_step, _content(self.checkpoints)), key=by_number, reverse=True)
+
+    @property
+    def is_of_seed(self) -> bool:
+        """Whether the folder has the name of the run of one of several seeds."""
+        return bool(_SEED.fullmatch(self.root.resolve().name))
 
     def seed_folders(self) -> list[Path]:
         """The folders with names of runs of seeds."""

@@ -20,8 +20,10 @@ def number(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share of 1 as `34.1%`."""
-    return NONE if value is None or not math.isfinite(value) else f"{value:.1%}"
+    """A share of 1 as `34.1%`; what would be rounded to nothing is `<0.1%`."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    return "<0.1%" if 0 < value < 0.0005 else f"{value:.1%}"
 
 
 def duration(seconds: float | None) -> str:

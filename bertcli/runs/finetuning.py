@@ -28,6 +28,7 @@ from bertcli.hf.task_folder import load_task_folder, save_task_folder
 from bertcli.inference.examples import Runner
 from bertcli.model.task_models import TaskModel
 from bertcli.owned.sealed import find_damage
+from bertcli.owned.verdict import KeptVerdict
 from bertcli.runs.lifecycle import Row, Run, live
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.runs.preconditions import check_finetuning
@@ -204,7 +205,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
 
     def finish(self, scores: Scores | None) -> Finetuned:
         """Write the best model, or without dev data the last one, to `model/` with its card."""
-        verdict = None
+        verdict, step, lines = None, self.steps, ["verdict: none, because there was no dev data"]
         if self.data.dev is None:
             weights = wrapping.full_weights(self.model)
         else:
@@ -213,9 +214,11 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             wrapping.load_full_weights(self.model, weights)
             scores = self.best.scores or self._evaluate()
             verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
-            say(f"best by {self.metric}: step {self.best.step}")
+            step, lines = self.best.last_step, [verdict.line, f"best by {self.metric}: step {self.best.step}"]
+            say(lines[-1])
         card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
         self.publish(self.folder.model, weights, card)
+        self.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
         return Finetuned(self.folder.model, scores, verdict, metric=self.metric)
 
     def _evaluate(self, at_most: int | None = None) -> Scores:

@@ -26,6 +26,7 @@ from bertcli.evaluation.evaluate import Scores
 from bertcli.files import disk_errors
 from bertcli.owned.folders import write_folder
 from bertcli.owned.run_layout import checkpoint_model
+from bertcli.owned.verdict import KeptVerdict, write_verdict
 from bertcli.runs.data_identity import read_run_data, write_run_data
 from bertcli.runs.fit import Fit, FitSettings
 from bertcli.runs.health import Health
@@ -140,6 +141,14 @@ class Run(ABC, Generic[Config, Result]):
         """
         with disk_errors(f"{folder}: the model could not be written"):
             ranks.on_first(lambda: write_folder(folder, lambda path: self.save_model(path, weights, card)))
+
+    def keep_verdict(self, verdict: KeptVerdict) -> None:
+        """Write what the run says at its end, on the first rank alone; the model is saved before.
+
+        Raises:
+            UserError: the disk is full or not writable.
+        """
+        ranks.on_first(lambda: write_verdict(self.folder.verdict, verdict))
 
 
 def live(

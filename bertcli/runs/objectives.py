@@ -108,11 +108,16 @@ def save_folder(
         save_model_folder(folder, model, tokenizer, **given)
 
 
+def load_saved(config: PretrainConfig, folder: Path) -> Model:
+    """The model in a folder of the run, as it was trained. Raises `UserError` as `load_model_folder`."""
+    if config.data.objective == "rtd":
+        return load_rtd_folder(folder, _sharing(config, folder))
+    return load_model_folder(folder, mask_decoder=True).model
+
+
 def read_weights(config: PretrainConfig, folder: Path) -> dict[str, Tensor]:
     """The weights in a folder of the run, by their names in the model."""
-    if config.data.objective == "rtd":
-        return load_rtd_folder(folder, _sharing(config, folder)).state_dict()
-    return load_model_folder(folder, mask_decoder=True).model.state_dict()
+    return load_saved(config, folder).state_dict()
 
 
 def _sharing(config: PretrainConfig, folder: Path) -> Sharing:

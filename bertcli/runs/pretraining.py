@@ -24,6 +24,7 @@ from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import position_tables, tile_positions
 from bertcli.model.encoder import encoders
+from bertcli.owned.verdict import KeptVerdict
 from bertcli.runs.closing import closing_lines
 from bertcli.runs.health import Health
 from bertcli.runs.lifecycle import Run, live
@@ -209,6 +210,7 @@ class Pretraining(Run[PretrainConfig, Path]):
             lines=lines,
         )
         self.publish(self.folder.model, weights, card)
+        self.keep_verdict(KeptVerdict(self.steps, lines))
         return self.folder.model
 
     def _closing_lines(self, weights: Mapping[str, Tensor]) -> list[str]:

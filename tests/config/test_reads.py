@@ -14,6 +14,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.config.section import Section
+from bertcli.report.write import write_report_if_asked
 from bertcli.runs.pretraining import pretrain
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.text.corpus import read_paragraphs
@@ -56,7 +57,9 @@ def run_pretraining(folder: Path) -> None:
     rows = ({"text": document} for document in text.read_text(encoding="utf-8").split("\n\n"))
     config["model"]["family"], config["data"]["objective"] = "electra", "rtd"
     config["corpus"] |= {"files": [str(write_jsonl(folder / "corpus.jsonl", *rows))], "format": "jsonl"}
-    pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)
+    replaced = check_config(PretrainConfig, config, "test")
+    pretrain(replaced, resume=False, overwrite=False)
+    write_report_if_asked(replaced)
     config |= {"output_dir": str(folder / "distilled"), "tokenizer": {}}
     config["model"]["family"], config["data"]["objective"] = "distilbert", "mlm"
     config["corpus"]["store"] = str(folder / "other-store")

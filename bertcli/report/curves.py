@@ -1,0 +1,174 @@
+"""The rows of some runs -> a chart for each figure that the rows have, whatever its name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bertcli.report.chart import SMALL, WIDE, Curve, Level, Plot, Weight, plot
+from bertcli.report.run_view import Row, RunView
+from bertcli.report.thinning import spread, thin
+
+AXES = ("step", "tokens", "seconds")
+_PLACE = ("step", "epoch", "split", "skipped_steps", *AXES)
+"""Keys of a row that say where it is, not what was measured."""
+_TRAINING = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
+"""How the training went."""
+_POINTS, _FEWEST, _MOST = 600, 24, 200
+"""Of one chart, and the limits of one curve in it."""
+_CELLS, _FEWEST_ROWS, _MOST_ROWS = 400, 8, 40
+"""Of the table of numbers of one chart."""
+_LARGE, _CHARTS = 4, 12
+"""Charts of what was learned: that are large, and all."""
+MOST_SERIES = 12
+_SPLITS = {"train": "training", "heldout": "held out"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """A run, or a run of one seed, with its number in every chart."""
+
+    number: int
+    name: str
+    view: RunView
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A table: its head, and rows of numbers; None: not measured there."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[float | None]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure of the log.
+
+    Attributes:
+        plots: a plot for each of `AXES`.
+        small: of the less important half.
+        noted: reference lines that are too far away to be drawn, and rows without a number.
+    """
+
+    title: str
+    small: bool
+    plots: Mapping[str, Plot]
+    numbers: Numbers
+    noted: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """The rows of one curve that have a finite number."""
+
+    name: str
+    series: int
+    weight: Weight
+    rows: Sequence[Row]
+
+
+def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
+    """The lines of each chart, at most `MOST_SERIES`, and how many were left out."""
+    if len(views) == 1:
+        names = [(part, part.name if views[0].seeds else "") for part in views[0].parts]
+    else:
+        names = [
+            (part, f"{view.name}, {part.name}" if view.seeds else view.name)
+            for view in views
+            for part in view.parts
+        ]
+    series = [Series(number, name, part) for number, (part, name) in enumerate(names)]
+    return series[:MOST_SERIES], len(series[MOST_SERIES:])
+
+
+def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metric: str = "") -> list[Chart]:
+    """The charts of losses, of other scores, and of how the training went.
+
+    Args:
+        levels: by key of a row.
+        metric: the score that comes first.
+    """
+    rows = [row for each in series for row in each.view.rows]
+    keys = list(dict.fromkeys(key for row in rows for key, value in row.items() if _is_figure(key, value)))
+    terms = [key for key in keys if key.endswith("_loss")]
+    losses = terms or [key for key in keys if key == "loss"]
+    others = [key for key in keys if key not in (*_TRAINING, *losses, "loss")]
+    learned = [*losses, *sorted(others, key=lambda key: key != metric)][:_CHARTS]
+    small = [*learned[_LARGE:], *(key for key in _TRAINING if key in keys)]
+    return [
+        _chart(key, series, levels.get(key, ()), small=key in small) for key in [*learned[:_LARGE], *small]
+    ]
+
+
+def shown_name(key: str) -> str:
+    """A key of a row for people: `mlm_loss` is `mlm loss`."""
+    return key.replace("_", " ")
+
+
+def _is_figure(key: str, value: object) -> bool:
+    return key not in _PLACE and isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: bool) -> Chart:
+    found = list(_figures(key, series))
+    most = max(_FEWEST, min(_MOST, _POINTS // max(1, len(found))))
+    thinned = [(each, [each.rows[i] for i in thin([row[key] for row in each.rows], most)]) for each in found]
+    last = max(row.get("seconds") or 0 for _, rows in thinned for row in rows)
+    unit, title = _unit(last)
+    scales = {"step": (1.0, "steps"), "tokens": (1.0, "tokens"), "seconds": (unit, title)}
+    plots = {}
+    for axis, (scale, x_title) in scales.items():
+        drawn = [
+            Curve(
+                each.name,
+                each.series,
+                each.weight,
+                points=[(row[axis] / scale, row[key]) for row in rows if axis in row],
+            )
+            for each, rows in thinned
+        ]
+        if any(curve.points for curve in drawn):
+            plots[axis] = plot(drawn, levels, x_title, size=SMALL if small else WIDE)
+    drawn_levels = {label for one in plots.values() for *_, label in one.levels}
+    far = [level for level in levels if not any(label.startswith(level.label) for label in drawn_levels)]
+    return Chart(
+        title=shown_name(key),
+        small=small,
+        plots=plots,
+        numbers=_numbers(key, found),
+        noted=[f"not in the picture: {level.label}, {level.value:.3g}" for level in far],
+    )
+
+
+def _figures(key: str, series: Sequence[Series]) -> Iterator[_Figure]:
+    both = all(any(key in row for each in series for row in each.view.split(split)) for split in _SPLITS)
+    for each in series:
+        for split, what in _SPLITS.items():
+            rows = [
+                row
+                for row in each.view.split(split)
+                if isinstance(row.get(key), int | float) and math.isfinite(row[key])
+            ]
+            if rows:
+                name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key)
+                weight: Weight = "light" if both else "plain"
+                yield _Figure(name, each.number, "strong" if split == "heldout" else weight, rows=rows)
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    if seconds < 300:
+        return 1.0, "seconds"
+    return (60.0, "minutes") if seconds < 3 * 3600 else (3600.0, "hours")
+
+
+def _numbers(key: str, found: Sequence[_Figure]) -> Numbers:
+    columns = [{row["step"]: row[key] for row in each.rows} for each in found]
+    steps = sorted({step for column in columns for step in column})
+    most = max(_FEWEST_ROWS, min(_MOST_ROWS, _CELLS // (len(columns) + 1)))
+    chosen = [steps[i] for i in spread(len(steps), most)]
+    return Numbers(
+        head=["step", *(each.name for each in found)],
+        rows=[[step, *(column.get(step) for column in columns)] for step in chosen],
+    )

@@ -1,0 +1,122 @@
+"""The last or best evaluation of a run -> its scores, and what each of them means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.evaluation.best import goodness
+from bertcli.report.curves import shown_name
+from bertcli.report.metric_meanings import meaning_of
+from bertcli.report.numbers import number
+from bertcli.report.references import manifest_of, references_of
+from bertcli.report.run_view import Row, RunView
+from bertcli.tasks.reference import Reference, perplexity
+from bertcli.tasks.registry import build_task
+
+_PLACE = ("step", "epoch", "split", "tokens", "seconds", "skipped_steps")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure of an evaluation.
+
+    Attributes:
+        key: its name in the log.
+        blind: of an answer that reads no text, or of word frequencies alone; empty: unknown, or none.
+    """
+
+    key: str
+    name: str
+    value: str
+    blind: str
+    meaning: str
+
+
+def metric_of(config: FinetuneConfig) -> str:
+    """The metric that selects the model of a fine-tuning run."""
+    return config.task.metric or build_task(config.task.settings, ()).metric
+
+
+def chosen_row(view: RunView) -> Row | None:
+    """The evaluation of the model that a run keeps: the best one of a labeled task, else the last."""
+    rows = view.split("heldout")
+    if not rows or isinstance(view.config, PretrainConfig):
+        return rows[-1] if rows else None
+    metric = metric_of(view.config)
+    return max(rows, key=lambda row: goodness(metric, row.get(metric)))
+
+
+def scores_of(view: RunView) -> list[Score]:
+    """The scores of `chosen_row`, of several seeds their means; empty: nothing was held out, or evaluated."""
+    rows = [row for part in view.parts if (row := chosen_row(part)) is not None]
+    if not rows:
+        return []
+    row = rows[0] if len(rows) == 1 else _means(rows)
+    if isinstance(view.config, PretrainConfig):
+        return _of_terms(row, references_of(view.config, manifest_of(view.config)))
+    verdicts = [part.verdict for part in view.parts if part.verdict is not None]
+    baseline = verdicts[0].baseline if verdicts else {}
+    figures = {key: value for key, value in row.items() if key not in _PLACE}
+    metric = metric_of(view.config)
+    return [
+        Score(
+            key,
+            shown_name(key),
+            number(figures[key]),
+            blind=number(baseline[key]) if key in baseline else "",
+            meaning=meaning_of(key) + ("; the best model is chosen by it" if key == metric else ""),
+        )
+        for key in sorted(figures, key=lambda key: key != metric)
+    ]
+
+
+def _means(rows: Sequence[Row]) -> Row:
+    """Of each key that is a number in all rows."""
+    numbers = [key for key in rows[0] if all(isinstance(row.get(key), int | float) for row in rows)]
+    return {key: sum(row[key] for row in rows) / len(rows) for key in numbers}
+
+
+def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
+    known = {each.term: each for each in references}
+    with_terms = any(key.endswith("_loss") for key in row)
+    scores = []
+    for key, value in row.items():
+        if key in _PLACE or (key == "loss" and with_terms):
+            continue
+        term, _, what = key.rpartition("_")
+        reference = known.get(term)
+        chance = None if reference is None else _chance(what, reference, row.get(f"{term}_replaced"))
+        means = _of_loss(value, reference) if reference is not None and what == "loss" else ""
+        blind = "" if chance is None else number(chance)
+        scores.append(
+            Score(key, shown_name(key), number(value), blind=blind, meaning=means or meaning_of(key))
+        )
+    return scores
+
+
+def _chance(what: str, reference: Reference, replaced: float | None) -> float | None:
+    """Of loss or accuracy; `replaced`: the share of the tokens, if the term asks which were replaced."""
+    if what not in ("loss", "accuracy"):
+        return None
+    if replaced is None:
+        return reference.chance_loss if what == "loss" else reference.chance_accuracy
+    if what == "accuracy":
+        return 1 - replaced
+    return -sum(share * math.log(share) for share in (replaced, 1 - replaced) if share > 0)
+
+
+def _of_loss(loss: float | None, reference: Reference) -> str:
+    if loss is None or not reference.predicts_words:
+        return ""
+    gain = reference.chance_loss - loss
+    said = f"nats a masked token; perplexity {number(perplexity(loss))}. "
+    if gain <= 0:
+        return said + "Word frequencies alone are as good: nothing is learned from context."
+    return said + (
+        f"{number(gain)} nats better than word frequencies alone: each masked token is "
+        f"{number(math.exp(gain))} times as likely to be found."
+    )

@@ -1,0 +1,50 @@
+"""The runs of several seeds -> each score by seed, its mean and its range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertcli.report.curves import MOST_SERIES, shown_name
+from bertcli.report.run_view import RunView
+from bertcli.report.scores import chosen_row, scores_of
+
+
+@dataclass(frozen=True)
+class SeedScore:
+    """One score of all seeds; None where a seed has not got so far."""
+
+    name: str
+    values: Sequence[float | None]
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SeedTable:
+    """The names of the runs, and a row for each score."""
+
+    names: Sequence[str]
+    scores: Sequence[SeedScore]
+
+
+def seed_table(view: RunView) -> SeedTable | None:
+    """None: no seed was evaluated yet. Mean and range are of all seeds, also those that are not listed."""
+    rows = [chosen_row(each) or {} for each in view.seeds]
+    evaluated = [each for each, row in zip(view.seeds, rows, strict=True) if row]
+    if not evaluated:
+        return None
+    scores = []
+    for score in scores_of(evaluated[0]):
+        values = [row.get(score.key) for row in rows]
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if known:
+            mean = float(np.mean(known))
+            scores.append(
+                SeedScore(shown_name(score.key), values[:MOST_SERIES], mean, low=min(known), high=max(known))
+            )
+    return SeedTable([each.name for each in view.seeds[:MOST_SERIES]], scores)

@@ -1,0 +1,177 @@
+"""Reports of fine-tuning runs: all five tasks, seeds, many labels, texts of any kind, missing data."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.report.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return spam(tmp_path_factory.mktemp("spam"))
+
+
+def test_a_finished_run_has_every_part(finished: Path) -> None:
+    found = report(finished)
+    assert "Classification with bert on train.tsv, dev.tsv" in found.head
+    assert "finished after 6 steps" in found.head
+    assert "reading nothing" not in found.head
+    assert "accuracy" in found.text("scores")
+    assert "0.844" in found.text("scores")  # the share of ham among the dev rows
+    assert "baseline 0.844" in found.text("curves")
+    assert "All 32 rows, answered for this report" in found.text("answers")
+    assert "train 96" in found.text("data")
+    assert "dev 32" in found.text("data")
+    assert "1 rows of dev are in train as well" in found.text("data")
+
+
+def test_the_matrix_holds_every_row_once(finished: Path) -> None:
+    answers = report(finished).text("answers")
+    assert "ham" in answers
+    cells = answers.split("rows ham ", 1)[1].split(" Labels ", 1)[0]
+    counts = [int(each) for each in cells.replace("·", "0").split() if each.isdecimal()]
+    assert counts[2] == counts[0] + counts[1] == 27
+    assert counts[5] == counts[3] + counts[4] == 5
+
+
+def test_mistakes_are_those_of_the_dev_file_the_surest_first(finished: Path) -> None:
+    found = report(finished)
+    text = found.text("mistakes")
+    assert "of 32 rows have a wrong answer, the surest first." in text
+    scores = [float(each.rstrip("%")) for each in text.split() if each.endswith("%")]
+    assert scores == sorted(scores, reverse=True)
+    assert "dev.tsv, line" in text
+    assert str(finished.parent) not in text
+
+
+def test_the_words_that_decided_are_shown_if_asked_for(finished: Path) -> None:
+    assert "integrated gradients" not in report(finished).text("mistakes")
+    found = report(finished, attributions=True)
+    assert "integrated gradients" in found.text("mistakes")
+    assert any((each.get("class") or "").startswith("token for") for each in found.named("span"))
+
+
+def test_without_the_model_the_log_remains_and_the_report_says_so(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "checkpoints")
+    found = report(run)
+    assert "stopped after 6 of 6 steps" in found.head
+    assert "without the answers on the dev data: " in found.head
+    assert not {"answers", "mistakes", "data"} & found.texts.keys()
+    assert "accuracy" in found.text("scores")
+
+
+def test_without_the_dev_file_too(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("dev.tsv", "gone.tsv"))
+    found = report(run)
+    assert "gone.tsv: no such file" in found.head
+    assert "answers" not in found.texts
+
+
+def test_a_file_that_has_changed_is_named(tmp_path: Path) -> None:
+    run = spam(tmp_path)
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("".join(dev.read_text().splitlines(keepends=True)[:20]))
+    found = report(run)
+    assert "dev.tsv has changed since the run" in found.head
+    assert "All 19 rows" in found.text("answers")
+
+
+def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
+    run = spam(tmp_path, seeds=[1, 2])
+    found = report(run)
+    assert "finished after 12 steps with 2 of 2 seeds" in found.head
+    assert "seed-1: " in found.head
+    assert "score mean range seed-1 seed-2 accuracy" in found.text("seeds")
+    assert "seed-2" in found.text("curves")
+    assert found.text("mistakes")
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "seed-2")
+    unfinished = report(run)
+    assert "stopped after 6 steps with 1 of 2 seeds" in unfinished.head
+    assert unfinished.text("mistakes")
+    assert "finished after 6 steps" in report(run / "seed-1").head
+
+
+def test_several_runs_are_compared_without_their_mistakes(finished: Path, tmp_path: Path) -> None:
+    found = report(finished, spam(tmp_path, training={"epochs": 2}))
+    assert "2 runs of classification" in found.head
+    assert "training.epochs 1 2" in found.text("recipe")
+    assert "mistakes" not in found.texts
+
+
+def test_regression_shows_points_and_the_largest_errors(tmp_path: Path) -> None:
+    rows = [["text", "score"], *([f"message {n} {ATTACKS}", n / 2] for n in range(40))]
+    found = report(
+        labeled(tmp_path, {"type": "regression", "text": "text", "label": "score"}, "r.csv", table(rows))
+    )
+    assert len(found.named("circle")) == 40
+    text = found.text("mistakes")
+    assert text.startswith("Largest errors")
+    assert "message 39" in text.split("r.csv, line")[0]
+    assert "lowest value" in found.text("data")
+
+
+def test_entities_are_marked_in_their_sentence(tmp_path: Path) -> None:
+    sentence = "John B-PER\nSmith I-PER\nsaw O\n<b>Rome</b> B-LOC\n. O\n\n"
+    found = report(labeled(tmp_path, {"type": "token-classification"}, "ner.conll", sentence * 12))
+    marks = {each.get("class") for each in found.named("mark")}
+    assert marks & {"right", "given", "other"}
+    assert "<b>Rome</b>" in found.text("mistakes")
+    assert "Types type precision recall" in found.text("answers")
+
+
+def test_answers_are_marked_in_their_context(tmp_path: Path) -> None:
+    context = f"{'The way was long. ' * 30}It stands by the <i>river</i>. {'It rained. ' * 30}"
+    asked = [("Where is it?", "by the <i>river</i>"), ("Where is it?", "It stands")] * 4
+    task = {"type": "question-answering", "max_length": 64, "doc_stride": 16}
+    found = report(labeled(tmp_path, task, "q.json", questions(context, asked)))
+    text = found.text("mistakes")
+    assert "by the <i>river</i>" in text
+    assert text.count("It rained.") < 8 * 30  # excerpts, not contexts
+
+
+def test_choices_stand_under_their_text(tmp_path: Path) -> None:
+    rows = [["story", "one", "two", "right"], *([f"story {n}", "yes", ATTACK, n % 2] for n in range(20))]
+    task = {"type": "multiple-choice", "text": "story", "choices": ["one", "two"], "label": "right"}
+    found = report(labeled(tmp_path, task, "c.csv", table(rows)))
+    text = found.text("mistakes")
+    assert "choice 0" in text
+    assert ATTACK in text
+    assert {each.get("class") for each in found.named("mark")} >= {"right", "given"}
+
+
+def test_sets_of_labels_have_no_matrix(tmp_path: Path) -> None:
+    rows = [["text", "labels"], *([f"text {n}", "red,blue" if n % 3 else ""] for n in range(24))]
+    task = {"type": "classification", "text": "text", "label": "labels", "multi_label": True}
+    found = report(labeled(tmp_path, task, "m.csv", table(rows)))
+    assert "Confusions" not in found.text("answers")
+    assert "(none)" in found.text("mistakes")
+
+
+def test_many_labels_and_long_hostile_texts_stay_small_and_harmless(tmp_path: Path) -> None:
+    labels = [f"{ATTACK} {n} {'&' * 300}" for n in range(150)]
+    rows = [["text", "label"], *([f"{ATTACKS} {n} {'<&>' * 700}", labels[n % 150]] for n in range(300))]
+    task = {"type": "classification", "text": "text", "label": "label", "max_length": 16}
+    run = labeled(tmp_path, task, "many.csv", table(rows))
+    found = report(run, attributions=True)  # which also looks for scripts, handlers and size
+    assert "Of 150 labels, the 11 in the most mistakes." in found.text("answers")
+    assert "The 40 with the lowest F1 of 150." in found.text("answers")
+    assert "these are the 50 of which the model is surest" in found.text("mistakes")
+    assert "and 120 more" in found.text("data")
+    assert ATTACK in found.text("mistakes")
+    assert r"\u202e" in found.text("mistakes")
+
+
+def test_a_run_without_dev_data_has_its_training_alone(tmp_path: Path) -> None:
+    found = report(spam(tmp_path, task={"dev": None}))
+    assert "None, because there was no dev data" in found.head
+    assert not {"scores", "answers", "mistakes"} & found.texts.keys()
+    assert "96" in found.text("data")
