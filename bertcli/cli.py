@@ -24,6 +24,7 @@ COMMANDS = (
     "predict-next",
     "predict",
     "embed",
+    "attention",
     "evaluate",
     "report",
     "convert",

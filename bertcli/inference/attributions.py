@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -21,13 +21,14 @@ STEPS = 32
 
 @dataclass(frozen=True)
 class Attributions:
-    """What each word of a row adds to the logit of an answer, against the same row without its words.
+    """What each word of a row adds to the output for an answer, against the same row without its words.
 
     Attributes:
         words: those in the row, in order.
         scores: one a word, the sum over its tokens; positive for the answer, negative against it.
         answer: in words.
-        value, baseline: the logit of the row, and of the same row with a mask for every word.
+        value, baseline: the logit (of a regression: the value) of the row, and of the same row with a mask
+            for every word.
         error: the sum of `scores` minus `value - baseline`; 0 for exact integrals.
         is_complete: whether the error is within `integrated_gradients.TOLERANCE`.
         steps: points of the path at which the gradient was taken.
@@ -44,7 +45,7 @@ class Attributions:
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return vars(self)
+        return asdict(self)
 
 
 def attributions(
@@ -53,8 +54,8 @@ def attributions(
     """The attributions of a model's answer to `example`, or of the answer `target` (`decision.decide`).
 
     The path goes from the vector of the mask token to the vector of each token, before positions and segments
-    are added. Special tokens stay as they are, and have no score. A mask says that a word is unknown, which
-    every model has learned in pretraining; a vector of zeros or of padding it has never read.
+    are added. Special tokens stay as they are, and have no score. A mask stands for an unknown word, and its
+    vector is trained in every family; those of padding and of zeros are not.
 
     Args:
         steps: points of the path, more if the integral needs them.

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class Word:
 class ReadRow:
     """A row, and the words in it; the other tokens are special.
 
-    `dropped`: tokens of the texts that are not in the row, because it was full.
+    `dropped`: tokens of the texts that are not in this row, because it was full.
     """
 
     row: Row
@@ -48,46 +49,59 @@ class ReadRow:
     dropped: int
 
 
+class _Part(NamedTuple):
+    """A text, and the positions in a row of its pieces, of which the first `skipped` are not in the row."""
+
+    text: str
+    tokens: range
+    segment: int
+    skipped: int = 0
+
+
 def read_texts(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> ReadRow:
     """The row of one text or two, cut to `max_length` tokens as `Frame.fit` does."""
-    placed = tokenizer.encode_with_spans(texts)
-    frame, ids = tokenizer.frame, [each.ids for each in placed]
-    row = frame.fit(ids[0], ids[1] if len(ids) > 1 else None, max_length)
-    words = [
-        word
-        for segment, (text, each, tokens) in enumerate(zip(texts, placed, _places(row, frame), strict=False))
-        for word in split_words(text, each.spans[: len(tokens)], tokens.start, segment=segment)
-    ]
-    full = sum(map(len, ids)) + frame.cost(len(ids) > 1)
-    return ReadRow(row, tuple(words), full - row.length)
+    a, *others = tokenizer.encode_batch(texts)
+    row = tokenizer.frame.fit(a, others[0] if others else None, max_length)
+    places = zip(texts, _places(row, tokenizer.frame), strict=False)
+    return _read(
+        row, [_Part(text, tokens, segment) for segment, (text, tokens) in enumerate(places)], tokenizer
+    )
 
 
 def read_item(item: Item, number: int, example: Example, tokenizer: Tokenizer) -> ReadRow:
     """The row `number` of an item that a task made of `example`; of choices, the number of the choice."""
     row = item.rows[number]
     if isinstance(example, TaggedExample):
-        return ReadRow(row, tuple(_tagged_words(item, example, tokenizer)), item.dropped)
+        return _read_tagged(item, example, tokenizer)
     first, second = _places(row, tokenizer.frame)
     a, *others = example.texts
-    parts = [(a, first, 0, 0)]
+    parts = [_Part(a, first, 0)]
     if isinstance(example, ChoiceExample):
         choice = example.choices[number]
         kept = min(len(tokenizer.encode(choice)), len(second))  # of the two, the text is cut first
         middle = second.stop - kept
-        parts.append((example.text_b or "", range(second.start, middle), 0, 1))
-        parts.append((choice, range(middle, second.stop), 0, 1))
+        parts.append(_Part(example.text_b or "", range(second.start, middle), 1))
+        parts.append(_Part(choice, range(middle, second.stop), 1))
     elif isinstance(example, QuestionExample):
         passage: Passage = item.layout
-        parts.append((example.context, second, passage.window.start, 1))
+        parts.append(_Part(example.context, second, 1, skipped=passage.window.start))
     elif others:
-        parts.append((others[0], second, 0, 1))
-    placed = tokenizer.encode_with_spans([text for text, *_ in parts])
-    words = [
-        word
-        for (text, tokens, skip, segment), each in zip(parts, placed, strict=True)
-        for word in split_words(text, each.spans[skip : skip + len(tokens)], tokens.start, segment=segment)
-    ]
-    return ReadRow(row, tuple(words), item.dropped)
+        parts.append(_Part(others[0], second, 1))
+    return _read(row, parts, tokenizer)
+
+
+def _read(row: Row, parts: Sequence[_Part], tokenizer: Tokenizer) -> ReadRow:
+    placed = tokenizer.encode_with_spans([part.text for part in parts])
+    words: list[Word] = []
+    for part, each in zip(parts, placed, strict=True):
+        spans = each.spans[part.skipped : part.skipped + len(part.tokens)]
+        words += split_words(part.text, spans, part.tokens.start, segment=part.segment)
+    return _row_of(row, words, sum(len(each.ids) for each in placed))
+
+
+def _row_of(row: Row, words: Sequence[Word], pieces: int) -> ReadRow:
+    """`pieces`: of all texts, also those that are not in the row."""
+    return ReadRow(row, tuple(words), pieces - sum(len(word.tokens) for word in words))
 
 
 def split_words(text: str, spans: NDArray[np.int32], first: int, segment: int = 0) -> Iterator[Word]:
@@ -125,12 +139,16 @@ def _places(row: Row, frame: Frame) -> tuple[range, range]:
     return range(start, stop), range(frame.b_starts(stop - start), row.length - len(frame.suffix))
 
 
-def _tagged_words(item: Item, example: TaggedExample, tokenizer: Tokenizer) -> Iterator[Word]:
-    """The words of a window, also those that another window predicts."""
+def _read_tagged(item: Item, example: TaggedExample, tokenizer: Tokenizer) -> ReadRow:
+    """A window of tagged words, also with those that another window predicts."""
     layout: WindowWords = item.layout
-    window = _places(item.rows[0], tokenizer.frame)[0]
+    (row,) = item.rows
+    window = _places(row, tokenizer.frame)[0]
     bounds = np.cumsum([0, *map(len, tokenizer.encode_words(example.words))])
+    pieces = int(bounds[-1])
     bounds += layout.positions[0] - bounds[layout.words[0]]
-    for text, start, stop in zip(example.words, bounds.tolist(), bounds[1:].tolist(), strict=False):
-        if tokens := range(max(start, window.start), min(stop, window.stop)):
-            yield Word(text, tokens, 0)
+    places = (
+        range(max(start, window.start), min(stop, window.stop)) for start, stop in pairwise(bounds.tolist())
+    )
+    words = [Word(text, tokens, 0) for text, tokens in zip(example.words, places, strict=True) if tokens]
+    return _row_of(row, words, pieces)

@@ -105,7 +105,9 @@ except SystemExit:
 """
 
 
-@pytest.mark.parametrize("verb", ["predict-mask", "predict-next", "predict", "embed", "evaluate"])
+@pytest.mark.parametrize(
+    "verb", ["predict-mask", "predict-next", "predict", "embed", "attention", "evaluate"]
+)
 def test_help_does_not_import_torch(verb):
     command = [sys.executable, "-c", CHECK_HELP, verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

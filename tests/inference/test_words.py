@@ -96,6 +96,7 @@ def test_a_window_of_a_context_has_its_own_words():
     example = QuestionExample("here", {}, "q", question="he sat", context=context, answers=None)
     for window in range(3):
         found = read("questions", example, window=window, max_length=16, doc_stride=4)
+        assert found.dropped == 28 - (found.row.length - 5)
         assert texts_of(found) == ["he", "sat"]
         assert " ".join(texts_of(found, 1)) in context
 
@@ -105,6 +106,7 @@ def test_a_window_of_tagged_words_has_all_its_words(window: int):
     example = tagged_text("here", {}, " ".join(["the cats sat on the mats", "a dog ran in darks"] * 3))
     found = read("tokens", example, window=window, max_length=16, doc_stride=6)
     assert len([place for word in found.words for place in word.tokens]) == found.row.length - 2
+    assert found.dropped == 42 - (found.row.length - 2)
     assert " ".join(texts_of(found)) in example.text
 
 

@@ -1,0 +1,171 @@
+"""`bertcli attention MODEL TEXT [TEXT]`: what each word reads, in every layer and head, as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bertcli.commands.options import Device, Input, Json, Model
+from bertcli.terminal import say
+
+_BAR = 20
+"""Signs of the longest bar."""
+
+if TYPE_CHECKING:
+    from bertcli.inference.attention_links import Attention
+    from bertcli.inference.attributions import Attributions
+
+
+def attention(
+    model: Model,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="A text or a pair; or one row of the task; - reads a pipe."),
+    ] = None,
+    input_: Input = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A page (.html); default: a table in the terminal.")
+    ] = None,
+    json_: Json = False,
+    layer: Annotated[int | None, typer.Option(help="Of the table, from 0; in the page, shown first.")] = None,
+    head: Annotated[int | None, typer.Option(help="Of the table, from 0; in the page, shown first.")] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Of the page and of --json; default: all that fit in 1 MB."),
+    ] = None,
+    top_k: Annotated[int, typer.Option(min=1, help="Links in the table.")] = 10,
+    attributions: Annotated[
+        bool, typer.Option("--attributions", help="Also which words decided the answer of a task model.")
+    ] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The answer to explain: a label, a word or a choice, or its number from 0."
+        ),
+    ] = None,
+    pair: Annotated[
+        bool, typer.Option("--pair", help="The model reads pairs, which its folder does not say.")
+    ] = False,
+    device: Device = "auto",
+) -> None:
+    """Show what each word of a text reads (attends to).
+
+    With --output it writes a page that needs no network: lines between words, for each layer and head.
+    Without it, it prints the strongest links of one head. --json prints the probabilities of all layers and
+    heads. Layers and heads are counted from 0.
+
+    A fine-tuned model reads the text as in bertcli predict: a pair, QUESTION CONTEXT, TEXT CHOICE CHOICE...
+    With --attributions, each word has a score: what it adds to the model's output for the answer (a logit,
+    or the value itself), against a row of masks (integrated gradients). Of tags, it is the output for the
+    word that is least likely to be outside of all entities, unless --target names another. Attention alone
+    explains no answer.
+
+    Example: bertcli attention runs/quickstart "The old house was dark." --output attention.html
+    """
+    from bertcli.errors import UserError
+    from bertcli.hardware import resolve_device
+    from bertcli.hf.locate import resolve_model
+    from bertcli.inference.attention_links import attention_of, choose_head
+    from bertcli.inference.attributions import attribute
+    from bertcli.inference.one_row import read_one
+    from bertcli.inference.outputs import check_output, opened
+
+    if json_ and output is not None:
+        raise UserError("--json writes to standard output; leave it out, or leave out --output")
+    if target is not None and not attributions:
+        raise UserError("--target is the answer that --attributions explains; give both")
+    if output is not None:
+        check_output(output, [".html"], input_)
+    folder = resolve_model(model)
+    row = read_one(
+        folder,
+        texts or [],
+        input_,
+        is_pair=pair,
+        explained=attributions,
+        target=target,
+        device=resolve_device(device),
+    )
+    found = attention_of(row.body, row.tokenizer, row.read)
+    scored = attribute(*row.task) if attributions and row.task is not None else None
+    if layers is not None:
+        found = found.of_layers(_numbers(layers))
+    chosen = choose_head(found, layer, head)
+    if json_:
+        scores = {} if scored is None else {"attributions": scored.as_json()}
+        print(json.dumps({"texts": row.texts, **found.as_json(), **scores}, ensure_ascii=False))
+        return
+    reason = _reason(layer, head)
+    if output is None:
+        print("\n".join(_table(found, chosen, reason, top_k=top_k)))
+        if scored is not None:
+            print("\n".join(["", *_scores(scored)]))
+        return
+    from bertcli.report.attention import attention_page, fit_layers
+
+    fitted = fit_layers(found, chosen[0], layers is not None)
+    if len(fitted.layers) < len(found.layers):
+        numbers = ",".join(map(str, fitted.layers))
+        say(f"not all layers fit in a page of 1 MB; it has {numbers} (--layers names others)")
+    with opened(output) as file:
+        file.write(
+            attention_page(str(model), row.texts, fitted, head=chosen, reason=reason, attributions=scored)
+        )
+    say(f"{output}: open it in a browser")
+
+
+def _numbers(layers: str) -> list[int]:
+    from bertcli.errors import UserError
+
+    names = [name.strip() for name in layers.split(",")]
+    numbers = {int(name) for name in names if name.isdecimal()}
+    if len(numbers) < len(names):
+        raise UserError(f"--layers {layers}: give numbers from 0 with commas between them, each once: 0,5,11")
+    return sorted(numbers)
+
+
+def _reason(layer: int | None, head: int | None) -> str:
+    """Why a head is the one that is shown."""
+    if layer is not None and head is not None:
+        return "the head that was asked for"
+    among = "of all heads"
+    if layer is not None:
+        among = f"of layer {layer}"
+    elif head is not None:
+        among = f"of the heads {head}"
+    return f"{among}, the one whose words most strongly read a word of their own, not beside them"
+
+
+def _table(found: Attention, chosen: tuple[int, int], reason: str, top_k: int) -> list[str]:
+    """The strongest links of a head, for people."""
+    from bertcli.inference.attention_links import strongest_links
+
+    layer, head = chosen
+    links, share = strongest_links(found, layer, head, number=top_k)
+    width = max((len(link.reader) for link in links), default=0)
+    return [
+        f"layer {layer}, head {head} ({reason})",
+        f"special tokens get {share:.1%} of what the words read, and are left out here",
+        *(f"{link.weight:7.1%}  {link.reader:<{width}}  reads  {link.read}" for link in links),
+    ]
+
+
+def _scores(scored: Attributions) -> list[str]:
+    """A line a word: its score, and a bar of its sign."""
+    largest = max(map(abs, scored.scores), default=0.0) or 1.0
+    width = max(map(len, scored.words), default=0)
+    lines = [f"{scored.answer}: what each word adds to the model's output for it, against a row of masks"]
+    for word, score in zip(scored.words, scored.scores, strict=True):
+        bar = ("+" if score > 0 else "-") * round(_BAR * abs(score) / largest)
+        lines.append(f"{score:+8.3f}  {word:<{width}}  {bar}".rstrip())
+    difference = scored.value - scored.baseline
+    whole = f"{difference:+.3f} ({scored.value:.3f} - {scored.baseline:.3f})"
+    lines.append(f"{sum(scored.scores):+8.3f}  in all, of {whole}")
+    if not scored.is_complete:
+        lines.append(
+            "the sum misses the difference: the model is too uneven on the way; read the scores with care"
+        )
+    return lines
