@@ -214,9 +214,9 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             wrapping.load_full_weights(self.model, weights)
             scores = self.best.scores or self._evaluate()
             verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
-            best = f"best by {scores.title(self.metric)}: step {self.best.step}"
-            step, lines = self.best.last_step, [verdict.line, best]
-            say(lines[-1])
+            chosen = f"best by {scores.title(self.metric)}: step {self.best.step}"
+            step, lines = self.best.last_step, [verdict.line, chosen]
+            say(chosen)
         card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
         self.publish(self.folder.model, weights, card)
         self.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
