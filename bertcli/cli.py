@@ -34,6 +34,7 @@ COMMANDS = (
     "show-batch",
     "tokenizer",
     "bench",
+    "config",
 )
 """In the order of `--help`. Each is a function or a Typer `app` in `bertcli/commands/`."""
 
