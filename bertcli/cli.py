@@ -18,6 +18,7 @@ from bertcli.exhausted import describe_exhausted
 from bertcli.terminal import discard, guard_streams
 
 COMMANDS = (
+    "init",
     "pretrain",
     "finetune",
     "predict-mask",

@@ -105,8 +105,10 @@ def _values(schema: dict[str, Any]) -> str:
         given = schema["anyOf"]
         pairs = [each for each in given if each.get("prefixItems", [None])[0] in given]
         return "; ".join("a list of two of these" if each in pairs else _values(each) for each in given)
-    if "enum" in schema or "const" in schema:
-        return ", ".join(schema.get("enum") or [schema["const"]])
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return ", ".join(schema["enum"])
     if "prefixItems" in schema:
         return f"a list of {len(schema['prefixItems'])}: {_values(schema['prefixItems'][0])}"
     if schema["type"] == "array":

@@ -69,9 +69,14 @@ class Layout:
 def conll_lines(path: Path, encoding: str) -> Iterator[Line]:
     """(number, fields) of each line; a blank line has none."""
     for number, line in enumerate(read_lines(path, encoding, key="task.encoding"), start=1):
-        line = line.strip(" \t\r")  # nothing else: a no-break space can be a word
-        parts = line.split("\t" if "\t" in line else " ")
-        yield number, [part for part in (part.strip(" ") for part in parts) if part]
+        yield number, conll_fields(line)
+
+
+def conll_fields(line: str) -> list[str]:
+    """The fields of a line; a blank one has none."""
+    line = line.strip(" \t\r")  # nothing else: a no-break space can be a word
+    parts = line.split("\t" if "\t" in line else " ")
+    return [part for part in (part.strip(" ") for part in parts) if part]
 
 
 def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
@@ -80,7 +85,7 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     Raises `UserError` for a file without sentences, a missing column, or a last column without tags if
     another column has some.
     """
-    sentences = _sample(path, settings.encoding)
+    sentences = first_sentences(path, settings.encoding)
     rows = [fields for sentence in sentences for fields in sentence]
     if not rows:
         raise UserError(
@@ -89,7 +94,7 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     width = len(rows[0])
     if labeled and width == 1:
         raise UserError(f"{path}: has one column ({rows[0][0]}); expected a word and its tag")
-    tagged = [column for column in range(1, width) if _holds_tags(rows, column)]
+    tagged = [column for column in range(1, width) if holds_tags(rows, column)]
     counting = _counts(sentences) and width > 1 and not (width == 2 and (labeled or tagged))
     (word,) = settings.text_columns or (int(counting),)
     tag = width - 1 if settings.label is None else settings.label
@@ -111,8 +116,8 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     return Layout(width, word, tag, counting=counting, others=others)
 
 
-def _sample(path: Path, encoding: str) -> list[list[list[str]]]:
-    """The first sentences, without comments."""
+def first_sentences(path: Path, encoding: str) -> list[list[list[str]]]:
+    """The first sentences of a file, without comments."""
     sentences: list[list[list[str]]] = [[]]
     found = 0
     for _, fields in conll_lines(path, encoding):
@@ -126,7 +131,7 @@ def _sample(path: Path, encoding: str) -> list[list[list[str]]]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _holds_tags(rows: Sequence[list[str]], column: int) -> bool:
+def holds_tags(rows: Sequence[list[str]], column: int) -> bool:
     """Whether every value of the column is a tag, and at least one is not O."""
     values = {fields[column] for fields in rows if column < len(fields)}
     return all(map(is_tag, values)) and any("-" in value for value in values)

@@ -63,7 +63,7 @@ def find_labeled_file(name: str) -> Path:
 
 def check_extras(path: Path, settings: TaskSettings) -> None:
     """Raise `UserError` if a package that is needed to read the file is missing."""
-    check_file_extras(path, _format(path, settings, True) == "parquet")
+    check_file_extras(path, file_format(path, settings, True) == "parquet")
 
 
 def read_examples(
@@ -86,11 +86,13 @@ def read_examples(
         UserError: a file that cannot be read as the settings say, with file and line; unusable rows, once
             all are counted.
     """
-    found = _read(path, _format(path, settings, labeled), settings, labeled=labeled, report=report, note=note)
+    found = _read(
+        path, file_format(path, settings, labeled), settings, labeled=labeled, report=report, note=note
+    )
     return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
 
-def _format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
+def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
     """`settings.format`; for `auto` by the suffix, and where that is ambiguous by the task."""
     if settings.format != "auto":
         return settings.format

@@ -88,7 +88,7 @@ def _decode(path: Path, encoding: str, progress: Progress, key: str) -> Iterator
             "latin-1, cp1252, utf-16, gb18030, shift_jis"
         ) from None
     offset, is_start = 0, True
-    for block in itertools.chain(_read_blocks(path, progress), [b""]):  # the empty one ends the text
+    for block in itertools.chain(read_blocks(path, progress), [b""]):  # the empty one ends the text
         if offset == 0:
             _refuse_non_text(path, block)
             wide = wide_encoding(block)
@@ -126,8 +126,11 @@ def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: Unicode
     )
 
 
-def _read_blocks(path: Path, progress: Progress) -> Iterator[bytes]:
-    """The bytes of a file in blocks, decompressed if its name ends in .gz or .zst."""
+def read_blocks(path: Path, progress: Progress = silent) -> Iterator[bytes]:
+    """The bytes of a file in blocks, decompressed if its name ends in .gz or .zst.
+
+    Raises `UserError` for an unreadable file, and damaged or truncated compression.
+    """
     try:
         with open(path, "rb") as raw:
             position = 0
