@@ -86,10 +86,16 @@ def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> K
         found = properties[field_name]
         meaning = " ".join(found.get("description", "").split())
         keys.append(
-            Key(field_name, _values(found), field.is_required(), found.get("default"), meaning=meaning)
+            Key(
+                field_name,
+                _values(found),
+                is_required=field.is_required(),
+                default=found.get("default"),
+                meaning=meaning,
+            )
         )
     return Keys(
-        name, is_optional, " ".join((kind.__doc__ or "").split()), tuple(keys), sections=tuple(sections)
+        name, is_optional, " ".join((kind.__doc__ or "").split()), keys=tuple(keys), sections=tuple(sections)
     )
 
 

@@ -48,18 +48,20 @@ class Amount:
 
 
 def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
-    """Read the text, of a large corpus about `COUNTED_BYTES`, evenly from the files.
+    """Read the text, of a large corpus about `COUNTED_BYTES`, of evenly chosen files.
 
     Raises `UserError` for files without text, and what cannot be read.
     """
-    is_exact = text_bytes(sources) < 2 * COUNTED_BYTES
-    limit = math.inf if is_exact else COUNTED_BYTES / len(sources)
+    size = text_bytes(sources)
+    is_exact = size < 2 * COUNTED_BYTES
+    chosen = sources if is_exact else sources[:: min(len(sources), math.ceil(size / COUNTED_BYTES))]
+    limit = math.inf if is_exact else 2 * COUNTED_BYTES / len(chosen)
     tally, on_disk = _Tally(), [0]
 
     def advance(read: int) -> None:
         on_disk[0] += read
 
-    for source in sources:
+    for source in chosen:
         own = 0
         for paragraph in read_paragraphs(source.path, corpus, advance):
             if paragraph is None:

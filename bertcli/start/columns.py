@@ -90,7 +90,8 @@ class Column:
         if self.distinct < 2 or 2 * len(self.values) < self.rows or self.is_list:
             return False
         if self.is_number:
-            return not (self.distinct == self.rows and self.numbers == sorted(self.numbers))
+            counts_rows = self.distinct == self.rows and self.numbers == sorted(self.numbers)
+            return self.is_named_label or not counts_rows
         return self.distinct <= _FEW_LABELS and self.distinct < len(self.values)
 
     @property

@@ -97,7 +97,7 @@ def _text_key(seen: Seen) -> tuple[str, str]:
             raise UserError(f"{seen.path}: no key holds a text; its keys: {', '.join(names) or 'none'}")
         text = max(strings, key=lambda column: column.characters)
     others = [column.name for column in columns if column.is_text and column is not text]
-    also = f"; or {', '.join(others)}, which are texts too" if others else ""
+    also = f"; or {', '.join(others)}" if others else ""
     beside = f" of the keys {', '.join(names)}" if len(names) > 1 else ""
     return text.name, f"{text.characters:,.0f} characters on average, the longest text{beside}{also}"
 

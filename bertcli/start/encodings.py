@@ -39,8 +39,10 @@ _ODD = re.compile("[\x80-\x9f\ue000-\uf8ff\uff61-\uff9f\u3130-\u318f]")
 """C1 controls, private use, half-width katakana, single jamo: signs of a wrong encoding."""
 
 
-_CAPITALS_INSIDE = 0.01
-"""Share of the characters that are capitals after a small letter, from which a text looks wrong."""
+_MIXED = re.compile("[a-zA-Z][\u0370-\u0e7f]|[\u0370-\u0e7f][a-zA-Z]")
+"""A Latin letter beside one of Greek, Cyrillic, Hebrew, Arabic or Thai."""
+_STRANGE = 0.01
+"""Share of the characters that are capitals after a small letter, or beside another script."""
 
 
 class Encoding(NamedTuple):
@@ -88,7 +90,7 @@ def _utf8_error(data: bytes) -> UnicodeDecodeError | None:
 
 def _score(lines: list[bytes], encoding: str, languages: list[str]) -> float:
     """How well the encoding fits: the share of the lines that are in one of its languages. Half of it if most
-    letters are capitals, or many follow a small letter: encodings of Cyrillic and Greek differ in that."""
+    letters are capitals, many follow a small letter, or scripts are mixed: then the encoding is another."""
     try:
         decoded = [line.decode(encoding) for line in lines]
     except UnicodeDecodeError:
@@ -100,4 +102,5 @@ def _score(lines: list[bytes], encoding: str, languages: list[str]) -> float:
     fitting = sum(vote in languages for vote in votes) / max(1, sum(vote is not None for vote in votes))
     small, capital = (sum(map(is_kind, text)) for is_kind in (str.islower, str.isupper))
     inside = sum(a.islower() and b.isupper() for a, b in itertools.pairwise(text))
-    return fitting / 2 if capital > small or inside > _CAPITALS_INSIDE * len(text) else fitting
+    strange = inside + 2 * len(_MIXED.findall(text))
+    return fitting / 2 if capital > small or strange > _STRANGE * len(text) else fitting

@@ -118,7 +118,7 @@ def find_files(names: Sequence[str], output: Path) -> Found:
     unwanted = {each.source.name for each in (*others, *refused)}
     if unwanted or _would_read(names, output):
         names, sources = _named_alone(names, sources, chosen, unwanted=unwanted)
-    return Found(list(names), sources, chosen, left_out)
+    return Found(list(names), sources, chosen, left_out=left_out)
 
 
 _NAMES: dict[Kind, str] = {
@@ -165,7 +165,7 @@ def _look(source: Source, files: int) -> Seen | _Refused:
         )
     text = data[: 4 * _CHARACTERS].decode(encoding.name, "ignore").removeprefix("\ufeff")[:_CHARACTERS]
     lines = tuple(line.removesuffix("\r") for line in itertools.islice(text.split("\n"), _LINES))
-    return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines)
+    return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
 
 
 def _check_encodings(seen: Sequence[Seen]) -> None:

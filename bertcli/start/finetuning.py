@@ -66,7 +66,7 @@ def write_finetuning(
         Block("task", _task_lines(keys, comments, rows)),
         Block("training", [_epochs(fit), *training]),
     ]
-    written = Written(lines, _head(fit), "finetune", list(_summary(fit, start, seconds)))
+    written = Written(lines, _head(fit), "finetune", summary=list(_summary(fit, start, seconds)))
     check_config(FinetuneConfig, written.value, "the config")
     return written
 

@@ -68,7 +68,10 @@ def fit_finetuning(config: FinetuneConfig, seconds: float, report: Callable[[str
 
 
 def _descending(most: int) -> list[float]:
-    """Tenths down to one epoch, then hundredths."""
-    return [number / 10 for number in range(10 * most, 10, -1)] + [
-        number / 100 for number in range(100, 0, -1)
-    ]
+    """Halves down to two epochs, then tenths, then hundredths of one."""
+    halves = [number / 2 for number in range(2 * most, 4, -1)]
+    return (
+        halves
+        + [number / 10 for number in range(20, 10, -1)]
+        + [number / 100 for number in range(100, 0, -1)]
+    )

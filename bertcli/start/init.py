@@ -13,6 +13,7 @@ from bertcli.start.files import Found, find_files
 from bertcli.start.finetuning import write_finetuning
 from bertcli.start.kinds import TABLES
 from bertcli.start.pretraining import write_pretraining
+from bertcli.start.splits import split_of
 from bertcli.start.task import can_be_labeled
 from bertcli.start.written import Written
 
@@ -98,9 +99,11 @@ def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None])
 
 
 def _output_dir(names: Sequence[str]) -> str:
-    """A folder in `runs/` that does not exist yet, named as the first file or folder."""
-    path = Path(names[0].rstrip("/"))
-    name = path.name if not set(path.name) & set("*?[") else path.parent.name
-    stem = re.sub(r"[^\w-]+", "-", name.partition(".")[0] or Path.cwd().name).strip("-") or "mine"
+    """A folder in `runs/` that does not exist yet, named as the first file or folder that has a name of its
+    own, and not that of a split or a pattern."""
+    path = Path(names[0]).absolute()
+    own = [part.partition(".")[0] for part in (path.name, path.parent.name) if not set(part) & set("*?[")]
+    name = next((part for part in own if part and not split_of(Path(part))), "mine")
+    stem = re.sub(r"[^\w-]+", "-", name).strip("-") or "mine"
     numbered = (f"runs/{stem}" if number == 1 else f"runs/{stem}-{number}" for number in range(1, 10**6))
     return next(folder for folder in numbered if not Path(folder).exists())

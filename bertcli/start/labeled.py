@@ -85,7 +85,7 @@ def look_at_rows(train: str, dev: str | None, task: dict[str, Any], test: Sequen
         where = "dev" if "dev" in keys else "dev_fraction" if "dev_fraction" in keys else "train"
         also = f"{', '.join(test)} is left for bertcli evaluate"
         comments[where] = "; ".join(filter(None, [comments.get(where), also]))
-    return LabeledLook(keys, comments, overview(figures(splits, {}, settings)), splits["train"])
+    return LabeledLook(keys, comments, overview(figures(splits, {}, settings)), train=splits["train"])
 
 
 def length_keys(
@@ -107,7 +107,7 @@ def length_keys(
     length = min(most, max(16, -(-held // _LENGTHS[1]) * _LENGTHS[1]))
     tokens = "tokens" if folder is not None else "tokens, estimated by words"
     if task == "question-answering":
-        length = min(most, max(length, _QUESTIONS) if held > _QUESTIONS else length)
+        length = min(length, _QUESTIONS)  # of BERT's release; a longer text is read in windows
     comment = f"{_LENGTHS[0]:.0%} of the rows have up to {held:,} {tokens}"
     if held <= length:
         return {"max_length": length}, {"max_length": comment}

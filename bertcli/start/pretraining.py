@@ -42,7 +42,7 @@ def write_pretraining(
     """
     look = look_at_corpus(found)
     amount = measure_amount(found.sources, look.config)
-    report(f"text: {amount.line()}, in {look.config.language}")
+    report(f"text: {amount.line()}, language {look.config.language}")
     objective, why = _objective(look, amount)
     config = _start(look, output_dir, model, objective=objective)
     started = start_seconds("bertcli.runs.pretraining")
@@ -60,7 +60,7 @@ def write_pretraining(
         report(f"measured: start {started:.1f} s, vocabulary and store {preparing:.0f} s")
         ready = replace(ready, seconds=preparing, tokens=share * ready.tokens)
         left = max(0.0, seconds - started - preparing)
-        fit = fit_pretraining(ready, left, _longest(ready.tokens, amount, model), report)
+        fit = fit_pretraining(ready, left, _longest(ready.tokens, amount, model), report=report)
     names = [str(source.path) for source in sources] if share < 1.0 else found.names
     plan = PretrainingPlan(
         look=replace(look, config=look.config.model_copy(update={"files": names})),

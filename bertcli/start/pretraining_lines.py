@@ -67,7 +67,7 @@ def pretraining_written(plan: PretrainingPlan) -> Written:
         Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
         Block("logging", [Line("every_steps", max(1, fit.steps // _LOGGED))]),
     ]
-    return Written(lines, head, "pretrain", list(_summary(plan)))
+    return Written(lines, head, "pretrain", summary=list(_summary(plan)))
 
 
 def _corpus(plan: PretrainingPlan) -> Iterator[Line]:
@@ -81,8 +81,9 @@ def _corpus(plan: PretrainingPlan) -> Iterator[Line]:
             yield Line(name, plan.look.keys[name], beside=comments.get(name, ""))
     fraction = plan.prepared.heldout_fraction
     if fraction != plan.config.corpus.model_fields["heldout_fraction"].default:
-        few = f"of {plan.amount.documents:,.0f} documents, so that enough are held out"
-        yield Line("heldout_fraction", fraction, beside=few)
+        few = "more than the usual 0.05, because the documents are few"
+        none = "too few different documents to hold some out: nothing is evaluated"
+        yield Line("heldout_fraction", fraction, beside=few if fraction else none)
 
 
 def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:

@@ -29,8 +29,8 @@ SECONDS = 4.0
 """Of steps, for one measurement."""
 SAMPLES = (1_500_000, 5_000_000)
 """Bytes of two samples: a vocabulary and a store of each show what those of all of the text will take."""
-_FRACTIONS = (0.1, 0.2, 0.35, 0.5)
-"""Of `corpus.heldout_fraction`, until two documents are held out."""
+_FRACTIONS = (0.1, 0.2, 0.35, 0.5, 0.0)
+"""Of `corpus.heldout_fraction`, until two documents are held out; at last none."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
         for number, size in enumerate(SAMPLES):
             folder = Path(scratch) / str(number)
             folder.mkdir()
-            written = write_sample(sources, corpus, size, folder / "sample.txt")
+            written = write_sample(sources, corpus, size, path=folder / "sample.txt")
             format = "sentences" if corpus.format == "sentences" else "text"
             keys = {"files": [str(folder / "sample.txt")], "format": format, "document": "blank-line"}
             keys |= {"join_lines": False, "encoding": "utf-8"}

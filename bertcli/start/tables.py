@@ -44,7 +44,7 @@ class TableLook:
 
 
 def read_table(seen: Seen) -> TableLook:
-    """The table. Raises `UserError` where it cannot be read, or has no two columns."""
+    """The table. Raises `UserError` where it cannot be read."""
     keys: dict[str, Any] = {}
     comments: dict[str, str] = {}
     is_named, how = True, {"jsonl": "JSON lines", "parquet": "Parquet"}.get(seen.kind, "")
@@ -62,11 +62,6 @@ def read_table(seen: Seen) -> TableLook:
             keys["columns"] = _column_names(records)
             comments["columns"] = "the first line is data, not a header; the names are made up"
     rows = _rows(seen, keys)
-    if len({name for row in rows for name in row}) < 2:
-        raise UserError(
-            f"{seen.path}: has one column; expected a text and its label. If it is a corpus to pretrain on, "
-            "give plain text, or JSON lines with --for pretrain"
-        )
     return TableLook(rows, is_named, keys, comments=comments, how=how)
 
 
@@ -91,11 +86,10 @@ def _records(seen: Seen) -> tuple[str, list[list[str]]]:
     if seen.kind == "tsv":
         return "\t", [line.split("\t") for line in full]
     separator = csv_separator(full) or ","
-    first = next(mark for mark in (",", ";", "\t", separator) if mark in full[0] or mark == separator)
-    if first != separator:
+    if separator == ";" and "," in full[0]:
         raise UserError(
-            f"{seen.path}: {_SEPARATORS[separator]} separate its fields, but the first line has a comma, by "
-            "which bertcli takes commas; save the file with tabs (.tsv), or give it a header without commas"
+            f"{seen.path}: semicolons separate its fields, but commas are taken, because the first line "
+            "has one; save the file with tabs (.tsv), or give it a header without commas"
         )
     return separator, csv_records(full, separator) or [full[0].split(separator)]
 
@@ -104,7 +98,7 @@ def _has_header(records: Sequence[Sequence[str]]) -> bool:
     """Whether the first record names the columns: short names, all different, none of them a value below."""
     first, rest = [name.strip() for name in records[0]], records[1:]
     named = [name for name in first if name]
-    if not named or len(set(first)) < len(first) or not all(_NAME.fullmatch(name) for name in named):
+    if not named or len(set(named)) < len(named) or not all(_NAME.fullmatch(name) for name in named):
         return False
     return not any(
         name and len(record) > column and record[column].strip() == name

@@ -24,6 +24,7 @@ _FEW_VALUES = 20
 """Whole numbers of which a label has at most as many different ones are classes, not measures."""
 _CONLL = (".conll", ".bio", ".iob")
 _SHOWN = 5
+_NO_LABELS = "To pretrain on the texts alone, write them to a plain text file, a blank line between two"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ def find_task(seen: Seen) -> TaskLook:
         return _by_format(seen)
     table = read_table(seen)
     columns = columns_of(table.rows)
+    if len(columns) < 2:
+        raise UserError(f"{seen.path}: has one column; expected a text and its label. {_NO_LABELS}")
     if (tagged := tagged_columns(columns)) is not None:
         words, tags = tagged
         given = {"type": "token-classification", "text": words.name, "label": tags.name}
@@ -143,11 +146,9 @@ def _labeled_texts(
     keys: dict[str, Any] = {"type": "", "text": [each.name for each in pair] if pair else text.name}
     others = [each.name for each in columns if each.is_text and each not in texts]
     if pair:
-        comments["text"] = f"two texts that make a pair; {text.name} alone is one text"
+        comments["text"] = f"two texts that make a pair; or {text.name} alone"
     elif others:
-        comments["text"] = (
-            f"the likeliest; other texts: {', '.join(others)}; [{text.name}, {others[0]}] is a pair"
-        )
+        comments["text"] = f"the likeliest; or {', '.join(others)}; or a pair: [{text.name}, {others[0]}]"
     several = list_label(columns)
     labels = label_columns(columns, texts)
     if several is not None:
@@ -157,13 +158,12 @@ def _labeled_texts(
     if not labels:
         raise UserError(
             f"{seen.path}: no column holds labels (few different values, or numbers) beside the text in "
-            f"{text.name!r}; its columns: {', '.join(c.name for c in columns)}. For a corpus without labels "
-            "give --for pretrain"
+            f"{text.name!r}; its columns: {', '.join(c.name for c in columns)}. {_NO_LABELS}"
         )
     label = labels[0]
     keys["label"] = label.name
     if len(labels) > 1 and not label.is_named_label:
-        comments["label"] = f"the likeliest; it may also be {', '.join(c.name for c in labels[1:4])}"
+        comments["label"] = f"the likeliest; or {', '.join(c.name for c in labels[1:4])}"
     keys["type"], comments["type"] = _kind_of_label(label)
     if keys["type"] == "classification" and not label.is_number and _is_several(label):
         keys["multi_label"] = True
@@ -181,7 +181,7 @@ def _kind_of_label(label: Column) -> tuple[str, str]:
         if label.distinct > 2:
             return (
                 "classification",
-                f"{label.name} holds {label.distinct} whole numbers; if they measure something, regression",
+                f"{label.name} holds {label.distinct} whole numbers; or regression, if they are measures",
             )
     values = sorted({str(value) for value in label.values})
     shown = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")

@@ -38,7 +38,7 @@ class Written:
 def in_words(seconds: float) -> str:
     """A time: `40 seconds`, `4.7 minutes`, `3.1 hours`."""
     if seconds < 90:
-        return f"{seconds:.0f} seconds"
+        return f"{seconds:.0f} seconds" if seconds >= 10 else f"{seconds:.1f} seconds"
     return f"{seconds / 60:.1f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
