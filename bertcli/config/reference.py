@@ -121,7 +121,8 @@ def _values(schema: dict[str, Any]) -> str:
         return f"a list of {_values(schema['items'])}"
     if schema["type"] == "object":
         return f"a mapping to {_values(schema['additionalProperties'])}"
-    return ", ".join([_TYPES.get(schema["type"], schema["type"]), *_limits(schema)])
+    kind: str = schema["type"]
+    return ", ".join([_TYPES.get(kind, kind), *_limits(schema)])
 
 
 def _limits(schema: dict[str, Any]) -> Iterator[str]:

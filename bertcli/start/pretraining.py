@@ -8,6 +8,7 @@ from typing import Any
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
 from bertcli.hf.lengths import trained_length
 from bertcli.hf.locate import resolve_model
 from bertcli.runs.recipe import decided_config, update_sections
@@ -19,6 +20,7 @@ from bertcli.start.pretraining_lines import PretrainingPlan, pretraining_written
 from bertcli.start.speed import prepared, start_seconds
 from bertcli.start.written import Written
 
+_FEWEST_BYTES = 5_000
 _MOST_PREPARING = 0.5
 """Share of the time that vocabulary and store may take, before files are left out."""
 _MOST_FILES = 50
@@ -38,11 +40,16 @@ def write_pretraining(
         report: takes lines for the user.
 
     Raises:
-        UserError: text that cannot be read, or gives no store; a model that is not there.
+        UserError: text that cannot be read, is too little, or gives no store; a model that is not there.
     """
     look = look_at_corpus(found)
     amount = measure_amount(found.sources, look.config)
     report(f"text: {amount.line()}, language {look.config.language}")
+    if amount.text_bytes < _FEWEST_BYTES:
+        raise UserError(
+            f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
+            "some pages or more"
+        )
     objective, why = _objective(look, amount)
     config = _start(look, output_dir, model, objective=objective)
     started = start_seconds("bertcli.runs.pretraining")

@@ -80,7 +80,7 @@ def _corpus(plan: PretrainingPlan) -> Iterator[Line]:
         if name in plan.look.keys:
             yield Line(name, plan.look.keys[name], beside=comments.get(name, ""))
     fraction = plan.prepared.heldout_fraction
-    if fraction != plan.config.corpus.model_fields["heldout_fraction"].default:
+    if fraction != plan.look.config.heldout_fraction:
         few = "more than the usual 0.05, because the documents are few"
         none = "too few different documents to hold some out: nothing is evaluated"
         yield Line("heldout_fraction", fraction, beside=few if fraction else none)
