@@ -72,8 +72,11 @@ def _line(line: Line, indent: str) -> Iterator[str]:
     if len(beside) > _BESIDE:
         above, beside = " ".join(filter(None, [above, beside])), ""
     yield from (f"{indent}# {part}" for part in _wrapped(above, indent))
-    written = f"{indent}{line.name}:" if line.is_empty else f"{indent}{line.name}: {scalar(line.value)}"
+    value = "" if line.is_empty else f" {scalar(line.value)}"
+    items = line.value if isinstance(line.value, list) and len(value) > WIDTH else []
+    written = f"{indent}{line.name}:{'' if items else value}"
     yield f"{written:<{_COLUMN}} # {beside}" if beside else written
+    yield from (f"{indent}  - {scalar(item)}" for item in items)
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -85,7 +85,7 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     Raises `UserError` for a file without sentences, a missing column, or a last column without tags if
     another column has some.
     """
-    sentences = first_sentences(path, settings.encoding)
+    sentences = _sample(path, settings.encoding)
     rows = [fields for sentence in sentences for fields in sentence]
     if not rows:
         raise UserError(
@@ -94,7 +94,7 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     width = len(rows[0])
     if labeled and width == 1:
         raise UserError(f"{path}: has one column ({rows[0][0]}); expected a word and its tag")
-    tagged = [column for column in range(1, width) if holds_tags(rows, column)]
+    tagged = [column for column in range(1, width) if _holds_tags(rows, column)]
     counting = _counts(sentences) and width > 1 and not (width == 2 and (labeled or tagged))
     (word,) = settings.text_columns or (int(counting),)
     tag = width - 1 if settings.label is None else settings.label
@@ -116,8 +116,8 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     return Layout(width, word, tag, counting=counting, others=others)
 
 
-def first_sentences(path: Path, encoding: str) -> list[list[list[str]]]:
-    """The first sentences of a file, without comments."""
+def _sample(path: Path, encoding: str) -> list[list[list[str]]]:
+    """The first sentences, without comments."""
     sentences: list[list[list[str]]] = [[]]
     found = 0
     for _, fields in conll_lines(path, encoding):
@@ -131,7 +131,7 @@ def first_sentences(path: Path, encoding: str) -> list[list[list[str]]]:
     return [sentence for sentence in sentences if sentence]
 
 
-def holds_tags(rows: Sequence[list[str]], column: int) -> bool:
+def _holds_tags(rows: Sequence[list[str]], column: int) -> bool:
     """Whether every value of the column is a tag, and at least one is not O."""
     values = {fields[column] for fields in rows if column < len(fields)}
     return all(map(is_tag, values)) and any("-" in value for value in values)

@@ -88,6 +88,11 @@ def suffix_of(path: Path) -> str:
     return (Path(path.stem) if path.suffix in _COMPRESSED else path).suffix.lower()
 
 
+def full_suffix(path: Path) -> str:
+    """The suffix, with that of a compression after it: `.txt.gz`."""
+    return f"{Path(path.stem).suffix}{path.suffix}" if path.suffix in _COMPRESSED else path.suffix
+
+
 def find_files(names: Sequence[str], output: Path) -> Found:
     """The files to read: of a folder with several kinds, those of the kind with the most bytes.
 
@@ -198,7 +203,7 @@ def _named_alone(
     names: Sequence[str], sources: Sequence[Source], chosen: Sequence[Seen], unwanted: set[str]
 ) -> tuple[list[str], list[Source]]:
     """Names that give files like the chosen ones and no unwanted one: globs by suffix, else each file."""
-    patterns = sorted({f"*{_full_suffix(each.path)}" for each in chosen})
+    patterns = sorted({f"*{full_suffix(each.path)}" for each in chosen})
     folders = [Path(name) for name in names if Path(name).expanduser().is_dir()]
     globs = [str(folder / "**" / pattern) for folder in folders for pattern in patterns]
     alone = [str(each.source.path) for each in chosen if each.source.listed]
@@ -215,10 +220,6 @@ def _named_alone(
         )
     own = [source for source in sources if source.name in wanted]
     return [str(source.path) for source in own], own
-
-
-def _full_suffix(path: Path) -> str:
-    return f"{Path(path.stem).suffix}{path.suffix}" if path.suffix in _COMPRESSED else path.suffix
 
 
 def _gives_any(pattern: str) -> bool:

@@ -107,7 +107,7 @@ def _head(fit: FinetuningFit | None) -> str:
 def _summary(fit: FinetuningFit | None, start: ModelChoice, seconds: float) -> Iterator[str]:
     yield f"model: {start.name} ({start.comment})"
     if fit is None:
-        yield "the time was not measured: the model is not on this machine; once it is: bertcli estimate"
+        yield "the time was not measured: the model is not on this machine; then bertcli estimate tells it"
         return
     yield f"predicted: {in_words(fit.seconds)} for {fit.epochs:g} epochs, of {in_words(seconds)} asked for"
     if fit.is_short:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,6 +64,10 @@ def _check_output(output: Path) -> None:
         raise UserError(f"{output}: exists already, and is left as it is; name another file with --output")
     if not output.parent.is_dir():
         raise UserError(f"{output}: there is no folder {output.parent}{looked_in(output)}; make it first")
+    if not os.access(output.parent, os.W_OK):
+        raise UserError(
+            f"{output}: the folder {output.parent} cannot be written; name another one with --output"
+        )
 
 
 def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None]) -> Purpose:

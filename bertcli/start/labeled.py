@@ -20,8 +20,9 @@ from bertcli.hf.config_file import read_architecture
 from bertcli.hf.lengths import trained_length
 from bertcli.text.tokenizer import Tokenizer
 
-SEED = 42
-_LENGTHS = (0.98, 16)
+_SEED = 42
+"""The default of a config."""
+_HELD, _MULTIPLE = 0.98, 16
 """The share of the rows that `max_length` holds, and the number that it is a multiple of."""
 _LONGEST, _QUESTIONS = 512, 384
 _TOKENS_PER_WORD = 1.4
@@ -52,8 +53,7 @@ def look_at_rows(train: str, dev: str | None, task: dict[str, Any], test: Sequen
         task: the keys that say how to read them.
         test: files that are left for `bertcli evaluate`.
     """
-    label = {"label": 0} if "label" not in task and task["type"] in ("classification",) else {}
-    settings = TaskSettings(**{**task, **label})
+    settings = TaskSettings(**task)
     examples, skipped = _read(train, settings)
     keys: dict[str, Any] = {"train": train}
     comments: dict[str, str] = {}
@@ -74,7 +74,7 @@ def look_at_rows(train: str, dev: str | None, task: dict[str, Any], test: Sequen
     if "dev" not in splits:
         fraction = 0.1 if len(examples) >= 500 else 0.2
         try:
-            splits["train"], splits["dev"] = split_dev(examples, fraction, SEED)
+            splits["train"], splits["dev"] = split_dev(examples, fraction, _SEED)
             keys["dev_fraction"] = fraction
             comments["dev_fraction"] = (
                 reason or "no file for evaluation is beside it; this share is split off"
@@ -103,12 +103,12 @@ def length_keys(
         why = f"; the model was trained on rows of {trained}" if trained else ""
     step = max(1, len(examples) // _MEASURED_ROWS)
     lengths = _lengths(examples[::step], folder)
-    held = int(np.quantile(lengths, _LENGTHS[0]))
-    length = min(most, max(16, -(-held // _LENGTHS[1]) * _LENGTHS[1]))
+    held = int(np.quantile(lengths, _HELD))
+    length = min(most, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
     tokens = "tokens" if folder is not None else "tokens, estimated by words"
     if task == "question-answering":
         length = min(length, _QUESTIONS)  # of BERT's release; a longer text is read in windows
-    comment = f"{_LENGTHS[0]:.0%} of the rows have up to {held:,} {tokens}"
+    comment = f"{_HELD:.0%} of the rows have up to {held:,} {tokens}"
     if held <= length:
         return {"max_length": length}, {"max_length": comment}
     if task not in ("question-answering", "token-classification"):

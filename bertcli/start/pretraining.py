@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from bertcli.start.fit_pretraining import LENGTHS, fit_pretraining
 from bertcli.start.pretraining_lines import PretrainingPlan, pretraining_written
 from bertcli.start.speed import prepared, start_seconds
 from bertcli.start.written import Written
+from bertcli.text.sources import Source
 
 _FEWEST_BYTES = 5_000
 _MOST_PREPARING = 0.5
@@ -54,15 +55,8 @@ def write_pretraining(
     config = _start(look, output_dir, model, objective=objective)
     started = start_seconds("bertcli.runs.pretraining")
     with prepared(config, found.sources, amount) as ready:
-        sources, share = found.sources, 1.0
-        if ready.seconds > _MOST_PREPARING * seconds:
-            share = _MOST_PREPARING * seconds / ready.seconds
-            kept = max(2, int(share * len(sources)))
-            share = kept / len(sources)
-            if kept < len(sources) and kept <= _MOST_FILES:
-                sources = [sources[number * len(sources) // kept] for number in range(kept)]
-            else:
-                share = 1.0
+        sources = _that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
+        share = len(sources) / len(found.sources)
         preparing = share * ready.seconds
         report(f"measured: start {started:.1f} s, vocabulary and store {preparing:.0f} s")
         ready = replace(ready, seconds=preparing, tokens=share * ready.tokens)
@@ -84,6 +78,14 @@ def write_pretraining(
     written = pretraining_written(plan)
     check_config(PretrainConfig, written.value, "the config")
     return written
+
+
+def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
+    """This share of the files, evenly chosen; all where it is 1 or more, or a config cannot name so many."""
+    kept = max(2, int(share * len(sources)))
+    if kept >= len(sources) or kept > _MOST_FILES:
+        return sources
+    return [sources[number * len(sources) // kept] for number in range(kept)]
 
 
 def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:

@@ -97,8 +97,8 @@ def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:
 def _data(plan: PretrainingPlan) -> Iterator[Line]:
     if plan.objective is not None:
         yield Line("objective", plan.objective, beside=plan.objective_comment)
-    yield Line("max_length", plan.fit.max_length, beside="tokens of a row; or 128, in about twice the time"
-               if plan.fit.max_length < 128 else "tokens of a row")  # fmt: skip
+    longer = "; or 128, in about twice the time" if plan.fit.max_length == 64 else ""
+    yield Line("max_length", plan.fit.max_length, beside=f"tokens of a row{longer}")
 
 
 def _model(plan: PretrainingPlan) -> Line:
@@ -113,7 +113,7 @@ def _model(plan: PretrainingPlan) -> Line:
     elif fit.is_short:
         reason = "the largest for which the text is enough"
     else:
-        reason = "the smallest"
+        reason = f"the smallest; a larger one reads far fewer than {ROWS:,} rows in the time"
     return Line("preset", fit.preset, beside=reason)
 
 
@@ -127,7 +127,7 @@ def _training(plan: PretrainingPlan) -> Iterator[Line]:
 
 
 def _times(reads: float) -> str:
-    return f"{reads:.1f} times" if reads < 10 else f"{reads:.0f} times"
+    return f"{reads:.2g} times"
 
 
 def _summary(plan: PretrainingPlan) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertcli.errors import UserError
 from bertcli.samples import LABELED
-from bertcli.start.files import Seen
+from bertcli.start.files import Seen, full_suffix
 
 _DEV = ("dev", "valid", "validation", "val", "eval")
 _WORD = re.compile(
@@ -43,7 +43,7 @@ def split_files(seen: Sequence[Seen]) -> tuple[Seen, str | None, list[str]]:
 
 def split_of(path: Path) -> str:
     """`train`, `dev` or `test` by the name of a file; else an empty text."""
-    found = _WORD.search(path.name.split(".")[0] if path.name.count(".") < 2 else path.name)
+    found = _WORD.search(_stem(path))
     word = found[0].lower() if found else ""
     return "dev" if word in _DEV else "train" if word.startswith("train") else word
 
@@ -51,23 +51,23 @@ def split_of(path: Path) -> str:
 def _beside(train: Seen) -> list[Path]:
     """Files for evaluation in the folder of the training file: their names differ in the split alone."""
     own = _without_split(train.path)
-    suffixes = train.path.suffixes
     return [
         path
         for path in sorted(train.path.parent.iterdir())
-        if path.suffixes[-1:] == suffixes[-1:]
+        if full_suffix(path) == full_suffix(train.path)
         and split_of(path) in ("dev", "test")
         and path.is_file()
         and path != train.path
-        and (_without_split(path) in (own, ""))
+        and _without_split(path) in (own, "")
     ]
 
 
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(full_suffix(path))
+
+
 def _without_split(path: Path) -> str:
-    stem = path.name.removesuffix(
-        "".join(path.suffixes[-2:] if path.suffix in (".gz", ".zst") else [path.suffix])
-    )
-    return re.sub(r"[\W_]+", "", _WORD.sub("", stem)).lower()
+    return re.sub(r"[\W_]+", "", _WORD.sub("", _stem(path))).lower()
 
 
 def _shown(path: Path) -> str:
