@@ -18,6 +18,7 @@ from bertcli.exhausted import describe_exhausted
 from bertcli.terminal import discard, guard_streams
 
 COMMANDS = (
+    "init",
     "pretrain",
     "finetune",
     "predict-mask",
@@ -36,6 +37,7 @@ COMMANDS = (
     "show-batch",
     "tokenizer",
     "bench",
+    "config",
 )
 """In the order of `--help`. Each is a function or a Typer `app` in `bertcli/commands/`."""
 

@@ -78,10 +78,14 @@ LAYERS: dict[str, set[str]] = {
             "terminal",
         ),
     },
+    "start": {
+        *("errors", "files", "samples", "config", "text", "store", "examples", "model", "hardware", "hf"),
+        *("runs", "checks", "measure"),
+    },
     "commands": {
         *("families", "errors", "files", "owned", "config", "text", "store", "examples", "metrics"),
         *("data", "model", "distributed", "hardware", "tasks", "hf", "inference", "engine", "checks"),
-        *("memory", "measure", "terminal", "checkpoints", "evaluation", "runs", "report"),
+        *("memory", "measure", "start", "terminal", "checkpoints", "evaluation", "runs", "report"),
     },
     "cli": {"errors", "exhausted", "terminal"},
     "__main__": {"cli"},

@@ -1,4 +1,4 @@
-"""A line of text and its expected language -> its likely language.
+"""Lines of text -> their likely language, or that of a line if it is not the expected one.
 
 By py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is imported and loaded at
 the first line, once a process, which takes most of a second.
@@ -6,6 +6,8 @@ the first line, once a process, which takes most of a second.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,22 @@ def _identifier() -> LanguageIdentifier:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def likely_language(lines: Iterable[str]) -> tuple[str | None, float, int]:
+    """The commonest language of the lines, as an ISO code, its share of them, and their number.
+
+    Lines that are too short or have no words are left out; None: all of them.
+    """
+    long = [line[:_READ] for line in lines if sum(map(str.isalpha, line[:_READ])) >= FEWEST_LETTERS]
+    found = Counter(_identifier().classify(line)[0] for line in long)
+    del found["zxx"]
+    if not found:
+        return None, 0.0, 0
+    code, count = found.most_common(1)[0]
+    own = next((alike for alike in _ALIKE if code in alike), {code})
+    count = sum(found[each] for each in own)
+    return code, count / found.total(), found.total()
 
 
 def other_language(line: str, language: str) -> str | None:

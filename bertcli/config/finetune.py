@@ -23,6 +23,7 @@ class TaskSettings(Section):
     """What a fine-tuned model needs to read its input again; saved in its `config.json`."""
 
     type: TaskType
+    """What is predicted of a text: a label, a number, a tag for each word, a span, or one of its choices."""
     text: Column | Annotated[list[Column], Field(min_length=1, max_length=2)] | None = None
     """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, `text` of
     fasttext and trec, and in tables `text` (token-classification) or `question` and `context`
@@ -48,7 +49,8 @@ class TaskSettings(Section):
     """Read a row of tsv or csv that has more fields than the header without those beyond it, such as the
     empty one after a separator at its end; else such a row is an error."""
     encoding: str = "utf-8"
-    """With utf-8, a file with the byte order mark of UTF-16 or UTF-32 is read as that."""
+    """Of the text files, as Python names it. With utf-8, a file with the byte order mark of UTF-16 or UTF-32
+    is read as that."""
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     doc_stride: Annotated[int, Field(ge=0)] = 64
@@ -130,6 +132,7 @@ class TaskConfig(TaskSettings):
     train: str
     """A file, or a bundled sample's name."""
     dev: str | None = None
+    """A file of the same form, by whose scores the best model is chosen."""
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Without `dev`: this share of the training file, by seed, labels in their proportions."""
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
@@ -160,9 +163,11 @@ class FinetuneTrainingConfig(LoopConfig):
     """The optimizer's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
 
     epochs: Annotated[float, Field(gt=0.0)] = 3.0
+    """How often the rows are read; also a part, such as 0.5."""
     batch_size: Count = 32
     """Rows per optimizer step."""
     learning_rate: Annotated[float, Field(gt=0.0)] = 2.0e-5
+    """The peak."""
     warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     """Share of the steps over which the rate rises."""
     early_stopping: Count | None = None
@@ -217,13 +222,16 @@ class FinetuneCheckpointConfig(Section):
     every_steps: Count | None = None
     """null: after each epoch."""
     keep_last: Count = 1
+    """The number of checkpoints that are kept, besides the best one."""
 
 
 class FinetuneConfig(Section):
     """A fine-tuning run."""
 
     output_dir: str
+    """The folder of the run: config, metrics, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    """Decides head, order and dropout, and which rows `task.dev_fraction` splits off."""
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     """One run for each; the best one is kept. `seed` then only splits off the dev data."""
     model: str

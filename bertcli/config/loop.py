@@ -23,19 +23,24 @@ class LoopConfig(Section):
         0.9,
         0.999,
     )
+    """Of AdamW: how long its two moments last."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
+    """Of AdamW; not of biases and norms."""
     schedule: Schedule = "linear"
     """After the warm-up, down to 0 (linear, cosine), or as it is (constant). stable-decay: as it is, then
     down in the last steps of a pretraining run; --resume with more steps goes back to where that began."""
     max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
+    """A longer gradient is scaled down to this length."""
     max_bad_steps: Count = 10
     """Consecutive non-finite steps before the run stops."""
     precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
+    """Of the matrix products; weights stay fp32. auto: the fastest that the hardware has."""
     device: str = "auto"
     """auto, cpu, cuda, or cuda:N."""
     compile: bool | Auto = "auto"
     """auto: on a GPU, if the run is long enough to save more time than compiling takes."""
     activation_checkpointing: bool = False
+    """Keep less for the backward pass and compute it again: less memory, more time."""
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """On several ranks: a copy of the model on each, or a part of it."""
 

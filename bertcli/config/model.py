@@ -32,7 +32,9 @@ class ModelConfig(Section):
     preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
     """null: all sizes are given one by one."""
     layers: Count | None = None
+    """null: the preset's."""
     hidden: Count | None = None
+    """Features of a token in the layers. null: the preset's."""
     heads: Count | None = None
     """null: hidden / 64."""
     feed_forward: Count | None = None

@@ -35,7 +35,8 @@ class CorpusConfig(Section):
     files: Annotated[list[str], Field(min_length=1)]
     """Paths, folders, globs, or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
-    """jsonl: JSON objects, one a line or in a list."""
+    """text: a paragraph a line; sentences: a sentence a line, and a blank line ends a document; jsonl: JSON
+    objects, one a line or in a list, each a document; parquet: a document a row."""
     text_key: str = "text"
     """The key (jsonl) or column (parquet) that holds a document."""
     document: Literal["blank-line", "file"] = "blank-line"
@@ -45,7 +46,8 @@ class CorpusConfig(Section):
     language: str = "en"
     """ISO 639 code, for the sentence splitter; stored in its shortest form (de for deu or de-AT)."""
     encoding: str = "utf-8"
-    """With utf-8, a file with the byte order mark of UTF-16 or UTF-32 is read as that."""
+    """Of the text files, as Python names it. With utf-8, a file with the byte order mark of UTF-16 or UTF-32
+    is read as that."""
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
     general: Annotated[list[str], Field(min_length=1)] | None = None
@@ -124,7 +126,9 @@ class DataConfig(Section):
     """The number of first steps with rows of `short_length` tokens: attention learns faster on them. auto:
     enough for that, at most four steps in ten; 0 where rows are short anyway, or with `init_from`."""
     short_length: Annotated[int, Field(ge=16)] = 32
+    """Tokens of a row in the first `short_steps`."""
     short_pair_probability: Probability = 0.1
+    """Share of the rows that are cut to a random length (Devlin et al. 2019, appendix A.2)."""
     mask_rate: Decided[Share | tuple[Share, Share], Field()] = AUTO
     """Of the tokens, to predict; or [start, end]: it moves over `training.ramp_steps`. auto: 0.4 (Wettig et
     al. 2023), so that the model learns more from each row; modernbert 0.3; 0.15 for rtd, with `init_from`
@@ -136,6 +140,7 @@ class DataConfig(Section):
     """What is chosen as a whole: a token, all pieces of a word, or one to three words (Lan et al. 2020,
     section 4.1)."""
     workers: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Processes that make batches. auto: none on a CPU, up to 4 for a GPU."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -206,22 +211,27 @@ class EvaluationConfig(Section):
     """When the model is evaluated on held-out text, and on how much of it."""
 
     every_steps: Count = 100
+    """An evaluation follows each of these many steps, and the last step."""
     batches: Count = 20
-    """At most."""
+    """Batches that an evaluation reads, at most."""
 
 
 class CheckpointConfig(Section):
     """When checkpoints are saved, and how many are kept."""
 
     every_steps: Count = 500
+    """A checkpoint follows each of these many steps, and the last step."""
     keep_last: Count = 3
+    """The number of checkpoints that are kept; older ones are deleted."""
 
 
 class LoggingConfig(Section):
     """How often a step is logged, and where else."""
 
     every_steps: Count = 10
+    """A line of `metrics.jsonl` for each of these many steps."""
     tensorboard: bool = False
+    """Write events for TensorBoard too; needs the extra `tensorboard`."""
     report: bool = False
     """Whether the run writes `report.html` at its end, as `bertcli report` does."""
 
@@ -230,7 +240,9 @@ class PretrainConfig(Section):
     """A pretraining run."""
 
     output_dir: str
+    """The folder of the run: config, metrics, store, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    """Decides weights, order and masks; the same seed gives the same run."""
     corpus: CorpusConfig
     tokenizer: TokenizerConfig = TokenizerConfig()
     data: DataConfig = DataConfig()

@@ -36,7 +36,13 @@ def _kinds(annotation: Any) -> set[Any]:
 class Section(BaseModel):
     """A part of a config: frozen, and strict about keys and types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
     @field_validator("*", mode="before")
     @classmethod

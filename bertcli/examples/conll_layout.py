@@ -69,9 +69,14 @@ class Layout:
 def conll_lines(path: Path, encoding: str) -> Iterator[Line]:
     """(number, fields) of each line; a blank line has none."""
     for number, line in enumerate(read_lines(path, encoding, key="task.encoding"), start=1):
-        line = line.strip(" \t\r")  # nothing else: a no-break space can be a word
-        parts = line.split("\t" if "\t" in line else " ")
-        yield number, [part for part in (part.strip(" ") for part in parts) if part]
+        yield number, conll_fields(line)
+
+
+def conll_fields(line: str) -> list[str]:
+    """The fields of a line; a blank one has none."""
+    line = line.strip(" \t\r")  # nothing else: a no-break space can be a word
+    parts = line.split("\t" if "\t" in line else " ")
+    return [part for part in (part.strip(" ") for part in parts) if part]
 
 
 def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:

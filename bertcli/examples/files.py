@@ -66,7 +66,7 @@ def find_labeled_file(name: str) -> Path:
 
 def check_extras(path: Path, settings: TaskSettings) -> None:
     """Raise `UserError` if a package that is needed to read the file is missing."""
-    check_file_extras(path, _format(path, settings, True) == "parquet")
+    check_file_extras(path, file_format(path, settings, True) == "parquet")
 
 
 def read_examples(
@@ -89,14 +89,14 @@ def read_examples(
         UserError: a file that cannot be read as the settings say, with file and line; unusable rows, once
             all are counted.
     """
-    format = _format(path, settings, labeled)
+    format = file_format(path, settings, labeled)
     if format != "parquet" and (mark := deciding_mark(path, settings.encoding)):
         note(mark_note(path, mark))
     found = _read(path, format, settings, labeled=labeled, report=report, note=note)
     return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
 
-def _format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
+def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
     """`settings.format`; for `auto` by the suffix, and where that is ambiguous by the task.
 
     A model that learned from lines with labels also answers tables: their suffix decides.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -24,12 +24,12 @@ from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
 
-def plan_finetuning(config: FinetuneConfig) -> Plan:
+def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say) -> Plan:
     """The plan. Raises `UserError` for a model or labeled files that cannot be used."""
     source = Path(resolve_model(config.model))
     check_length(source, config.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
-    data = load_labeled_data(config, tokenizer, say)
+    data = load_labeled_data(config, tokenizer, report)
     model = new_task_model(config, source, data.task.labels)
     training, items = config.training, data.train.items
     lengths_N = np.array([item.length for item in items])

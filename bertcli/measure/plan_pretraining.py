@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bertcli.config.ramp import ends, mean_of
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
@@ -33,10 +33,10 @@ TOKENS_PER_SENTENCE = 22
 _ENDLESS = 1 << 40
 
 
-def plan_pretraining(config: PretrainConfig) -> Plan:
+def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say) -> Plan:
     """The plan. Raises `UserError` for missing text or a missing model, or a store that does not match."""
-    config = decided_config(config, say)
-    store = prepare_store(config, say) if (store_folder(config) / MANIFEST).is_file() else None
+    config = decided_config(config, report)
+    store = prepare_store(config, report) if (store_folder(config) / MANIFEST).is_file() else None
     data, pairs = config.data, PAIR_RULES[config.data.objective]
     mask_rate = max(ends(data.mask_rate))
     tokenizer = load_given_tokenizer(config) if store is None else store.tokenizer

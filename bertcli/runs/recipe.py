@@ -56,7 +56,7 @@ ROWS_TO_LOOK_AROUND = 60_000
 """Every run got past the plateau within 20,000 to 60,000 rows of any length."""
 _FIXED_ENTRIES = 256
 """More than the number of special tokens and ASCII characters, alone and inside a word."""
-_BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
+BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
 """(rows a step, for runs with fewer steps than this)."""
 
 
@@ -162,7 +162,7 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
     short_steps = 0
     knows_positions = not fresh or config.distillation is not None
     if not knows_positions and length >= 2 * config.data.short_length:
-        short_steps = min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / mean_of(batch_size)))
+        short_steps = first_short_steps(steps, mean_of(batch_size))
     return {
         ("training", "batch_size"): batch_size,
         ("training", "learning_rate"): peak_rate(layers, hidden, fresh),
@@ -171,6 +171,11 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
         ("data", "mask_rate"): _mask_rate(config),
         ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
     }
+
+
+def first_short_steps(steps: int, rows: float) -> int:
+    """The first steps with short rows in a run of `steps` steps of `rows` rows."""
+    return min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / rows))
 
 
 def _mask_rate(config: PretrainConfig) -> float:
@@ -211,7 +216,7 @@ def _power_of_two(number: float) -> int:
 def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int | tuple[int, int], int]:
     """The rows of a step, and the number of steps, which depends on them if epochs are given."""
     epochs, given = config.training.epochs, config.training.batch_size
-    for batch_size, below in _BATCH_SIZES if given == AUTO else ((given, None),):
+    for batch_size, below in BATCH_SIZES if given == AUTO else ((given, None),):
         steps = config.training.steps or DEFAULT_STEPS
         if epochs is not None:
             steps = math.ceil(epochs * text_tokens / (mean_of(batch_size) * config.data.max_length))

@@ -43,10 +43,9 @@ def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Layou
     """Advice where the files contradict `corpus.document`, `join_lines` or `format`: none, or one."""
     if corpus.format not in ("text", "sentences") or corpus.join_lines:
         return []
-    step = max(1, len(sources) // FILES)
-    looks = [_Look.at(list(_first_lines(source, corpus))) for source in sources[::step][:FILES]]
-    wrapped = [look for look in looks if look.width]
-    if wrapped and 2 * sum(look.lines for look in wrapped) >= sum(look.lines for look in looks):
+    looks = look_at_files(sources, corpus)
+    wrapped = wrapped_files(looks)
+    if wrapped:
         return [_wrapped_advice(wrapped, len(looks), len(sources), corpus=corpus)]
     lone = [look for look in looks if look.is_lone_paragraphs]
     by_blank_lines = corpus.format == "text" and corpus.document == "blank-line"
@@ -62,9 +61,20 @@ def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Layou
     ]
 
 
-def _wrapped_advice(
-    wrapped: Sequence[_Look], examined: int, files: int, corpus: CorpusConfig
-) -> LayoutAdvice:
+def look_at_files(sources: Sequence[Source], corpus: CorpusConfig) -> list[Look]:
+    """The layout of some of the files, evenly chosen."""
+    step = max(1, len(sources) // FILES)
+    return [Look.at(list(_first_lines(source, corpus))) for source in sources[::step][:FILES]]
+
+
+def wrapped_files(looks: Sequence[Look]) -> list[Look]:
+    """Those with hard-wrapped lines, if they have half of the lines or more; else none."""
+    wrapped = [look for look in looks if look.width]
+    is_most = 2 * sum(look.lines for look in wrapped) >= sum(look.lines for look in looks)
+    return wrapped if is_most else []
+
+
+def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: CorpusConfig) -> LayoutAdvice:
     width = max(look.width for look in wrapped)
     keys = ["corpus.join_lines: true"]
     if corpus.format != "text":
@@ -93,21 +103,23 @@ def _first_lines(source: Source, corpus: CorpusConfig) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """The layout of the first lines of a file.
 
     Attributes:
         lines: the number of lines that are not blank.
+        documents: the number of groups of lines between blank ones.
         width: the column where lines are wrapped; 0: they are not.
         is_lone_paragraphs: most lines that are not blank are between blank ones.
     """
 
     lines: int
+    documents: int
     width: int
     is_lone_paragraphs: bool
 
     @classmethod
-    def at(cls, lines: Sequence[str]) -> _Look:
+    def at(cls, lines: Sequence[str]) -> Look:
         full = [line for line in lines if line]
         documents = [
             sum(1 for _ in group) for is_text, group in itertools.groupby(lines, key=bool) if is_text
@@ -115,7 +127,7 @@ class _Look:
         is_lone = len(documents) >= _FEWEST_DOCUMENTS and (
             documents.count(1) >= LONE_PARAGRAPHS * len(documents)
         )
-        return cls(len(full), _wrap_column(lines, full), is_lone)
+        return cls(len(full), len(documents), _wrap_column(lines, full), is_lone_paragraphs=is_lone)
 
 
 def _wrap_column(lines: Sequence[str], full: Sequence[str]) -> int:

@@ -26,19 +26,26 @@ class Source:
     """Named by itself, not found in a folder or by a glob: it is an error if it holds no text."""
 
 
-def find_sources(names: Sequence[str], outputs: Collection[Path] = ()) -> list[Source]:
+def find_sources(
+    names: Sequence[str], outputs: Collection[Path] = (), key: str = "corpus.files: "
+) -> list[Source]:
     """The files that `names` (paths, folders, globs, samples) mean, each once, in the order given.
 
     Folders are read recursively, sorted by path; hidden files and folders are skipped. A folder that links
     reach twice, or that links to itself, is read once. Files that bertcli writes are no corpus: folders and
-    globs leave out runs, stores, and `outputs` (real paths). Raises `UserError` for a name that gives no
-    file, and for a file whose path is not UTF-8.
+    globs leave out runs, stores, and `outputs` (real paths).
+
+    Args:
+        key: the start of messages: the config's key.
+
+    Raises:
+        UserError: a name that gives no file; a file whose path is not UTF-8.
     """
     found: dict[str, Source] = {}
     for name in names:
         sources = list(_expand(name, outputs))
         if not sources:
-            raise UserError(_nothing_found(name))
+            raise UserError(f"{key}{_nothing_found(name)}")
         for source in sources:
             found.setdefault(source.name, source)
     return list(found.values())
@@ -135,16 +142,16 @@ def _is_in_output(path: Path, pattern: Path, outputs: Collection[Path]) -> bool:
 def _nothing_found(name: str) -> str:
     path = Path(name).expanduser()
     if path.is_dir():
-        return f"corpus.files: {name}: the folder holds no files (hidden ones are skipped)"
+        return f"{name}: the folder holds no files (hidden ones are skipped)"
     if glob.has_magic(name):
         return (
-            f"corpus.files: {name}: no file matches this pattern{looked_in(path)}; in a pattern, ** means "
+            f"{name}: no file matches this pattern{looked_in(path)}; in a pattern, ** means "
             "folders of any depth"
         )
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, [*names, *SAMPLES], n=1)
     if near:
         nearest = near[0] if near[0] in SAMPLES and near[0] not in names else str(path.parent / near[0])
-        return f"corpus.files: {name}: no such file or folder{looked_in(path)}; did you mean {nearest}?"
+        return f"{name}: no such file or folder{looked_in(path)}; did you mean {nearest}?"
     where = looked_in(path) + ("" if path.parent.is_dir() else f"; there is no folder {path.parent} either")
-    return f"corpus.files: {name}: no such file or folder{where}; bundled samples: {', '.join(SAMPLES)}"
+    return f"{name}: no such file or folder{where}; bundled samples: {', '.join(SAMPLES)}"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bertcli.checks.language import other_language
+from bertcli.checks.language import likely_language, other_language
 from bertcli.samples import SAMPLES
 
 LINES = {
@@ -71,3 +71,9 @@ def test_english_prose_is_taken_for_english() -> None:
 def test_workers_that_examine_lines_do_not_load_the_classifier() -> None:
     code = "import sys, bertcli.checks.lines, bertcli.checks.corpus; print('py3langid' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+def test_the_commonest_language_of_lines_is_found_with_its_share() -> None:
+    lines = [LINES["de"]] * 3 + [LINES["fr"], "too short", "12 34 56"]
+    assert likely_language(lines) == ("de", 0.75, 4)
+    assert likely_language(["no", "words"]) == (None, 0.0, 0)

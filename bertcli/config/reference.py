@@ -1,0 +1,135 @@
+"""The keys of a config: values, default and meaning of each, from the fields of its schema.
+
+docs/configuration.md, `bertcli config` and its JSON schema for editors all come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import Section
+
+CONFIGS: dict[str, type[Section]] = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
+"""Command -> the config that it reads."""
+_TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false"}
+_LIMITS = {
+    "minimum": "{} or more",
+    "exclusiveMinimum": "over {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "under {}",
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key.
+
+    Attributes:
+        values: what it may be, in words.
+        default: as JSON has it; a required key has none.
+        meaning: one line.
+    """
+
+    name: str
+    values: str
+    is_required: bool
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A section.
+
+    Attributes:
+        name: its key; "" for the config itself.
+        is_optional: null by default: the config is complete without it.
+        keys: its own.
+        sections: those in it.
+    """
+
+    name: str
+    is_optional: bool
+    meaning: str
+    keys: tuple[Key, ...]
+    sections: tuple[Keys, ...]
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    """A title would only repeat the key."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def json_schema(kind: type[Section]) -> dict[str, Any]:
+    """The JSON schema of a section, for editors: types, limits, defaults and meanings."""
+    schema = kind.model_json_schema(schema_generator=_WithoutTitles)
+    return {"$schema": _WithoutTitles.schema_dialect, **schema}
+
+
+def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> Keys:
+    """The keys of a section, and of those in it, in the order of their fields."""
+    properties = json_schema(kind)["properties"]
+    keys, sections = [], []
+    for field_name, field in kind.model_fields.items():
+        inner = _section_in(field.annotation)
+        if inner is not None:
+            sections.append(keys_of(inner, field_name, is_optional=field.default is None))
+            continue
+        found = properties[field_name]
+        meaning = " ".join(found.get("description", "").split())
+        keys.append(
+            Key(
+                field_name,
+                _values(found),
+                is_required=field.is_required(),
+                default=found.get("default"),
+                meaning=meaning,
+            )
+        )
+    return Keys(
+        name, is_optional, " ".join((kind.__doc__ or "").split()), keys=tuple(keys), sections=tuple(sections)
+    )
+
+
+def _section_in(annotation: Any) -> type[Section] | None:
+    """The section that a field holds, also where it may be null."""
+    kinds = (annotation, *get_args(annotation))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
+
+
+def _values(schema: dict[str, Any]) -> str:
+    """What a key may be: `integer, 16 or more; null`."""
+    if "anyOf" in schema:
+        given = schema["anyOf"]
+        pairs = [each for each in given if each.get("prefixItems", [None])[0] in given]
+        return "; ".join("a list of two of these" if each in pairs else _values(each) for each in given)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return ", ".join(schema["enum"])
+    if "prefixItems" in schema:
+        return f"a list of {len(schema['prefixItems'])}: {_values(schema['prefixItems'][0])}"
+    if schema["type"] == "array":
+        return f"a list of {_values(schema['items'])}"
+    if schema["type"] == "object":
+        return f"a mapping to {_values(schema['additionalProperties'])}"
+    kind: str = schema["type"]
+    return ", ".join([_TYPES.get(kind, kind), *_limits(schema)])
+
+
+def _limits(schema: dict[str, Any]) -> Iterator[str]:
+    if "minimum" in schema and "maximum" in schema:
+        yield f"{schema['minimum']:g} to {schema['maximum']:g}"
+        return
+    for name, words in _LIMITS.items():
+        if name in schema:
+            limit = schema[name]
+            yield words.format("2^63" if limit == 2**63 else f"{limit:g}")

@@ -1,0 +1,1 @@
+"""A user's files and machine -> a config that runs as it is (`bertcli init`)."""

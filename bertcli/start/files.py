@@ -1,0 +1,229 @@
+"""The names that a user gives -> files of one kind, with the beginning of each."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertcli.errors import UserError
+from bertcli.samples import LABELED, SAMPLES
+from bertcli.start.encodings import Encoding, detect_encoding
+from bertcli.start.kinds import Kind, kind_of_text
+from bertcli.text.file_kinds import describe_kind
+from bertcli.text.sources import Source, find_sources
+from bertcli.text.streams import read_blocks
+
+_MOST_FILES = 200
+"""Files that are looked at, evenly chosen."""
+_MOST_BYTES = 16 << 20
+"""Of one file, in which the encoding is looked for; of all files together eight times as many."""
+_LINES, _CHARACTERS = 4000, 4_000_000
+"""The most that is kept of the beginning of a file."""
+_LISTED = 50
+"""Files that a config names one by one."""
+_NAMED = 3
+"""Files that a message names."""
+_COMPRESSED = (".gz", ".zst")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The beginning of a file.
+
+    Attributes:
+        lines: the first ones, without their ends; none of a Parquet file.
+    """
+
+    source: Source
+    kind: Kind
+    encoding: Encoding
+    lines: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self.source.path
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A file that holds no text, and why."""
+
+    source: Source
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files of one kind.
+
+    Attributes:
+        names: paths, folders, globs or samples, as a config names the files.
+        sources: all of them.
+        seen: those that were looked at, all or evenly chosen.
+        left_out: what else is there, in words.
+    """
+
+    names: list[str]
+    sources: list[Source]
+    seen: list[Seen]
+    left_out: list[str]
+
+    @property
+    def kind(self) -> Kind:
+        """Of all files."""
+        return self.seen[0].kind
+
+    @property
+    def encoding(self) -> Encoding:
+        """Of all files; plain ASCII is in any."""
+        return max((each.encoding for each in self.seen), key=lambda encoding: bool(encoding.proof))
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix, without that of a compression."""
+    return (Path(path.stem) if path.suffix in _COMPRESSED else path).suffix.lower()
+
+
+def full_suffix(path: Path) -> str:
+    """The suffix, with that of a compression after it: `.txt.gz`."""
+    return f"{Path(path.stem).suffix}{path.suffix}" if path.suffix in _COMPRESSED else path.suffix
+
+
+def find_files(names: Sequence[str], output: Path) -> Found:
+    """The files to read: of a folder with several kinds, those of the kind with the most bytes.
+
+    Args:
+        output: the config that will be written; a folder must not give it as text.
+
+    Raises:
+        UserError: names that give no file, files that are empty or no text, or in several encodings.
+    """
+    if len(names) == 1 and names[0] in LABELED and not Path(names[0]).exists():
+        sources = [Source(names[0], LABELED[names[0]], listed=True)]
+    else:
+        sources = find_sources(names, key="")
+    step = -(-len(sources) // _MOST_FILES)
+    looks = [_look(source, len(sources)) for source in sources[::step]]
+    seen = [look for look in looks if isinstance(look, Seen)]
+    refused = [look for look in looks if isinstance(look, _Refused)]
+    if not seen:
+        others = f"; and {len(refused) - 1:,} more files that cannot be read" if len(refused) > 1 else ""
+        raise UserError(f"{refused[0].reason}{others}")
+    kind = _main_kind(seen)
+    chosen, others = [each for each in seen if each.kind == kind], [e for e in seen if e.kind != kind]
+    _check_encodings(chosen)
+    left_out = [
+        *(each.reason for each in refused),
+        *(f"{each.path}: is {_NAMES[each.kind]}" for each in others),
+    ]
+    unwanted = {each.source.name for each in (*others, *refused)}
+    if unwanted or _would_read(names, output):
+        names, sources = _named_alone(names, sources, chosen, unwanted=unwanted)
+    return Found(list(names), sources, chosen, left_out=left_out)
+
+
+_NAMES: dict[Kind, str] = {
+    "text": "plain text",
+    "jsonl": "JSON lines",
+    "parquet": "Parquet",
+    "tsv": "a table (TSV)",
+    "csv": "a table (CSV)",
+    "conll": "CoNLL",
+    "squad": "SQuAD JSON",
+    "json": "JSON",
+}
+
+
+def _main_kind(seen: Sequence[Seen]) -> Kind:
+    sizes: Counter[Kind] = Counter()
+    for each in seen:
+        sizes[each.kind] += each.path.stat().st_size
+    return sizes.most_common(1)[0][0]
+
+
+def _look(source: Source, files: int) -> Seen | _Refused:
+    """The beginning of a file, if it is one of many with a share of the bytes that are read in all."""
+    path, limit = source.path, min(_MOST_BYTES, 8 * _MOST_BYTES // min(files, _MOST_FILES))
+    blocks: list[bytes] = []
+    try:
+        for block in read_blocks(path):
+            blocks.append(block)
+            if sum(map(len, blocks)) >= limit:
+                break
+    except UserError as error:
+        return _Refused(source, str(error))
+    data = b"".join(blocks)
+    if not data.strip():
+        return _Refused(source, f"{path}: is empty")
+    if data.startswith(b"PAR1"):
+        return Seen(source, "parquet", Encoding("utf-8"))
+    if kind := describe_kind(data):
+        return _Refused(source, f"{path}: is {kind.name}, not text; {kind.mend}")
+    encoding = detect_encoding(data)
+    if encoding is None:
+        return _Refused(
+            source, f"{path}: is not text: it has control characters, as programs and pictures do"
+        )
+    text = data[: 4 * _CHARACTERS].decode(encoding.name, "ignore").removeprefix("\ufeff")[:_CHARACTERS]
+    lines = tuple(line.removesuffix("\r") for line in itertools.islice(text.split("\n"), _LINES))
+    return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
+
+
+def _check_encodings(seen: Sequence[Seen]) -> None:
+    """Raise `UserError` for files in several encodings, of which a config can name one."""
+    by_name: dict[str, list[Seen]] = defaultdict(list)
+    for each in seen:
+        if not all(line.isascii() for line in each.lines) or each.encoding.proof:
+            by_name[each.encoding.name].append(each)
+    if len(by_name) < 2:
+        return
+    parts = [f"{len(files):,} in {name} ({_examples(files)})" for name, files in by_name.items()]
+    name, files = min(by_name.items(), key=lambda item: (item[0] == "utf-8", len(item[1])))
+    raise UserError(
+        f"the files are in several encodings: {'; '.join(parts)}. A corpus has one: convert files to UTF-8, "
+        f"for example: iconv -f {name} -t utf-8 {files[0].path} > {files[0].path.name}.utf8"
+    )
+
+
+def _examples(seen: Sequence[Seen]) -> str:
+    return ", ".join(each.path.name for each in seen[:_NAMED]) + (", ..." if len(seen) > _NAMED else "")
+
+
+def _would_read(names: Sequence[str], output: Path) -> bool:
+    """Whether a folder among the names holds the config that will be written."""
+    folders = [Path(name).expanduser().resolve() for name in names if name not in SAMPLES]
+    return any(folder.is_dir() and output.resolve().is_relative_to(folder) for folder in folders)
+
+
+def _named_alone(
+    names: Sequence[str], sources: Sequence[Source], chosen: Sequence[Seen], unwanted: set[str]
+) -> tuple[list[str], list[Source]]:
+    """Names that give files like the chosen ones and no unwanted one: globs by suffix, else each file."""
+    patterns = sorted({f"*{full_suffix(each.path)}" for each in chosen})
+    folders = [Path(name) for name in names if Path(name).expanduser().is_dir()]
+    globs = [str(folder / "**" / pattern) for folder in folders for pattern in patterns]
+    alone = [str(each.source.path) for each in chosen if each.source.listed]
+    given = [*alone, *(pattern for pattern in globs if _gives_any(pattern))]
+    if "*" not in patterns and len(given) > len(alone):
+        found = find_sources(given, key="")
+        if not unwanted & {source.name for source in found}:
+            return given, found
+    wanted = {each.source.name for each in chosen}
+    if len(wanted) > _LISTED:
+        raise UserError(
+            f"{', '.join(names)}: holds files of several kinds; give a pattern that names the texts alone, "
+            "such as 'texts/**/*.txt'"
+        )
+    own = [source for source in sources if source.name in wanted]
+    return [str(source.path) for source in own], own
+
+
+def _gives_any(pattern: str) -> bool:
+    try:
+        return bool(find_sources([pattern], key=""))
+    except UserError:
+        return False

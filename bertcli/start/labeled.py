@@ -1,0 +1,139 @@
+"""A labeled file and its task -> the rows that a run would learn from, and the keys that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.examples.examples import Example
+from bertcli.examples.files import find_labeled_file, read_examples
+from bertcli.examples.labels import check_labels, label_set
+from bertcli.examples.report import figures, overview
+from bertcli.examples.split import split_dev
+from bertcli.hf.config_file import read_architecture
+from bertcli.hf.lengths import trained_length
+from bertcli.text.tokenizer import Tokenizer
+
+_SEED = 42
+"""The default of a config."""
+_HELD, _MULTIPLE = 0.98, 16
+"""The share of the rows that `max_length` holds, and the number that it is a multiple of."""
+_LONGEST, _QUESTIONS = 512, 384
+_TOKENS_PER_WORD = 1.4
+"""Of a published vocabulary; assumed where no tokenizer is at hand."""
+_MEASURED_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class LabeledLook:
+    """The rows.
+
+    Attributes:
+        keys: of `task`: the files, and how their rows are read.
+        lines: what is in the files, in words.
+        train: the rows to learn from.
+    """
+
+    keys: dict[str, Any]
+    comments: dict[str, str]
+    lines: list[str]
+    train: Sequence[Example]
+
+
+def look_at_rows(train: str, dev: str | None, task: dict[str, Any], test: Sequence[str]) -> LabeledLook:
+    """Read the files. Raises `UserError` where most rows cannot be read, or the labels make no task.
+
+    Args:
+        task: the keys that say how to read them.
+        test: files that are left for `bertcli evaluate`.
+    """
+    settings = TaskSettings(**task)
+    examples, skipped = _read(train, settings)
+    keys: dict[str, Any] = {"train": train}
+    comments: dict[str, str] = {}
+    if skipped is not None:
+        keys["skip_bad"] = True
+        comments["skip_bad"] = f"rows that cannot be used are left out: {skipped}"
+    labels = label_set(examples, settings)
+    splits: dict[str, Sequence[Example]] = {"train": examples}
+    reason = None
+    if dev is not None:
+        try:
+            splits["dev"], _ = _read(dev, settings, skip_bad=skipped is not None)
+            check_labels(splits["dev"], labels, settings)
+            keys["dev"], comments["dev"] = dev, "by its name"
+        except UserError as error:
+            splits.pop("dev", None)
+            reason = f"{dev} cannot be used: {str(error).splitlines()[0]}"
+    if "dev" not in splits:
+        fraction = 0.1 if len(examples) >= 500 else 0.2
+        try:
+            splits["train"], splits["dev"] = split_dev(examples, fraction, _SEED)
+            keys["dev_fraction"] = fraction
+            comments["dev_fraction"] = (
+                reason or "no file for evaluation is beside it; this share is split off"
+            )
+        except UserError:
+            comments["train"] = f"{len(examples)} rows, too few to split some off: nothing is evaluated"
+    if test:
+        where = "dev" if "dev" in keys else "dev_fraction" if "dev_fraction" in keys else "train"
+        also = f"{', '.join(test)} is left for bertcli evaluate"
+        comments[where] = "; ".join(filter(None, [comments.get(where), also]))
+    return LabeledLook(keys, comments, overview(figures(splits, {}, settings)), train=splits["train"])
+
+
+def length_keys(
+    examples: Sequence[Example], task: str, folder: Path | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """`max_length`, and for texts that are read in windows `doc_stride`; the comments.
+
+    `folder`: of the model; None: it is not at hand.
+    """
+    most, why = _LONGEST, ""
+    if folder is not None:
+        sizes = read_architecture(folder / "config.json")
+        trained = trained_length(folder)
+        most = min(sizes.usable_positions, trained or _LONGEST)
+        why = f"; the model was trained on rows of {trained}" if trained else ""
+    step = max(1, len(examples) // _MEASURED_ROWS)
+    lengths = _lengths(examples[::step], folder)
+    held = int(np.quantile(lengths, _HELD))
+    length = min(most, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
+    tokens = "tokens" if folder is not None else "tokens, estimated by words"
+    if task == "question-answering":
+        length = min(length, _QUESTIONS)  # of BERT's release; a longer text is read in windows
+    comment = f"{_HELD:.0%} of the rows have up to {held:,} {tokens}"
+    if held <= length:
+        return {"max_length": length}, {"max_length": comment}
+    if task not in ("question-answering", "token-classification"):
+        return {"max_length": length}, {"max_length": f"{comment}; longer ones are cut{why}"}
+    keys = {"max_length": length, "doc_stride": min(128, length // 4)}
+    return keys, {"max_length": f"{comment}; longer ones are read in windows{why}"}
+
+
+def _read(name: str, settings: TaskSettings, skip_bad: bool = False) -> tuple[list[Example], str | None]:
+    """The rows; and if some cannot be used, the first line of the message about them."""
+    path = find_labeled_file(name)
+    try:
+        return list(read_examples(path, settings, labeled=True, skip_bad=skip_bad)), None
+    except UserError as error:
+        problem = str(error).splitlines()[0].removesuffix(":")
+        try:
+            return list(read_examples(path, settings, labeled=True, skip_bad=True)), problem
+        except UserError:
+            raise error from None
+
+
+def _lengths(examples: Sequence[Example], folder: Path | None) -> list[int]:
+    """Tokens of each row, special ones included."""
+    texts = [" ".join(example.texts[:2]) for example in examples]
+    special = 2 + max(len(example.texts[:2]) for example in examples) - 1
+    if folder is None:
+        return [round(_TOKENS_PER_WORD * max(len(text.split()), len(text) / 6)) + special for text in texts]
+    return [len(ids) + special for ids in Tokenizer.load(folder).encode_batch(texts)]

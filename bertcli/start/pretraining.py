@@ -1,0 +1,117 @@
+"""A corpus and minutes -> a pretraining config, with the reasons for its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
+from bertcli.hf.lengths import trained_length
+from bertcli.hf.locate import resolve_model
+from bertcli.runs.recipe import decided_config, update_sections
+from bertcli.start.amount import Amount, measure_amount
+from bertcli.start.corpus import CorpusLook, look_at_corpus
+from bertcli.start.files import Found
+from bertcli.start.fit_pretraining import LENGTHS, fit_pretraining
+from bertcli.start.pretraining_lines import PretrainingPlan, pretraining_written
+from bertcli.start.speed import prepared, start_seconds
+from bertcli.start.written import Written
+from bertcli.text.sources import Source
+
+_FEWEST_BYTES = 5_000
+_MOST_PREPARING = 0.5
+"""Share of the time that vocabulary and store may take, before files are left out."""
+_MOST_FILES = 50
+"""Files that a config names one by one."""
+_ONE_SENTENCE = 0.5
+"""Share of documents of one sentence, which give no pairs."""
+
+
+def write_pretraining(
+    found: Found, output_dir: str, model: str | None, seconds: float, report: Callable[[str], None]
+) -> Written:
+    """The config.
+
+    Args:
+        model: a folder to go on from; None: a new model.
+        seconds: of the whole run.
+        report: takes lines for the user.
+
+    Raises:
+        UserError: text that cannot be read, is too little, or gives no store; a model that is not there.
+    """
+    look = look_at_corpus(found)
+    amount = measure_amount(found.sources, look.config)
+    report(f"text: {amount.line()}, language {look.config.language}")
+    if amount.text_bytes < _FEWEST_BYTES:
+        raise UserError(
+            f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
+            "some pages or more"
+        )
+    objective, why = _objective(look, amount)
+    config = _start(look, output_dir, model, objective=objective)
+    started = start_seconds("bertcli.runs.pretraining")
+    with prepared(config, found.sources, amount) as ready:
+        sources = _that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
+        share = len(sources) / len(found.sources)
+        preparing = share * ready.seconds
+        report(f"measured: start {started:.1f} s, vocabulary and store {preparing:.0f} s")
+        ready = replace(ready, seconds=preparing, tokens=share * ready.tokens)
+        left = max(0.0, seconds - started - preparing)
+        fit = fit_pretraining(ready, left, _longest(ready.tokens, amount, model), report=report)
+    names = [str(source.path) for source in sources] if share < 1.0 else found.names
+    plan = PretrainingPlan(
+        look=replace(look, config=look.config.model_copy(update={"files": names})),
+        amount=amount,
+        share=share,
+        objective=objective,
+        objective_comment=why,
+        config=config,
+        prepared=ready,
+        fit=fit,
+        started=started,
+        budget=seconds,
+    )
+    written = pretraining_written(plan)
+    check_config(PretrainConfig, written.value, "the config")
+    return written
+
+
+def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
+    """This share of the files, evenly chosen; all where it is 1 or more, or a config cannot name so many."""
+    kept = max(2, int(share * len(sources)))
+    if kept >= len(sources) or kept > _MOST_FILES:
+        return sources
+    return [sources[number * len(sources) // kept] for number in range(kept)]
+
+
+def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:
+    """`mlm` where the text gives no sentence pairs, and why; None: auto decides."""
+    if not look.has_documents or amount.documents < 2:
+        return "mlm", "one document, or several of which nothing tells the ends: there are no sentence pairs"
+    if amount.one_sentence > _ONE_SENTENCE:
+        return "mlm", f"{amount.one_sentence:.0%} of the documents have one sentence, and give no pairs"
+    return None, ""
+
+
+def _start(look: CorpusLook, output_dir: str, model: str | None, objective: str | None) -> PretrainConfig:
+    """The config before model, rows and steps are chosen, with the size of its vocabulary."""
+    value: dict[str, Any] = {"output_dir": output_dir, "corpus": look.config.model_dump()}
+    if objective is not None:
+        value["data"] = {"objective": objective}
+    if model is not None:
+        value["model"] = {"init_from": model}
+    config = check_config(PretrainConfig, value, "the config")
+    vocab_size = decided_config(config, lambda line: None).tokenizer.vocab_size
+    return config if model is not None else update_sections(config, {"tokenizer": {"vocab_size": vocab_size}})
+
+
+def _longest(tokens: float, amount: Amount, model: str | None) -> float:
+    """Tokens of a row that the documents fill: twice the mean of one, as far as a given model has learned."""
+    longest = max(LENGTHS[-1], 2 * tokens / amount.documents)
+    if model is not None:
+        longest = min(longest, trained_length(resolve_model(model)) or LENGTHS[0])
+    return longest

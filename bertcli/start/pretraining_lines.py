@@ -1,0 +1,156 @@
+"""What was seen and measured of a corpus -> the lines of a config, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertcli.config.commented import Block, Line
+from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.runs.recipe import ROWS_TO_LOOK_AROUND
+from bertcli.start.amount import Amount
+from bertcli.start.corpus import CorpusLook
+from bertcli.start.fit_pretraining import EVALUATIONS, PRESETS, ROWS, PretrainingFit
+from bertcli.start.speed import Prepared
+from bertcli.start.written import Written, in_words, machine
+
+_FEW_TOKENS = 300_000
+"""Of a corpus from which a new model learns next to nothing."""
+_CHECKPOINTS, _LOGGED = 4, 100
+
+
+@dataclass(frozen=True)
+class PretrainingPlan:
+    """All that the config tells of.
+
+    Attributes:
+        look, amount: of the text; `share`: of its files that fit in the time.
+        objective: None: auto.
+        config: before model, rows and steps were chosen.
+        started: seconds until the command begins.
+        budget: seconds that the run may take.
+    """
+
+    look: CorpusLook
+    amount: Amount
+    share: float
+    objective: str | None
+    objective_comment: str
+    config: PretrainConfig
+    prepared: Prepared
+    fit: PretrainingFit
+    started: float
+    budget: float
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole command."""
+        return self.started + self.prepared.seconds + self.fit.seconds
+
+
+def pretraining_written(plan: PretrainingPlan) -> Written:
+    """The config and what to say of it."""
+    fit = plan.fit
+    where = machine(fit.speed.device, fit.speed.precision)
+    head = (
+        f"Predicted: {in_words(plan.seconds)}, as measured on this machine ({where}).\n"
+        "A comment says why; `or` in it names what else it may be. All keys: bertcli config pretrain"
+    )
+    lines: list[Line | Block] = [
+        Line("output_dir", plan.config.output_dir),
+        Block("corpus", list(_corpus(plan))),
+        *_tokenizer(plan),
+        Block("data", list(_data(plan))),
+        Block("model", [_model(plan)]),
+        Block("training", list(_training(plan))),
+        Block("evaluation", [Line("every_steps", max(1, fit.steps // EVALUATIONS))]),
+        Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
+        Block("logging", [Line("every_steps", max(1, fit.steps // _LOGGED))]),
+    ]
+    return Written(lines, head, "pretrain", summary=list(_summary(plan)))
+
+
+def _corpus(plan: PretrainingPlan) -> Iterator[Line]:
+    comments = plan.look.comments | {"files": plan.amount.line()}
+    if plan.share < 1.0:
+        comments["files"] += (
+            f"; {plan.share:.0%} of the files are here: vocabulary and store of all take too much of the time"
+        )
+    for name in CorpusConfig.model_fields:
+        if name in plan.look.keys:
+            yield Line(name, plan.look.keys[name], beside=comments.get(name, ""))
+    fraction = plan.prepared.heldout_fraction
+    if fraction != plan.look.config.heldout_fraction:
+        few = "more than the usual 0.05, because the documents are few"
+        none = "too few different documents to hold some out: nothing is evaluated"
+        yield Line("heldout_fraction", fraction, beside=few if fraction else none)
+
+
+def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:
+    if plan.config.model.init_from is None:
+        comment = (
+            f"by the size of the text; vocabulary and store take about {in_words(plan.prepared.seconds)}"
+        )
+        yield Block("tokenizer", [Line("vocab_size", plan.config.tokenizer.vocab_size, beside=comment)])
+
+
+def _data(plan: PretrainingPlan) -> Iterator[Line]:
+    if plan.objective is not None:
+        yield Line("objective", plan.objective, beside=plan.objective_comment)
+    longer = "; or 128, in about twice the time" if plan.fit.max_length == 64 else ""
+    yield Line("max_length", plan.fit.max_length, beside=f"tokens of a row{longer}")
+
+
+def _model(plan: PretrainingPlan) -> Line:
+    fit = plan.fit
+    if fit.preset is None:
+        return Line("init_from", plan.config.model.init_from, beside="given with --model")
+    if fit.rows >= ROWS:
+        larger = PRESETS[max(0, PRESETS.index(fit.preset) - 1)]
+        reason = (
+            f"the largest that reads {ROWS:,} rows in the time, for which the text is enough; or {larger}"
+        )
+    elif fit.is_short:
+        reason = "the largest for which the text is enough"
+    else:
+        reason = f"the smallest; a larger one reads far fewer than {ROWS:,} rows in the time"
+    return Line("preset", fit.preset, beside=reason)
+
+
+def _training(plan: PretrainingPlan) -> Iterator[Line]:
+    fit = plan.fit
+    comment = (
+        f"of {fit.batch_size} rows, as auto decides: {fit.rows:,} rows, the text about {_times(fit.reads)}. "
+        f"{in_words(fit.seconds)} at {fit.rows_per_second:,.0f} full rows a second (measured)"
+    )
+    yield Line("steps", fit.steps, beside=comment)
+
+
+def _times(reads: float) -> str:
+    return f"{reads:.2g} times"
+
+
+def _summary(plan: PretrainingPlan) -> Iterator[str]:
+    fit = plan.fit
+    what = f"model {fit.preset}" if fit.preset else f"the model in {plan.config.model.init_from}"
+    yield (
+        f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, the text "
+        f"read about {_times(fit.reads)}"
+    )
+    yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
+    if plan.share < 1.0:
+        yield f"note: {plan.share:.0%} of the files fit in the time; for all of them give more --minutes"
+    if fit.is_short:
+        yield "note: the text is so little that the run ends sooner: a longer one would learn it by heart"
+    elif plan.seconds > 1.25 * plan.budget:
+        yield "note: the run takes longer, most of it for vocabulary and store; give more --minutes"
+    if plan.prepared.tokens < _FEW_TOKENS:
+        yield (
+            f"note: {plan.prepared.tokens:,.0f} tokens are too few for a new model to learn a language; go "
+            "on from a published one with --model, or give more text"
+        )
+    elif fit.rows < ROWS_TO_LOOK_AROUND and fit.preset is not None:
+        yield (
+            f"note: a model starts to use context after 20,000 to {ROWS_TO_LOOK_AROUND:,} rows, and this run "
+            f"has {fit.rows:,}; give more --minutes"
+        )

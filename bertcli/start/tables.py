@@ -1,0 +1,117 @@
+"""A table of any format -> its rows, and how a config says to read them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.examples.delimited import open_delimited
+from bertcli.examples.files import file_format
+from bertcli.examples.jsonl import open_jsonl
+from bertcli.examples.parquet import open_parquet
+from bertcli.examples.table import Row
+from bertcli.start.files import Seen, suffix_of
+from bertcli.start.kinds import csv_records, csv_separator
+
+_MOST_ROWS = 100_000
+_NAME = re.compile(r"[^\W\d][\w .()/-]{0,39}|#\d[\w .]{0,39}")
+_ANY = TaskSettings(type="classification", text="text")
+_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+
+
+@dataclass(frozen=True)
+class TableLook:
+    """The rows of a table.
+
+    Attributes:
+        rows: column -> value, of the first `_MOST_ROWS`.
+        is_named: whether the columns have names of their own.
+        keys: of `task`, as needed to read the file: format, columns, encoding.
+        comments: why, by key.
+        how: how the file is read, in words.
+    """
+
+    rows: list[Mapping[str, Any]]
+    is_named: bool
+    keys: dict[str, Any] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)
+    how: str = ""
+
+
+def read_table(seen: Seen) -> TableLook:
+    """The table. Raises `UserError` where it cannot be read."""
+    keys: dict[str, Any] = {}
+    comments: dict[str, str] = {}
+    is_named, how = True, {"jsonl": "JSON lines", "parquet": "Parquet"}.get(seen.kind, "")
+    if file_format(seen.path, _ANY, labeled=True) != seen.kind:
+        keys["format"] = seen.kind
+        comments["format"] = f"by its content; the suffix {suffix_of(seen.path) or '(none)'} does not say it"
+    if seen.encoding.name != "utf-8":
+        keys["encoding"], comments["encoding"] = seen.encoding
+    if seen.kind in ("tsv", "csv"):
+        separator, records = _records(seen)
+        is_named = _has_header(records)
+        how = f"{_SEPARATORS[separator]} between {len(records[0])} columns"
+        how += ", with a header" if is_named else ", without a header"
+        if not is_named:
+            keys["columns"] = _column_names(records)
+            comments["columns"] = "the first line is data, not a header; the names are made up"
+    rows = _rows(seen, keys)
+    return TableLook(rows, is_named, keys, comments=comments, how=how)
+
+
+def _rows(seen: Seen, keys: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    settings = TaskSettings(type="token-classification", **{**keys, "format": seen.kind})
+    if seen.kind == "jsonl":
+        table = open_jsonl(seen.path, settings.encoding, lambda line: None)
+    elif seen.kind == "parquet":
+        table = open_parquet(seen.path)
+    else:
+        table = open_delimited(seen.path, seen.kind, settings, labeled=True, report=lambda line: None)
+    rows = itertools.islice((row for row in table.rows if isinstance(row, Row)), _MOST_ROWS)
+    found: list[Mapping[str, Any]] = [row.values for row in rows]
+    if not found:
+        raise UserError(f"{seen.path}: holds no rows that can be read{table.hint}")
+    return found
+
+
+def _records(seen: Seen) -> tuple[str, list[list[str]]]:
+    """The separator, and the first records."""
+    full = [line for line in seen.lines if line.strip()]
+    if seen.kind == "tsv":
+        return "\t", [line.split("\t") for line in full]
+    separator = csv_separator(full) or ","
+    if separator == ";" and "," in full[0]:
+        raise UserError(
+            f"{seen.path}: semicolons separate its fields, but commas are taken, because the first line "
+            "has one; save the file with tabs (.tsv), or give it a header without commas"
+        )
+    return separator, csv_records(full, separator) or [full[0].split(separator)]
+
+
+def _has_header(records: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record names the columns: short names, all different, none of them a value below."""
+    first, rest = [name.strip() for name in records[0]], records[1:]
+    named = [name for name in first if name]
+    if not named or len(set(named)) < len(named) or not all(_NAME.fullmatch(name) for name in named):
+        return False
+    return not any(
+        name and len(record) > column and record[column].strip() == name
+        for record in rest
+        for column, name in enumerate(first)
+    )
+
+
+def _column_names(records: Sequence[Sequence[str]]) -> list[str]:
+    """Made up: the longest column is the text."""
+    width = len(records[0])
+    sizes = [
+        sum(len(record[column]) for record in records if len(record) == width) for column in range(width)
+    ]
+    longest = sizes.index(max(sizes))
+    return ["text" if column == longest else f"column{column}" for column in range(width)]

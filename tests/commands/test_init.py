@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertcli.config.either import load_either_config
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import parse_yaml
+from bertcli.config.schema import PretrainConfig
+from bertcli.start.speed import step_speed
+from tests.finetunes import write_model
+from tests.start.files import messages, write_csv, write_jsonl
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Short measurements; and a folder of its own, in which `runs/` and `bertcli.yaml` are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("bertcli.measure.matmul.SIZES", {"cpu": (64,)})
+    short = partial(step_speed, seconds=0.2)
+    monkeypatch.setattr("bertcli.start.fit_pretraining.step_speed", short)
+    monkeypatch.setattr("bertcli.start.fit_finetuning.step_speed", lambda plan, seconds: short(plan))
+    for name in ("pretraining", "fit_finetuning"):
+        monkeypatch.setattr(f"bertcli.start.{name}.start_seconds", lambda module: 1.0)
+
+
+@pytest.fixture
+def text(corpus: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(corpus, tmp_path / "stories.txt"))
+
+
+def spam(path: Path, number: int = 80) -> Path:
+    return write_csv(path, [("label", "message"), *messages(number)], "\t" if path.suffix == ".tsv" else ",")
+
+
+def comments(path: Path) -> str:
+    return "\n".join(line.partition("#")[2] for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def test_a_corpus_gets_a_config_that_passes_check_data_and_runs(
+    run_bertcli, text: Path, tmp_path: Path
+) -> None:
+    code, out, err = run_bertcli("init", "stories.txt", "--minutes", "0.2")
+    assert (code, out) == (0, "bertcli.yaml\n"), err
+    assert err.endswith("written: bertcli.yaml; next: bertcli pretrain bertcli.yaml\n")
+    assert "text: 1 file, 0.3 MB of text, 40 documents, " in err
+    assert "predicted: " in err
+    config = load_either_config(tmp_path / "bertcli.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert (config.model.preset, config.corpus.language, config.output_dir) == ("tiny", "en", "runs/stories")
+    assert "seconds" in comments(tmp_path / "bertcli.yaml").splitlines()[0]
+    assert " lines are in it" in comments(tmp_path / "bertcli.yaml")
+    assert run_bertcli("check-data", "bertcli.yaml")[0] == 0
+    short = ("--set", "training.steps=2", "--set", "evaluation.batches=1", "--set", "data.short_steps=0")
+    code, out, err = run_bertcli("pretrain", "bertcli.yaml", *short)
+    assert (code, out) == (0, "runs/stories/model\n"), err
+
+
+def test_a_table_gets_a_config_that_passes_check_data_and_runs(run_bertcli, tmp_path: Path) -> None:
+    spam(tmp_path / "spam.tsv")
+    write_model(tmp_path / "bert")
+    code, out, err = run_bertcli("init", "spam.tsv", "--model", "bert", "--output", "spam.yaml")
+    assert (code, out) == (0, "spam.yaml\n"), err
+    assert "  train: 64 rows; ham 32 (50.0%), spam 32 (50.0%)" in err
+    assert "the rows are so few that the run ends sooner" in err
+    assert err.endswith("written: spam.yaml; next: bertcli finetune spam.yaml\n")
+    config = load_either_config(tmp_path / "spam.yaml")
+    assert isinstance(config, FinetuneConfig)
+    assert (config.model, config.task.label, config.training.epochs) == ("bert", "label", 10)
+    assert run_bertcli("check-data", "spam.yaml")[0] == 0
+    code, out, err = run_bertcli("finetune", "spam.yaml", "--set", "training.epochs=1")
+    assert (code, out) == (0, "runs/spam/model\n"), err
+
+
+def test_without_a_model_at_hand_no_time_is_told(run_bertcli, tmp_path: Path) -> None:
+    spam(tmp_path / "spam.csv")
+    code, _, err = run_bertcli("init", "spam.csv")
+    assert code == 0
+    assert "the time was not measured" in err
+    assert "needs a network" in comments(tmp_path / "bertcli.yaml")
+    value = parse_yaml((tmp_path / "bertcli.yaml").read_text(), "")
+    assert value["model"] == "google-bert/bert-base-uncased"
+
+
+def test_an_existing_file_is_left_as_it_is(run_bertcli, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "bertcli.yaml").write_text("mine")
+    code, _, err = run_bertcli("init", "stories.txt")
+    assert (code, err) == (
+        2,
+        "error: bertcli.yaml: exists already, and is left as it is; name another file with --output\n",
+    )
+    assert (tmp_path / "bertcli.yaml").read_text() == "mine"
+
+
+def test_the_folder_of_the_config_must_exist(run_bertcli, text: Path) -> None:
+    code, _, err = run_bertcli("init", "stories.txt", "--output", "no/mine.yaml")
+    assert code == 2
+    assert "no/mine.yaml: there is no folder no in " in err
+
+
+def test_the_folder_with_the_config_gives_the_texts_alone(run_bertcli, text: Path, tmp_path: Path) -> None:
+    assert run_bertcli("init", ".", "--minutes", "0.1")[0] == 0
+    config = load_either_config(tmp_path / "bertcli.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert config.corpus.files == ["**/*.txt"]
+
+
+def test_a_run_that_exists_keeps_its_folder(run_bertcli, tmp_path: Path) -> None:
+    (tmp_path / "runs" / "spam").mkdir(parents=True)
+    spam(tmp_path / "spam.csv")
+    assert run_bertcli("init", "spam.csv")[0] == 0
+    assert load_either_config(tmp_path / "bertcli.yaml").output_dir == "runs/spam-2"
+
+
+def json_lines(path: Path) -> Path:
+    return write_jsonl(path, [{"text": f"{text} It rains.", "label": label} for label, text in messages(200)])
+
+
+def test_json_lines_are_taken_by_their_labels_or_as_said(run_bertcli, tmp_path: Path) -> None:
+    json_lines(tmp_path / "a.jsonl")
+    _, _, err = run_bertcli("init", "a.jsonl")
+    assert "taken as labeled rows to fine-tune on; for a corpus to pretrain on: --for pretrain" in err
+    assert isinstance(load_either_config(tmp_path / "bertcli.yaml"), FinetuneConfig)
+    options = ("--for", "pretrain", "--output", "b.yaml", "--minutes", "0.1")
+    assert run_bertcli("init", "a.jsonl", *options)[0] == 0
+    config = load_either_config(tmp_path / "b.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert (config.corpus.format, config.corpus.text_key) == ("jsonl", "text")
+
+
+def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:
+    write_model(tmp_path / "bert")
+    code, _, err = run_bertcli("init", "stories.txt", "--minutes", "0.1", "--model", "bert")
+    assert code == 0, err
+    config = load_either_config(tmp_path / "bertcli.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert config.model.init_from == "bert"
+    assert config.data.max_length == 64
+    assert run_bertcli("check-data", "bertcli.yaml")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("x.txt", b"", (), "x.txt: is empty"),
+        ("x.txt", b"\x7fELF" + bytes(99), (), "x.txt: is a program, not text"),
+        ("x.txt", b"12 34\n", ("--for", "finetune"), "x.txt: is plain text, without labels"),
+        ("x.json", b'{\n "a": 1\n}\n', (), "x.json: is JSON, but neither an object a line nor SQuAD's"),
+        (
+            "x.csv",
+            b"a,b\n1,x\n2,y\n3,z\n",
+            ("--for", "pretrain"),
+            "x.csv: is a table; a corpus is plain text",
+        ),
+        ("x.txt", b"A text.\n", ("--minutes", "0"), "greater than or equal to 0.1"),
+        ("x.txt", b"A text. Of two sentences.\n", (), "x.txt: 26 bytes of text are too few to train on"),
+        ("x.txt", b"A text. Of two sentences.\n" * 300, ("--model", "nowhere"), "nowhere: no such folder"),
+    ],
+)
+def test_what_gives_no_config_is_one_message(
+    run_bertcli, tmp_path: Path, name: str, content: bytes, options: Any, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    code, out, err = run_bertcli("init", name, *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not (tmp_path / "bertcli.yaml").exists()
+
+
+def test_a_missing_path(run_bertcli) -> None:
+    code, _, err = run_bertcli("init", "nowhere.txt")
+    assert code == 2
+    assert err.startswith("error: nowhere.txt: no such file or folder in ")

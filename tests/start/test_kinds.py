@@ -1,0 +1,45 @@
+"""The kind of a file follows from its lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from bertcli.start.kinds import csv_separator, kind_of_text
+
+PROSE = [
+    "It was late, and cold; the rain fell.",
+    "Anna, who was tired, sat down.",
+    "",
+    "Nobody came, not one.",
+    "He said nothing.",
+    "",
+]
+CONLL = ["Anna B-PER", "lives O", "in O", "Rome B-LOC", "\t", "She O", "likes O", "Rome B-LOC", "", "cut"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "suffix", "kind"),
+    [
+        (PROSE * 3, ".txt", "text"),
+        (CONLL, ".txt", "conll"),
+        ([line.replace(" ", "\t") for line in CONLL], ".tsv", "conll"),
+        (["a\tb"] * 5, ".txt", "tsv"),
+        (["one line"], ".tsv", "tsv"),
+        (["a,b", "1,2", "3,4", "5,6"], ".txt", "csv"),
+        (["a;b", "1,5;2", "3;4", "5;6"], ".data", "csv"),
+        (['{"text": "a"}', '{"text": "b"}'], ".txt", "jsonl"),
+        (['{"data": [{"paragraphs": [{"context": "x", "qas": []}]}]}'], ".json", "squad"),
+        (["{", ' "data": [{"paragraphs": [{"qas": []}]}]', "}"], ".json", "squad"),
+        (["[", " 1,", " 2", "]"], ".json", "json"),
+        (["{", ' "a": 1', "}"], ".json", "json"),
+        (["[Enter ANNA]", "Anna. Good morning."], ".txt", "text"),
+        ([], ".txt", "text"),
+    ],
+)
+def test_kinds(lines: list[str], suffix: str, kind: str) -> None:
+    assert kind_of_text(lines, suffix) == kind
+
+
+def test_a_separator_must_give_records_of_as_many_fields() -> None:
+    assert csv_separator(PROSE) is None
+    assert csv_separator(['"a, b",c', '"d, e",f', "g,h", "i,j"]) == ","
