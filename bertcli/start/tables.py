@@ -72,7 +72,9 @@ def _rows(seen: Seen, keys: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     elif seen.kind == "parquet":
         table = open_parquet(seen.path)
     else:
-        table = open_delimited(seen.path, seen.kind, settings, labeled=True, report=lambda line: None)
+        table = open_delimited(
+            seen.path, seen.kind, settings, labeled=True, report=lambda line: None, note=lambda line: None
+        )
     rows = itertools.islice((row for row in table.rows if isinstance(row, Row)), _MOST_ROWS)
     found: list[Mapping[str, Any]] = [row.values for row in rows]
     if not found:
