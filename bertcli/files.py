@@ -58,7 +58,7 @@ def _error_number(error: Exception) -> int:
 
 _LOCK = re.compile(rb"(process \d+ on [^\n]*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?")
 _LOOK = 0.5
-"""Seconds. Whoever looks at a lock (`is_locked`) holds it for microseconds, whoever needs it for a run's time."""
+"""Seconds. Whoever looks at a lock (`is_locked`) holds it for microseconds; a run holds it to its end."""
 _held: set[TextIO] = set()
 """Locks of this process. A forked process closes them, because loader processes outlive a killed parent."""
 

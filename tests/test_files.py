@@ -122,7 +122,9 @@ def test_other_errors_are_no_message() -> None:
 def test_a_look_at_a_lock_refuses_nobody(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     hold(path)
-    looks = [subprocess.Popen([sys.executable, "-c", LOOK, str(path)], stdout=subprocess.PIPE) for _ in range(2)]
+    looks = [
+        subprocess.Popen([sys.executable, "-c", LOOK, str(path)], stdout=subprocess.PIPE) for _ in range(2)
+    ]
     try:
         for look in looks:
             assert look.stdout is not None
