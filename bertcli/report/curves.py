@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bertcli.report.chart import SMALL, WIDE, Curve, Level, Plot, Weight, plot
+from bertcli.report.formatting import short
 from bertcli.report.run_view import Row, RunView
 from bertcli.report.thinning import spread, thin
 
 AXES = ("step", "tokens", "seconds")
-PLACE = (*AXES, "epoch", "split", "skipped_steps")
-"""Keys of a row that say where it is, not what was measured."""
+PLACE = (*AXES, "epoch", "split", "skipped_steps", "positive_label")
+"""Keys of a row that say where and of what it is, not what was measured."""
 _TRAINING = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
 """How the training went."""
 _POINTS, _FEWEST, _MOST = 600, 24, 200
@@ -22,6 +23,8 @@ _CELLS, _FEWEST_ROWS, _MOST_ROWS = 400, 8, 40
 _LARGE, _CHARTS = 4, 12
 """Charts of what was learned: that are large, and all."""
 MOST_SERIES = 12
+_LONGEST = 40
+"""Characters of a label."""
 _SPLITS = {"train": "training", "heldout": "held out"}
 
 
@@ -91,7 +94,14 @@ def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metr
         metric: the score that comes first.
     """
     rows = [row for each in series for row in each.view.rows]
-    keys = list(dict.fromkeys(key for row in rows for key, value in row.items() if _is_figure(key, value)))
+    keys = list(
+        dict.fromkeys(
+            key
+            for row in rows
+            for key, value in row.items()
+            if key not in PLACE and isinstance(value, int | float)
+        )
+    )
     terms = [key for key in keys if key.endswith("_loss")]
     losses = terms or [key for key in keys if key == "loss"]
     others = [key for key in keys if key not in (*_TRAINING, *losses, "loss")]
@@ -102,13 +112,10 @@ def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metr
     ]
 
 
-def shown_name(key: str) -> str:
-    """A key of a row for people: `mlm_loss` is `mlm loss`."""
-    return key.replace("_", " ")
-
-
-def _is_figure(key: str, value: object) -> bool:
-    return key not in PLACE and isinstance(value, int | float) and not isinstance(value, bool)
+def shown_name(key: str, rows: Iterable[Row] = ()) -> str:
+    """A key of `rows` for people: `mlm loss`; `f1 of spam` where it is that of one of two labels."""
+    labels = {row["positive_label"] for row in rows if key == "f1" and "positive_label" in row}
+    return f"f1 of {short(labels.pop(), _LONGEST)}" if len(labels) == 1 else key.replace("_", " ")
 
 
 def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: bool) -> Chart:
@@ -134,7 +141,7 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: b
     drawn_levels = {label for one in plots.values() for *_, label in one.levels}
     far = [level for level in levels if not any(label.startswith(level.label) for label in drawn_levels)]
     return Chart(
-        title=shown_name(key),
+        title=shown_name(key, found[0].rows),
         small=small,
         plots=plots,
         numbers=_numbers(key, found),
@@ -152,7 +159,7 @@ def _figures(key: str, series: Sequence[Series]) -> Iterator[_Figure]:
                 if isinstance(row.get(key), int | float) and math.isfinite(row[key])
             ]
             if rows:
-                name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key)
+                name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key, rows)
                 weight: Weight = "light" if both else "plain"
                 yield _Figure(name, each.number, "strong" if split == "heldout" else weight, rows=rows)
 

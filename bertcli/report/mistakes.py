@@ -1,18 +1,20 @@
-"""Rows with a wrong answer -> what was asked, what is right and what the model said, the surest first."""
+"""Rows with a wrong answer -> what was asked, what is right, what the model said, and for which words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+from bertcli.errors import UserError
 from bertcli.evaluation.task_file import right_answer
 from bertcli.examples.examples import ChoiceExample, Example, TextExample
-from bertcli.report.answered import AnsweredRows
-from bertcli.report.numbers import number, percent
-from bertcli.report.short import short
-from bertcli.report.spans import Kind, Passage, Piece, answer_passages, entity_passages
+from bertcli.inference.attributions import attributions
+from bertcli.report.dev_answers import DevAnswers
+from bertcli.report.formatting import number, percent, short
+from bertcli.report.passages import Kind, Passage, Piece, answer_passages, entity_passages
+from bertcli.report.scored_words import ScoredWord, scored_words
 from bertcli.tasks.classification import THRESHOLD, Classified
 from bertcli.tasks.multiple_choice import Chosen
 from bertcli.tasks.question_answering import Answered
@@ -22,8 +24,22 @@ from bertcli.tasks.token_classification import Tagged
 MOST = 50
 LONGEST = 400
 """Characters of a text."""
+_EXPLAINED, _WORDS = 20, 80
+"""Mistakes that are explained, which takes some thirty passes forward and back each, and words of each."""
 _LONGEST_LABEL, _LONGEST_PLACE = 60, 80
 NO_ANSWER = "(no answer)"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The words of a row with their scores; `is_complete`: these add up, as they must.
+
+    `answer`: the one that the scores are for, as `inference.decision` names it.
+    """
+
+    answer: str
+    words: Sequence[ScoredWord]
+    is_complete: bool
 
 
 @dataclass(frozen=True)
@@ -36,6 +52,7 @@ class Mistake:
         right, given: the answers; empty where the passages show them.
         score: of the given answer: a probability, or for numbers the distance.
         sureness: mistakes are sorted by it.
+        explanation: what each word adds to the output for the answer; None: nobody asked, or no word does.
     """
 
     row: int
@@ -45,13 +62,30 @@ class Mistake:
     given: str
     score: str
     sureness: float
+    explanation: Explanation | None = None
 
 
-def mistakes_of(answered: AnsweredRows, most: int = MOST) -> list[Mistake]:
+def mistakes_of(answers: DevAnswers) -> list[Mistake]:
     """The mistakes of which the model was surest; of numbers, those farthest off."""
-    build = _BUILDERS[answered.task.settings.type]
-    found = [build(row, answered.examples[row], answered.predictions[row]) for row in answered.wrong]
-    return sorted(found, key=lambda mistake: -mistake.sureness)[:most]
+    build = _BUILDERS[answers.task.settings.type]
+    found = [build(row, answers.examples[row], answers.predictions[row]) for row in answers.wrong]
+    return sorted(found, key=lambda mistake: -mistake.sureness)[:MOST]
+
+
+def explained(mistakes: Sequence[Mistake], answers: DevAnswers) -> list[Mistake]:
+    """The same mistakes, the first few of them with an explanation."""
+    first = [
+        replace(mistake, explanation=_explanation(answers, mistake.row)) for mistake in mistakes[:_EXPLAINED]
+    ]
+    return [*first, *mistakes[_EXPLAINED:]]
+
+
+def _explanation(answers: DevAnswers, row: int) -> Explanation | None:
+    try:
+        found = attributions(answers.loaded, answers.examples[row])
+    except UserError:  # the row has no word
+        return None
+    return Explanation(short(found.answer, _LONGEST_LABEL), scored_words(found)[:_WORDS], found.is_complete)
 
 
 def _of_label(row: int, example: TextExample, answer: Classified) -> Mistake:

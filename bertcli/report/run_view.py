@@ -15,7 +15,7 @@ from bertcli.errors import UserError
 from bertcli.files import is_locked, looked_in
 from bertcli.owned.run_layout import RunLayout
 from bertcli.owned.verdict import KeptVerdict, read_verdict
-from bertcli.report.numbers import number
+from bertcli.report.formatting import number
 
 Row = dict[str, Any]
 """Of metrics.jsonl."""

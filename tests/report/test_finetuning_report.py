@@ -52,7 +52,7 @@ def test_the_words_that_decided_are_shown_if_asked_for(finished: Path) -> None:
     assert "integrated gradients" not in report(finished).text("mistakes")
     found = report(finished, attributions=True)
     assert "integrated gradients" in found.text("mistakes")
-    assert any((each.get("class") or "").startswith("token for") for each in found.named("span"))
+    assert any((each.get("class") or "") == "scored for" for each in found.named("span"))
 
 
 def test_without_the_model_the_log_remains_and_the_report_says_so(finished: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from bertcli.examples.examples import QuestionExample, TaggedExample
 from bertcli.metrics.entities import Chunk, chunks
-from bertcli.report.short import ELLIPSIS, around, short
+from bertcli.report.formatting import ELLIPSIS, around, short
 from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.token_classification import Tagged
 

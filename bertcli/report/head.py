@@ -1,4 +1,4 @@
-"""The beginning of a report: what was trained, on what, how far it is, and what the run said at its end."""
+"""The head of a report: what was trained, on what, how far it is, and what the run said at its end."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from statistics import median
 from bertcli.cards.markdown import public_name
 from bertcli.config.schema import PretrainConfig
 from bertcli.report.corpus import Facts
-from bertcli.report.numbers import duration, number
+from bertcli.report.formatting import duration, number, short
 from bertcli.report.run_view import RunView, State
 from bertcli.report.scores import Score, scores_of
-from bertcli.report.short import short
 
 _LONGEST = 160
 _WORDS = ("verdict: ", "warning: ")
@@ -49,11 +48,6 @@ class Head:
     def score_values(self) -> Mapping[str, str]:
         """Key of a score -> its value."""
         return {score.key: score.value for score in self.scores}
-
-    @property
-    def fact_values(self) -> Mapping[str, str]:
-        """Name of a fact -> its value."""
-        return dict(self.facts)
 
 
 def head_of(view: RunView) -> Head:

@@ -12,7 +12,7 @@ from bertcli.checks.findings import Finding, worst_first
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file
-from bertcli.report.short import short
+from bertcli.report.formatting import short
 
 SMALL = 10_000_000
 """Bytes of labeled files that are read again without being asked."""
