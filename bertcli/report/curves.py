@@ -94,22 +94,22 @@ def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metr
         metric: the score that comes first.
     """
     rows = [row for each in series for row in each.view.rows]
-    keys = list(
-        dict.fromkeys(
-            key
-            for row in rows
-            for key, value in row.items()
-            if key not in PLACE and isinstance(value, int | float)
-        )
-    )
-    terms = [key for key in keys if key.endswith("_loss")]
-    losses = terms or [key for key in keys if key == "loss"]
-    others = [key for key in keys if key not in (*_TRAINING, *losses, "loss")]
+    names = dict.fromkeys(key for row in rows for key in row)
+    keys = [key for key in names if any(_has(row, key) for row in rows)]
+    losses = [key for key in keys if key.endswith("loss")]
+    others = [key for key in keys if key not in (*_TRAINING, *losses)]
     learned = [*losses, *sorted(others, key=lambda key: key != metric)][:_CHARTS]
     small = [*learned[_LARGE:], *(key for key in _TRAINING if key in keys)]
     return [
         _chart(key, series, levels.get(key, ()), small=key in small) for key in [*learned[:_LARGE], *small]
     ]
+
+
+def _has(row: Row, key: str) -> bool:
+    """Whether a row has a figure of this name; `loss` is none where it is a sum of others."""
+    if key in PLACE or (key == "loss" and any(other.endswith("_loss") for other in row)):
+        return False
+    return isinstance(row.get(key), int | float) and math.isfinite(row[key])
 
 
 def shown_name(key: str, rows: Iterable[Row] = ()) -> str:
@@ -150,14 +150,10 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: b
 
 
 def _figures(key: str, series: Sequence[Series]) -> Iterator[_Figure]:
-    both = all(any(key in row for each in series for row in each.view.split(split)) for split in _SPLITS)
+    both = all(any(_has(row, key) for each in series for row in each.view.split(split)) for split in _SPLITS)
     for each in series:
         for split, what in _SPLITS.items():
-            rows = [
-                row
-                for row in each.view.split(split)
-                if isinstance(row.get(key), int | float) and math.isfinite(row[key])
-            ]
+            rows = [row for row in each.view.split(split) if _has(row, key)]
             if rows:
                 name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key, rows)
                 weight: Weight = "light" if both else "plain"

@@ -18,6 +18,9 @@ LONGEST = 400
 _LONGEST_TYPE = 24
 Kind = Literal["", "right", "given", "both", "other"]
 """right: missed; given: wrong; both: found; other: found with another type or other ends."""
+_Span = tuple[int, int]
+_Mark = tuple[int, int, Kind, str]
+"""Start, end, kind and note."""
 
 
 @dataclass(frozen=True)
@@ -40,89 +43,69 @@ class Passage:
 def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passage], float]:
     """The text with all entities, right and given, and the highest score of a wrong one (0: only missed)."""
     right, given = set(chunks(example.tags or ())), set(chunks(answer.tags))
-    at = {(chunk.start, chunk.end, chunk.type): entity for chunk, entity in _scored(answer)}
-    sureness = max((at[each.start, each.end, each.type] for each in given - right), default=0.0)
-    first_wrong = min(chunk.start for chunk in right ^ given) if right ^ given else 0
+    scores = zip(chunks(answer.tags), answer.entities, strict=True)
+    sureness = max((entity.score for chunk, entity in scores if chunk not in right), default=0.0)
+    first_wrong = min((chunk.start for chunk in right ^ given), default=0)
     place = example.spans[first_wrong][0] if example.spans else 0
-    start, end = around(example.text, place, place, most=LONGEST)
-    pieces = []
-    for first, last, kind, note in _runs(len(example.words), right, given):
-        piece_end = example.spans[last + 1][0] if last + 1 < len(example.words) else len(example.text)
-        piece_start = example.spans[first][0] if first else 0
-        marked_end = example.spans[last][1] if kind else piece_end
-        if piece_end > start and piece_start < end:
-            inside = example.text[max(start, piece_start) : min(end, marked_end)]
-            pieces += [Piece(inside, kind, note)] if inside else []
-            gap = example.text[max(start, marked_end) : min(end, piece_end)]
-            pieces += [Piece(gap)] if gap else []
-    return [Passage("", _with_ellipses(pieces, start > 0, end < len(example.text)))], sureness
+    in_right, in_given = (_chunks_of_words(each, len(example.words)) for each in (right, given))
+    marks: list[_Mark] = []
+    for of_both, words in itertools.groupby(range(len(example.words)), lambda i: (in_right[i], in_given[i])):
+        first, *others = words
+        start, end = example.spans[first][0], example.spans[others[-1] if others else first][1]
+        marks.append((start, end, *_kind_and_note(*of_both)))
+    window = around(example.text, place, place, most=LONGEST)
+    return [Passage("", _pieces(example.text, window, marks))], sureness
 
 
 def answer_passages(example: QuestionExample, answer: Answered) -> list[Passage]:
     """The question, and the context around the given answer, with it and the right one marked."""
-    spans = [(each.start, each.start + len(each.text)) for each in (example.answers or ())[:1]]
+    right = next(((each.start, each.start + len(each.text)) for each in example.answers or ()), None)
     given = None if answer.start is None or answer.end is None else (answer.start, answer.end)
-    marked: dict[tuple[int, int], Kind] = {}
-    for span in spans:
-        marked[span] = "right"
-    if given is not None:
-        marked[given] = "both" if given in marked else "given"
-    middle = given or (spans[0] if spans else (0, 0))
-    start, end = around(example.context, *middle, most=LONGEST)
-    excerpts = [(start, end)]
-    if spans and not (start <= spans[0][0] and spans[0][1] <= end):
-        excerpts.append(around(example.context, *spans[0], most=LONGEST // 2))
+    marks = _of_answers(right, given)
+    windows = [around(example.context, *(given or right or (0, 0)), most=LONGEST)]
+    if right is not None and not (windows[0][0] <= right[0] and right[1] <= windows[0][1]):
+        windows.append(around(example.context, *right, most=LONGEST // 2))
     return [
         Passage("question", [Piece(short(example.question, LONGEST // 2))]),
-        *(Passage("context", _marked(example.context, each, marked)) for each in excerpts),
+        *(Passage("context", _pieces(example.context, window, marks)) for window in windows),
     ]
 
 
-def _scored(answer: Tagged) -> list[tuple[Chunk, float]]:
-    return [(chunk, entity.score) for chunk, entity in zip(chunks(answer.tags), answer.entities, strict=True)]
+def _chunks_of_words(found: set[Chunk], num_words: int) -> list[Chunk | None]:
+    """The entity that each word is in."""
+    of_word: list[Chunk | None] = [None] * num_words
+    for chunk in found:
+        of_word[chunk.start : chunk.end] = [chunk] * (chunk.end - chunk.start)
+    return of_word
 
 
-def _runs(words: int, right: set[Chunk], given: set[Chunk]) -> list[tuple[int, int, Kind, str]]:
-    """First and last word of each stretch that is in the same entities, how it is marked, and its note."""
-    inside: list[tuple[Chunk | None, Chunk | None]] = [(None, None)] * words
-    for chunk in right:
-        inside[chunk.start : chunk.end] = [(chunk, None)] * (chunk.end - chunk.start)
-    for chunk in given:
-        for word in range(chunk.start, chunk.end):
-            inside[word] = (inside[word][0], chunk)
-    runs: list[tuple[int, int, Kind, str]] = []
-    first = 0
-    for word in range(words):
-        if word + 1 == words or inside[word + 1] != inside[word]:
-            runs.append((first, word, *_mark(*inside[word])))
-            first = word + 1
-    return runs
-
-
-def _mark(right: Chunk | None, given: Chunk | None) -> tuple[Kind, str]:
-    if right is None and given is None:
-        return "", ""
-    if right is None or given is None:
-        only = right or given
-        assert only is not None
-        return ("right" if given is None else "given"), short(only.type or "entity", _LONGEST_TYPE)
+def _kind_and_note(right: Chunk | None, given: Chunk | None) -> tuple[Kind, str]:
+    types = [short(each.type or "entity", _LONGEST_TYPE) for each in (right, given) if each is not None]
     if right == given:
-        return "both", short(right.type or "entity", _LONGEST_TYPE)
-    types = dict.fromkeys(short(each.type or "entity", _LONGEST_TYPE) for each in (right, given))
-    return "other", " → ".join(types)
+        return ("both", types[0]) if types else ("", "")
+    if len(types) == 2:
+        return "other", " → ".join(dict.fromkeys(types))
+    return ("right" if given is None else "given"), types[0]
 
 
-def _marked(text: str, window: tuple[int, int], marked: dict[tuple[int, int], Kind]) -> list[Piece]:
-    """The text in `window`; marked spans may overlap: what is in two of them is `both`."""
-    start, end = window
-    edges = sorted({start, end, *(edge for span in marked for edge in span if start < edge < end)})
-    pieces = []
-    for first, last in itertools.pairwise(edges):
-        kinds: set[Kind] = {kind for (a, b), kind in marked.items() if a <= first < last <= b}
-        kind: Kind = "both" if len(kinds) > 1 else kinds.pop() if kinds else ""
-        pieces.append(Piece(text[first:last], kind))
-    return _with_ellipses(pieces, start > 0, end < len(text))
+def _of_answers(right: _Span | None, given: _Span | None) -> list[_Mark]:
+    """Two spans, which may overlap: what is in both of them is `both`."""
+    spans: dict[Kind, _Span | None] = {"right": right, "given": given}
+    edges = sorted({edge for span in spans.values() if span for edge in span})
+    marks: list[_Mark] = []
+    for start, end in itertools.pairwise(edges):
+        kinds = [kind for kind, span in spans.items() if span and span[0] <= start and end <= span[1]]
+        marks.append((start, end, "both" if len(kinds) == 2 else kinds[0] if kinds else "", ""))
+    return marks
 
 
-def _with_ellipses(pieces: list[Piece], before: bool, after: bool) -> list[Piece]:
-    return [*([Piece(ELLIPSIS)] if before else []), *pieces, *([Piece(ELLIPSIS)] if after else [])]
+def _pieces(text: str, window: _Span, marks: Sequence[_Mark]) -> list[Piece]:
+    """The text in `window`, cut at the marks, which are in order and do not overlap."""
+    at, end = window
+    pieces = [Piece(ELLIPSIS if at > 0 else "")]
+    for first, last, kind, note in marks:
+        if first < end and last > at:
+            pieces += [Piece(text[at:first]), Piece(text[max(at, first) : min(end, last)], kind, note)]
+            at = min(end, last)
+    pieces += [Piece(text[at:end]), Piece(ELLIPSIS if end < len(text) else "")]
+    return [piece for piece in pieces if piece.text]

@@ -19,6 +19,8 @@ from bertcli.tasks.registry import build_task
 _MEANINGS = {
     "loss": "what the training lowers; nats an answer",
     "accuracy": "share of right answers",
+    "kl_loss": "distance from the teacher's words: lower is better",
+    "cosine_loss": "distance from the teacher's hidden states: lower is better",
     "f1": "harmonic mean of precision and recall",
     "precision": "share of what was found that is right",
     "recall": "share of what is there that was found",
