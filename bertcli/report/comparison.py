@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bertcli.config.schema import PretrainConfig
 from bertcli.report.formatting import number
-from bertcli.report.references import manifest_of, references_of
+from bertcli.report.references import references_of
 from bertcli.report.run_view import RunView
 from bertcli.report.scores import Score, chosen_row
 from bertcli.runs.metric_rows import term_key
@@ -22,7 +21,7 @@ OTHER_TOKENS = (
 
 def comparison_note(views: Sequence[RunView]) -> str | None:
     """What speaks against a comparison of the losses, as far as the stores are there; None: nothing."""
-    manifests = [each for view in views if (each := _manifest(view)) is not None]
+    manifests = [view.manifest for view in views if view.manifest is not None]
     if len({_heldout_text(each) for each in manifests}) > 1:
         return OTHER_TEXT
     return OTHER_TOKENS if len({_tokens(each) for each in manifests}) > 1 else None
@@ -30,21 +29,12 @@ def comparison_note(views: Sequence[RunView]) -> str | None:
 
 def nats_per_word(view: RunView) -> Score | None:
     """As `evaluation.gain.Gain` has it; None: no store, or no evaluation."""
-    manifest, row = _manifest(view), chosen_row(view)
-    if manifest is None or row is None:
+    row = chosen_row(view)
+    terms = [each.term for each in references_of(view) if each.predicts_words]
+    loss = row.get(term_key(terms[0], "loss")) if row and terms else None
+    if loss is None or view.manifest is None:
         return None
-    assert isinstance(view.config, PretrainConfig)
-    terms = [each.term for each in references_of(view.config, manifest) if each.predicts_words]
-    loss = row.get(term_key(terms[0], "loss")) if terms else None
-    return (
-        None
-        if loss is None
-        else Score("nats_per_word", "nats a word", number(loss * manifest.tokens_per_word))
-    )
-
-
-def _manifest(view: RunView) -> Manifest | None:
-    return manifest_of(view.config) if isinstance(view.config, PretrainConfig) else None
+    return Score("nats_per_word", "nats a word", number(loss * view.manifest.tokens_per_word))
 
 
 def _heldout_text(manifest: Manifest) -> tuple[int, int]:

@@ -38,27 +38,21 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """A table: its head, and rows of numbers; None: not measured there."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[float | None]]
-
-
-@dataclass(frozen=True)
 class Chart:
     """One figure of the log.
 
     Attributes:
         plots: a plot for each of `AXES`.
         small: of the less important half.
+        head, rows: of the table of its numbers; None: not measured there.
         noted: the reference lines that are too far away to be drawn.
     """
 
     title: str
     small: bool
     plots: Mapping[str, Plot]
-    numbers: Numbers
+    head: Sequence[str]
+    rows: Sequence[Sequence[float | None]]
     noted: Sequence[str]
 
 
@@ -74,15 +68,12 @@ class _Figure:
 
 def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
     """The lines of each chart, at most `MOST_SERIES`, and how many were left out."""
-    if len(views) == 1:
-        names = [(part, part.name if views[0].seeds else "") for part in views[0].parts]
-    else:
-        names = [
-            (part, f"{view.name}, {part.name}" if view.seeds else view.name)
-            for view in views
-            for part in view.parts
-        ]
-    series = [Series(number, name, part) for number, (part, name) in enumerate(names)]
+    named = [
+        (part, [view.name] * (len(views) > 1) + [part.name] * bool(view.seeds))
+        for view in views
+        for part in view.parts
+    ]
+    series = [Series(number, ", ".join(names), part) for number, (part, names) in enumerate(named)]
     return series[:MOST_SERIES], len(series[MOST_SERIES:])
 
 
@@ -144,7 +135,8 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: b
         title=shown_name(key, found[0].rows),
         small=small,
         plots=plots,
-        numbers=_numbers(key, found),
+        head=["step", *(each.name for each in found)],
+        rows=_numbers(key, found),
         noted=[f"not in the picture: {level.label}, {level.value:.3g}" for level in far],
     )
 
@@ -166,12 +158,8 @@ def _unit(seconds: float) -> tuple[float, str]:
     return (60.0, "minutes") if seconds < 3 * 3600 else (3600.0, "hours")
 
 
-def _numbers(key: str, found: Sequence[_Figure]) -> Numbers:
+def _numbers(key: str, found: Sequence[_Figure]) -> list[list[float | None]]:
     columns = [{row["step"]: row[key] for row in each.rows} for each in found]
     steps = sorted({step for column in columns for step in column})
     most = max(_FEWEST_ROWS, min(_MOST_ROWS, _CELLS // (len(columns) + 1)))
-    chosen = [steps[i] for i in spread(len(steps), most)]
-    return Numbers(
-        head=["step", *(each.name for each in found)],
-        rows=[[step, *(column.get(step) for column in columns)] for step in chosen],
-    )
+    return [[steps[i], *(column.get(steps[i]) for column in columns)] for i in spread(len(steps), most)]

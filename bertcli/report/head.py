@@ -80,7 +80,7 @@ def _what(view: RunView) -> str:
 
 
 def _taught_by(config: PretrainConfig | FinetuneConfig) -> str:
-    return f", taught by {public_name(config.distillation.teacher)}" if config.distillation else ""
+    return f" (taught by {public_name(config.distillation.teacher)})" if config.distillation else ""
 
 
 def _verdict(view: RunView) -> Iterator[Said]:

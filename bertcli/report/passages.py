@@ -94,7 +94,7 @@ def _of_answers(right: _Span | None, given: _Span | None) -> list[_Mark]:
     edges = sorted({edge for span in spans.values() if span for edge in span})
     marks: list[_Mark] = []
     for start, end in itertools.pairwise(edges):
-        kinds = [kind for kind, span in spans.items() if span and span[0] <= start and end <= span[1]]
+        kinds: list[Kind] = [kind for kind, span in spans.items() if span and span[0] <= start < span[1]]
         marks.append((start, end, "both" if len(kinds) == 2 else kinds[0] if kinds else "", ""))
     return marks
 

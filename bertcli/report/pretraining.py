@@ -17,13 +17,12 @@ from bertcli.owned.verdict import KeptVerdict
 from bertcli.report.corpus import Facts, corpus_facts
 from bertcli.report.masked_examples import MaskedExample, masked_examples
 from bertcli.report.options import Notes, ReportOptions
-from bertcli.report.references import manifest_of, references_of
+from bertcli.report.references import references_of
 from bertcli.report.replaced_examples import ShownToken, replaced_examples
 from bertcli.report.run_view import RunView
 from bertcli.runs.metric_rows import term_key
 from bertcli.runs.objectives import Model, load_saved, predicts_words
 from bertcli.runs.pretraining_verdict import verdict
-from bertcli.store.manifest import Manifest
 from bertcli.store.matching import store_folder
 from bertcli.store.token_store import open_store
 
@@ -51,7 +50,6 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
     """Compute them. Raises `UserError` for a missing device."""
     config, device = view.config, resolve_device(options.device)
     assert isinstance(config, PretrainConfig)
-    manifest = manifest_of(config)
     store = notes.unless_missing("the corpus and the examples", lambda: open_store(store_folder(config)))
     model = notes.unless_missing("the examples", lambda: load_saved(config, resolve_model(view.root)))
     findings = None
@@ -65,8 +63,8 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
         masked = masked_examples(predicts_words(model), store, device)
         replaced = replaced_examples(model, store, device) if isinstance(model, ReplacedTokenModel) else []
     return PretrainingParts(
-        verdict=view.verdict or _verdict(view, config, manifest, sizes=model and model.architecture),
-        corpus=[] if manifest is None else corpus_facts(config, manifest),
+        verdict=view.verdict or _verdict(view, config, model and model.architecture),
+        corpus=[] if view.manifest is None else corpus_facts(config, view.manifest),
         findings=findings,
         model=model,
         heldout=store is not None and store.heldout.num_documents > 0,
@@ -75,11 +73,9 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
     )
 
 
-def _verdict(
-    view: RunView, config: PretrainConfig, manifest: Manifest | None, sizes: Architecture | None
-) -> KeptVerdict | None:
+def _verdict(view: RunView, config: PretrainConfig, sizes: Architecture | None) -> KeptVerdict | None:
     """By the last evaluation, which must be that of the last step."""
-    references, rows = references_of(config, manifest), view.split("heldout")
+    references, rows = references_of(view), view.split("heldout")
     if sizes is None or not references or not rows or rows[-1]["step"] < view.state.step:
         return None
     row = rows[-1]

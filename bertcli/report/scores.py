@@ -11,7 +11,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.best import goodness
 from bertcli.report.curves import PLACE, shown_name
 from bertcli.report.formatting import number
-from bertcli.report.references import manifest_of, references_of
+from bertcli.report.references import references_of
 from bertcli.report.run_view import Row, RunView
 from bertcli.tasks.reference import Reference, perplexity
 from bertcli.tasks.registry import build_task
@@ -83,15 +83,14 @@ def scores_of(view: RunView) -> list[Score]:
     row = rows[0] if len(rows) == 1 else _means(rows)
     figures = {key: value for key, value in row.items() if key not in PLACE}
     if isinstance(view.config, PretrainConfig):
-        return _of_terms(figures, references_of(view.config, manifest_of(view.config)))
-    baselines = next((part.verdict.baseline for part in view.parts if part.verdict is not None), {})
+        return _of_terms(figures, references_of(view))
     metric = metric_of(view.config)
     return [
         Score(
             key,
             shown_name(key, rows),
             number(figures[key]),
-            baseline=number(baselines[key]) if key in baselines else "",
+            baseline=number(view.baseline[key]) if key in view.baseline else "",
             meaning=_meaning(key) + ("; the best model is chosen by it" if key == metric else ""),
         )
         for key in sorted(figures, key=lambda key: key != metric)
