@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
+from bertcli.cards.markdown import public_name
 from bertcli.errors import UserError
 from bertcli.inference.attention_links import Attention
 from bertcli.inference.attributions import Attributions
@@ -56,13 +57,13 @@ def attention_page(
     """The HTML document.
 
     Args:
-        model: its name, for the reader.
+        model: its folder, or its id on the hub.
         head: the layer and the head that are shown first.
         reason: why these, in a clause.
     """
     special = dict.fromkeys(unit.text for unit in attention.units if unit.is_special)
     values = {
-        "model": model,
+        "model": public_name(model),
         "texts": texts,
         "layers": attention.layers,
         "heads": attention.heads,

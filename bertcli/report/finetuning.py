@@ -157,4 +157,4 @@ def _scatter(answers: DevAnswers) -> Plot | None:
     points = [(answers.examples[i].label, answers.predictions[i].as_json()["value"]) for i in rows]
     low, high = min(map(min, points)), max(map(max, points))
     equal = Curve("equal", 0, "plain", points=[(low, low), (high, high)])
-    return plot([equal, Curve("rows", 1, "plain", points)], [], "right value", size=Size(440, 360))
+    return plot([equal, Curve("rows", 1, "plain", points=points)], [], "right value", size=Size(440, 360))
