@@ -98,6 +98,18 @@ def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> Non
     assert result.stdout == ""
 
 
+def test_a_key_without_its_section_is_met_with_its_full_name(tmp_path: Path) -> None:
+    config = tmp_path / "mine.yaml"
+    config.write_text("output_dir: runs/mine\ncorpus: {files: [classics]}\nmax_length: 64\n")
+    result = run_cli("pretrain", config, "--set", "steps=10")
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
+        f"error: {config}: 2 problems in the config:",
+        "  max_length: unknown key; did you mean data.max_length?",
+        "  steps: unknown key; did you mean training.steps?",
+    ]
+
+
 @pytest.mark.parametrize(("arguments", "code"), [(("--version",), 0), (("pretrian",), 2)])
 def test_a_rank_says_all_and_leaves_without_pythons_teardown(arguments: tuple[str, ...], code: int) -> None:
     program = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import reprlib
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from bertcli.config.unknown_key import section_of, unknown_key
 from bertcli.errors import UserError
 from bertcli.files import looked_in, write_text
 
@@ -187,20 +187,16 @@ def _merge_alternatives(problems: list[str]) -> list[str]:
 
 def _describe(schema: type[BaseModel], problem: dict[str, Any]) -> str:
     location = [str(part) for part in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        return unknown_key(schema, location)
     section, keys = schema, []
     for part in location:  # a union adds the names of its members: keep only real keys and indices
-        field = section.model_fields.get(part) if isinstance(section, type) else None
-        if field is None and not (part.isdigit() or problem["type"] == "extra_forbidden"):
+        field = section.model_fields.get(part)
+        if field is None and not part.isdigit():
             continue
         keys.append(part)
-        kind = field.annotation if field is not None else None
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            section = kind
+        section = (section_of(field.annotation) if field else None) or section
     name = ".".join(keys) or "the config"
-    if problem["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(keys[-1], section.model_fields, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]}?" if near else f"; known here: {', '.join(section.model_fields)}"
-        return f"{name}: unknown key{hint}"
     if problem["type"] == "missing":
         return f"{name}: missing; it has no default"
     message = problem["msg"].removeprefix("Value error, ")

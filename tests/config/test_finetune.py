@@ -96,7 +96,7 @@ WORDS = {"type": "token-classification"}
         ),
         ({"class_weights": "balanced", "type": "regression"}, "class_weights is for type: classification"),
         ({"class_weights": {"x": 0}}, "task.class_weights.*greater than 0"),
-        ({"lable": "x"}, "task.lable: unknown key; did you mean label?"),
+        ({"lable": "x"}, "task.lable: unknown key; did you mean task.label?"),
         ({"label": False}, "task.label: input should be a valid string, got False"),  # YAML's bare no
     ],
 )

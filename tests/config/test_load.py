@@ -31,13 +31,38 @@ def test_all_problems_are_listed_at_once_with_the_nearest_names(tmp_path: Path) 
     for problem in (
         "output_dir: missing; it has no default",
         "corpus.files: missing; it has no default",
-        "corpus.fles: unknown key; did you mean files?",
+        "corpus.fles: unknown key; did you mean corpus.files?",
         "trainning: unknown key; did you mean training?",
-        "training.stepz: unknown key; did you mean steps?",
+        "training.stepz: unknown key; did you mean training.steps?",
         "training.batch_size: input should be a valid integer, unable to parse string",
         "unable to parse string as an integer (or auto), got 'few'",
     ):
         assert problem in text
+
+
+@pytest.mark.parametrize(
+    ("override", "hint"),
+    [
+        ("steps=10", "steps: unknown key; did you mean training.steps?"),
+        ("stepz=10", "stepz: unknown key; did you mean training.steps?"),
+        ("max_length=64", "max_length: unknown key; did you mean data.max_length?"),
+        ("data.preset=tiny", "data.preset: unknown key; did you mean model.preset?"),
+        ("training.seed=1", "training.seed: unknown key; did you mean seed?"),
+        (
+            "every_steps=3",
+            "every_steps: unknown key; did you mean evaluation.every_steps, checkpoint.every_steps or "
+            "logging.every_steps?",
+        ),
+        (
+            "distillation.temperatur=1",
+            "distillation.temperatur: unknown key; did you mean distillation.temper",
+        ),
+    ],
+)
+def test_a_key_of_another_section_is_named_with_its_section(tmp_path: Path, override: str, hint: str) -> None:
+    with pytest.raises(UserError) as error:
+        load_config(PretrainConfig, write(tmp_path, MINIMAL), [override])
+    assert hint in str(error.value)
 
 
 def test_a_key_unlike_any_other_lists_the_known_ones(tmp_path: Path) -> None:
