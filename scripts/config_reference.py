@@ -37,6 +37,7 @@ _NAMES = {
     "Share": "number, over 0, under 1",
     "Count": "integer, 1 or more",
     "Column": "name or number",
+    "Paths": "a path, or a list of paths",
     "Auto": "auto",
     "int": "integer",
     "float": "number",

@@ -110,6 +110,14 @@ def test_overrides_reach_any_key(tmp_path: Path) -> None:
     assert config.training.learning_rate == 2e-4
 
 
+def test_one_path_is_a_list_of_one(tmp_path: Path) -> None:
+    text = "output_dir: run\ncorpus: {files: one.txt, general: other.txt}\nmodel: {init_from: bert}\n"
+    corpus = load_config(PretrainConfig, write(tmp_path, text)).corpus
+    assert (corpus.files, corpus.general) == (["one.txt"], ["other.txt"])
+    with pytest.raises(UserError, match=r"corpus\.files: input should be a valid list, got 5"):
+        load_config(PretrainConfig, write(tmp_path, MINIMAL), ["corpus.files=5"])
+
+
 @pytest.mark.parametrize("override", ["training.steps", "=3"])
 def test_a_malformed_override_is_refused(tmp_path: Path, override: str) -> None:
     with pytest.raises(UserError, match=r"--set"):
