@@ -41,13 +41,13 @@ class ScoredPair:
 
 def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:
     """The pairs of lines "A, tab, B"; a blank line is a pair of empty texts, so that results and lines are
-    parallel. Raises `UserError` for any other line."""
+    parallel. Raises `UserError` for a line with another number of texts."""
     for line in lines:
         columns = line.text.split("\t") if line.text.strip() else ["", ""]
-        is_empty = any(columns) and not all(column.strip() for column in columns)
-        if len(columns) != 2 or is_empty:
-            found = f"{len(columns)} columns" if len(columns) != 2 else "an empty text"
-            raise UserError(f"{line.where}: expected two texts with a tab between them, found {found}")
+        if len(columns) != 2:
+            raise UserError(
+                f"{line.where}: expected two texts with a tab between them, found {len(columns)} columns"
+            )
         yield Pair(columns[0], columns[1], line.where)
 
 
