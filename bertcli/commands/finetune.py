@@ -18,18 +18,23 @@ def finetune(
     """Fine-tune a model on labeled data.
 
     Example: bertcli finetune configs/spam.yaml
+
+    To continue a run, its folder is enough: bertcli finetune runs/spam --resume
     """
     from bertcli.config.finetune import FinetuneConfig
     from bertcli.config.load import load_config
+    from bertcli.config.run_config import check_continues
     from bertcli.distributed import ranks
     from bertcli.evaluation.tables import scores_json, scores_table
     from bertcli.runs.finetuning import finetune as run
     from bertcli.runs.seeds import finetune_seeds
 
     with ranks.joined():
+        resume, overwrite = ranks.after_restart(resume, overwrite)
+        ranks.on_first(lambda: check_continues(config, resume, "finetune"))
         checked = ranks.on_first(lambda: load_config(FinetuneConfig, config, set_))
         start = finetune_seeds if checked.seeds else run
-        done = start(checked, *ranks.after_restart(resume, overwrite))
+        done = start(checked, resume, overwrite)
         if done.scores is not None:
             say(scores_table(done.scores))
         if done.verdict is not None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from bertcli.config.run_config import config_of_run, output_dir
 from bertcli.config.unknown_key import section_of, unknown_key
 from bertcli.errors import UserError
 from bertcli.files import looked_in, write_text
@@ -79,9 +80,14 @@ def parse_yaml(text: str, where: str) -> Any:
 def load_config(schema: type[Config], path: Path, overrides: list[str] | None = None) -> Config:
     """Read `path`, apply `overrides` (each `section.key=value`), check against `schema`.
 
+    The folder of a run stands for the config that the run saved, with this folder as its `output_dir`.
+
     Raises `UserError` that lists every unknown, missing or impossible key, and suggests names for unknown
     ones.
     """
+    folder = path if path.is_dir() else None
+    if folder is not None:
+        path = config_of_run(folder)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -95,6 +101,8 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
         raise UserError(
             f"{path}: expected `key: value` lines, got {type(value).__name__ if value else 'nothing'}"
         )
+    if folder is not None:
+        value["output_dir"] = output_dir(value.get("output_dir"), folder)
     for override in overrides or []:
         _apply_override(value, override)
     return check_config(schema, value, str(path))
