@@ -39,6 +39,8 @@ COMMANDS = (
 
 PROGRAM = "bertcli"
 """In messages, and for the shell's completion, which `python -m` would otherwise give another name."""
+CTRL_C = 130
+"""The exit code that shells give it."""
 STDOUT = "standard output"
 _reserve = bytearray(4 << 20)
 """Memory that is freed to report that there is no more."""
@@ -115,8 +117,11 @@ def main() -> None:
         _call()
     except SystemExit as end:
         code = end.code
-    # The frames of the command are gone here, and with them loaders and their processes.
-    if _is_one_of_several():
+    except KeyboardInterrupt:
+        code = CTRL_C
+    # The frames of the command are gone here, and with them loaders and their processes. After a Ctrl-C the
+    # next one shall not meet Python's teardown.
+    if _is_one_of_several() or code == CTRL_C:
         _leave_at_once(code)
     sys.exit(code)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
 from pathlib import Path
@@ -85,7 +86,7 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
     Raises `UserError` that lists every unknown, missing or impossible key, and suggests names for unknown
     ones.
     """
-    folder = path if path.is_dir() else None
+    folder = path if os.path.isdir(path) else None
     if folder is not None:
         path = config_of_run(folder)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from bertcli.owned.run_layout import RunLayout, run_of_model
 
 
 def config_of_run(folder: Path) -> Path:
-    """The path of the saved config. Raises `UserError` that names the run's folder, if that is another one."""
+    """The path of the saved config. Raises `UserError`, which names the run that the folder is a part of."""
     for other in (run_of_model(folder), folder.parent if _is_seed(folder) else None):
         if other is not None and _is_run(other):
             raise UserError(f"{folder}: is a part of the run in {other}; give {other}")
@@ -35,7 +36,7 @@ def output_dir(saved: Any, folder: Path) -> str:
 
 def check_continues(given: Path, resume: bool, verb: str) -> None:
     """Raise `UserError` where a run's folder is given for a run that would not continue it."""
-    if given.is_dir() and not resume:
+    if os.path.isdir(given) and not resume:
         config = shlex.quote(str(config_of_run(given)))
         raise UserError(
             f"{given}: already has a run. To continue it: bertcli {verb} {shlex.quote(str(given))} --resume. "

@@ -32,6 +32,7 @@ from bertcli.runs.lifecycle import Row, Run, live
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
+from bertcli.runs.stopped import resume_command
 from bertcli.runs.task_identity import check_same_data, task_identity
 from bertcli.runs.task_teacher import trained_task
 from bertcli.tasks.data import LabeledData, load_labeled_data
@@ -76,6 +77,12 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     data: LabeledData
     order: EpochOrder
     best: BestEvaluation
+
+    @property
+    def resume_command(self) -> str:
+        """With `seeds`, that of all runs together."""
+        root = self.folder.root
+        return resume_command(self.verb, root.parent if self.config.seeds else root)
 
     def check(self) -> None:
         check_finetuning(self.config)

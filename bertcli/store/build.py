@@ -40,6 +40,7 @@ from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.store.verify import check_arrays, drop_gathered
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.store.writer import StoreWriter
+from bertcli.terminal import said_on_ctrl_c
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
@@ -111,9 +112,13 @@ def prepare_store(
 
     if not team.on_first(exists):
         with ExitStack() as held:
-            plan = team.on_first(begin)
-            team.on_each(tokenize)
-            team.on_first(finish)
+            with said_on_ctrl_c(lambda: "stopped before a text was tokenized: the same command starts again"):
+                plan = team.on_first(begin)
+            with said_on_ctrl_c(
+                lambda: f"stopped: {partial} keeps what is tokenized; the same command goes on"
+            ):
+                team.on_each(tokenize)
+                team.on_first(finish)
     return open_store(folder)
 
 

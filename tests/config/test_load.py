@@ -100,7 +100,7 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not UTF-8 at byte 15"):
         load_config(PretrainConfig, tmp_path / "latin.yaml")
     with pytest.raises(UserError, match="cannot be read"):
-        load_config(PretrainConfig, tmp_path)
+        load_config(PretrainConfig, tmp_path / ("long" * 99))
 
 
 def test_overrides_reach_any_key(tmp_path: Path) -> None:
