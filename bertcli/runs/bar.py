@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tqdm import tqdm
-from tqdm.std import Bar
+from tqdm.std import Bar  # pyright: ignore[reportAttributeAccessIssue]
 
 LEAST_BAR = 10
 """Characters; a shorter bar shows nothing."""
