@@ -66,6 +66,7 @@ def predict(
     """
     from bertcli.errors import UserError
     from bertcli.hardware import resolve_device, resolve_precision
+    from bertcli.hf.lengths import LongRows
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.task_folder import load_task_folder
     from bertcli.inference.buffers import default_batch_size
@@ -82,6 +83,7 @@ def predict(
         check_output(output, [".tsv"] if tsv else [".jsonl"] if json_ else [".jsonl", ".tsv"], input_)
     where = resolve_device(device)
     loaded = load_task_folder(resolve_model(model))
+    long_rows = LongRows(loaded.folder)
     settings = adapt_settings(
         loaded.settings, text, pair, columns=columns, format=format_, quoting=quoting, encoding=encoding
     )
@@ -92,6 +94,7 @@ def predict(
         device=where,
         precision=resolve_precision(precision, where),
         batch_size=batch_size or default_batch_size(where),
+        watch=lambda logits, batch: long_rows.count(item.length for item in batch.items),
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
     is_table = tsv or (output is not None and output.suffix == ".tsv")
@@ -104,3 +107,4 @@ def predict(
             write(answer)
     table.tell()
     cut.tell()
+    long_rows.tell()

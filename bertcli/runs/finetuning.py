@@ -22,9 +22,10 @@ from bertcli.evaluation.best import BestEvaluation, metric_value, metric_values
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task import evaluate_task
 from bertcli.evaluation.task_verdict import Verdict, task_verdict
-from bertcli.hf.lengths import check_length
+from bertcli.hf.lengths import LongRows, check_length, length_after
 from bertcli.hf.locate import resolve_model
-from bertcli.hf.task_folder import load_task_folder, save_task_folder
+from bertcli.hf.model_files import write_model_files
+from bertcli.hf.task_folder import declare_task, load_task_folder
 from bertcli.inference.examples import Runner
 from bertcli.model.task_models import TaskModel
 from bertcli.owned.sealed import find_damage
@@ -94,10 +95,13 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def prepare(self) -> None:
         assert self.source is not None
         config, max_length = self.config, self.config.task.max_length
-        if warning := check_length(self.source, max_length, "task.max_length"):
-            say(f"warning: {warning}")
+        check_length(self.source, max_length, "task.max_length")
         self.tokenizer = Tokenizer.load(self.source)
         self.data = ranks.first_then_all(lambda: load_labeled_data(config, self.tokenizer, say))
+        long_rows = LongRows(self.source)
+        for split in filter(None, (self.data.train, self.data.dev)):
+            long_rows.count(item.length for item in split.items)
+        long_rows.tell()
         self.model = new_task_model(config, self.source, self.data.task.labels)
         tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
         training = ranks.on_first(
@@ -198,16 +202,9 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         return load_task_folder(folder).model.state_dict()
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
-        task = self.data.task
-        save_task_folder(
-            folder,
-            self.model,
-            self.tokenizer,
-            settings=task.settings,
-            labels=task.labels,
-            card=card,
-            weights=weights,
-        )
+        task, longest = self.data.task, max(item.length for item in self.data.train.items)
+        declared = declare_task(task.settings, task.labels, trained_length=length_after(self.source, longest))
+        write_model_files(folder, self.model, self.tokenizer, declared=declared, card=card, weights=weights)
 
     def finish(self, scores: Scores | None) -> Finetuned:
         """Write the best model, or without dev data the last one, to `model/` with its card."""
