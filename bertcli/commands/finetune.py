@@ -27,6 +27,7 @@ def finetune(
     from bertcli.distributed import ranks
     from bertcli.evaluation.tables import scores_json, scores_table
     from bertcli.runs.finetuning import finetune as run
+    from bertcli.runs.first_try import predict_command
     from bertcli.runs.seeds import finetune_seeds
 
     with ranks.joined():
@@ -39,7 +40,7 @@ def finetune(
             say(scores_table(done.scores))
         if done.verdict is not None:
             say(done.verdict.line)
-        say(f"the model is in {done.model}; try: bertcli predict {done.model} TEXT")
+        say(f"the model is in {done.model}; try: {predict_command(done.model, done.examples)}")
         scores = scores_json(done.scores) if done.scores else {}
         verdict = {"verdict": done.verdict.as_json()} if done.verdict else {}
         print(json.dumps({"model": str(done.model), **scores, **verdict}) if json_ else done.model)

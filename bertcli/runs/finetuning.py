@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from bertcli.evaluation.best import BestEvaluation, metric_value, metric_values
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task import evaluate_task
 from bertcli.evaluation.task_verdict import Verdict, task_verdict
+from bertcli.examples.examples import Example
 from bertcli.hf.lengths import LongRows, check_length, length_after
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.model_files import write_model_files
@@ -52,12 +53,14 @@ class Finetuned:
     Attributes:
         scores, verdict: of that model on the dev data; None: no dev data.
         metric: by which the model was selected.
+        examples: the dev data, or without it the training data.
     """
 
     model: Path
     scores: Scores | None
     verdict: Verdict | None
     metric: str
+    examples: Sequence[Example]
 
 
 def finetune(
@@ -220,7 +223,8 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             say(f"best by {self.metric}: step {self.best.step}")
         card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
         self.publish(self.folder.model, weights, card)
-        return Finetuned(self.folder.model, scores, verdict, metric=self.metric)
+        examples = (self.data.dev or self.data.train).examples
+        return Finetuned(self.folder.model, scores, verdict, metric=self.metric, examples=examples)
 
     def _evaluate(self, at_most: int | None = None) -> Scores:
         """The scores of the dev data, or of its first `at_most` examples."""

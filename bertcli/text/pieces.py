@@ -38,7 +38,7 @@ class Spelling:
         """Whether a piece continues the word before it. In scripts without blanks, each piece is a word."""
         if self.prefix:
             return piece.startswith(self.prefix)
-        return not piece.startswith(self.blank) and not _needs_no_blank(self.readable(piece))
+        return not piece.startswith(self.blank) and not needs_no_blank(self.readable(piece))
 
     def join(self, pieces: Iterable[str]) -> str:
         """The text of pieces, for people."""
@@ -82,7 +82,7 @@ def check_special(backend: tokenizers.Tokenizer, names: Mapping[str, str], where
         )
 
 
-def _needs_no_blank(text: str) -> bool:
+def needs_no_blank(text: str) -> bool:
     """Whether a text begins with a letter of a script without blanks between words; a mark does not."""
     code = ord(text[0]) if text else 0
     is_in = any(first <= code <= last for first, last in _WITHOUT_BLANKS)
