@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from bertcli.checkpoints.checkpoint import load_state
 from bertcli.distributed import ranks
-from bertcli.owned.run_layout import RunLayout
+from bertcli.owned.run_layout import RunLayout, step_name
 
 
 def resume_command(verb: str, folder: Path) -> str:
@@ -23,5 +22,5 @@ def stopped_at_once(layout: RunLayout, command: str) -> str:
     complete = layout.steps()
     if not complete:
         return f"stopped at once: no checkpoint was saved yet; from the first step: {command}"
-    step = load_state(complete[0]).step
+    step = int(step_name(complete[0]).removeprefix("step-"))
     return f"stopped at once: all after the checkpoint of step {step} is lost; to go on from there: {command}"

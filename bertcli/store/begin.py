@@ -18,6 +18,7 @@ from bertcli.store.matching import store_folder, store_options
 from bertcli.store.parts import part_folder, share_out
 from bertcli.store.progress import Report
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
+from bertcli.store.writer import BuildProgress
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
@@ -96,7 +97,8 @@ def begin_build(config: PretrainConfig, sources: Sequence[Source], partial: Path
         journal = Journal(key)
         write_journal(partial, journal)
     elif journal.tokenizer_hash:
-        report(f"resuming the interrupted build in {partial}")
+        begun = journal.progress != BuildProgress()
+        report(f"{'resuming the interrupted build' if begun else 'taking the vocabulary'} in {partial}")
 
     if not journal.tokenizer_hash:
         tokenizer = given or train_on_corpus(

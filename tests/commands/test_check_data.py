@@ -48,6 +48,7 @@ def test_a_vocabulary_that_tokens_trained_is_not_trained_again(run_bertcli, conf
     assert "training a WordPiece vocabulary of 300 entries" in err
     code, out, err = run_bertcli("prepare", config, "--json", *store)
     assert (code, "training" in err) == (0, False)
+    assert f"taking the vocabulary in {config.parent / 'run' / 'store.partial'}\n" in err
     assert json.loads(out)["tokens"] == figures[0]["tokens"]
 
 
