@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO, Any, TextIO
 
 from filelock import lock_descriptor
 
@@ -57,6 +57,8 @@ def _error_number(error: Exception) -> int:
 
 
 _LOCK = re.compile(rb"(process \d+ on [^\n]*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?")
+_LOOK = 0.5
+"""Seconds. Whoever looks at a lock (`is_locked`) holds it for microseconds; a run holds it to its end."""
 _held: set[TextIO] = set()
 """Locks of this process. A forked process closes them, because loader processes outlive a killed parent."""
 
@@ -86,6 +88,16 @@ def _open_lock(path: Path, instead: str) -> TextIO:
     return open(descriptor, "a+", encoding="utf-8")
 
 
+def _take(file: IO[Any]) -> bool:
+    """Whether the lock is this file's now; asked again for a while, because it may only be looked at."""
+    last = time.monotonic() + _LOOK
+    while not lock_descriptor(file.fileno(), blocking=False):
+        if time.monotonic() > last:
+            return False
+        time.sleep(_LOOK / 50)
+    return True
+
+
 @contextmanager
 def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """Hold the lock `path`, created if missing; a lock ends with its process.
@@ -99,7 +111,7 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """
     with _open_lock(path, instead) as file:
         try:
-            is_free = lock_descriptor(file.fileno(), blocking=False)
+            is_free = _take(file)
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
                 raise
@@ -118,12 +130,12 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock `path` now; a process that asks for it in this moment is refused."""
+    """Whether a process holds the lock `path` for longer than `_LOOK`. Takes a free one for a moment."""
     if not is_lock(path):
         return False
     try:
         with open(path, "rb") as file:
-            return not lock_descriptor(file.fileno(), blocking=False)
+            return not _take(file)
     except OSError:  # no permission, or a file system without locks
         return False
 

@@ -23,6 +23,14 @@ with lock_file(Path(sys.argv[1]), "in use by", "wait"):
     print("held", flush=True)
     time.sleep(60)
 """
+LOOK = """
+import sys
+from pathlib import Path
+from bertcli.files import is_locked
+print(is_locked(Path(sys.argv[1])), flush=True)
+while True:
+    is_locked(Path(sys.argv[1]))
+"""
 
 
 def hold(path: Path) -> None:
@@ -109,6 +117,25 @@ def test_other_errors_are_no_message() -> None:
         raise ZeroDivisionError
     with pytest.raises(UserError, match=r"^mine \(os error 28\)$"), disk_errors("writing"):
         raise UserError("mine (os error 28)")
+
+
+def test_a_look_at_a_lock_refuses_nobody(tmp_path: Path) -> None:
+    path = tmp_path / ".lock"
+    hold(path)
+    looks = [
+        subprocess.Popen([sys.executable, "-c", LOOK, str(path)], stdout=subprocess.PIPE) for _ in range(2)
+    ]
+    try:
+        for look in looks:
+            assert look.stdout is not None
+            assert look.stdout.readline() == b"False\n"
+        for _ in range(300):
+            hold(path)  # which raises if it is refused
+            assert not is_locked(path)
+    finally:
+        for look in looks:
+            look.kill()
+            look.communicate()
 
 
 def test_a_lock_is_seen_from_outside_only_while_it_is_held(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`bertcli attention MODEL TEXT [TEXT]`: what each word reads, in every layer and head, as a page."""
+"""`bertcli attention MODEL TEXT [TEXT]`: what each word attends to, in every layer and head, as a page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def attention(
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Show what each word of a text reads (attends to).
+    """Show what each word of a text attends to.
 
     With --output it writes a page that needs no network: lines between words, for each layer and head.
     Without it, it prints the strongest links of one head. --json prints the probabilities of all layers and
@@ -136,7 +136,7 @@ def _reason(layer: int | None, head: int | None) -> str:
         among = f"of layer {layer}"
     elif head is not None:
         among = f"of the heads {head}"
-    return f"{among}, the one whose words most strongly read a word of their own, not beside them"
+    return f"{among}, the one whose words most strongly attend to a word of their own, not beside them"
 
 
 def _table(found: Attention, chosen: tuple[int, int], reason: str, top_k: int) -> list[str]:
@@ -145,11 +145,11 @@ def _table(found: Attention, chosen: tuple[int, int], reason: str, top_k: int) -
 
     layer, head = chosen
     links, share = strongest_links(found, layer, head, number=top_k)
-    width = max((len(link.reader) for link in links), default=0)
+    width = max((len(link.query) for link in links), default=0)
     return [
         f"layer {layer}, head {head} ({reason})",
-        f"special tokens get {share:.1%} of what the words read, and are left out here",
-        *(f"{link.weight:7.1%}  {link.reader:<{width}}  reads  {link.read}" for link in links),
+        f"special tokens get {share:.1%} of the attention of the words, and are left out here",
+        *(f"{link.weight:7.1%}  {link.query:<{width}}  attends to  {link.key}" for link in links),
     ]
 
 

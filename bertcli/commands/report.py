@@ -39,7 +39,7 @@ def report(
 
     Example: bertcli report runs/quickstart
     """
-    from bertcli.report.wishes import Wishes
+    from bertcli.report.options import ReportOptions
     from bertcli.report.write import write_report
 
-    print(write_report(runs, Wishes(device, check_data, attributions), output))
+    print(write_report(runs, ReportOptions(device, check_data, attributions), output))

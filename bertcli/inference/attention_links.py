@@ -1,4 +1,4 @@
-"""What each token of a row reads in every layer and head: attention probabilities of tokens and of words."""
+"""What each token of a row attends to in every layer and head: probabilities, of tokens and of words."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`reader` reads `read` with this weight, a probability."""
+    """The word `query` attends to the word `key` with this weight, a probability."""
 
-    reader: str
-    read: str
+    query: str
+    key: str
     weight: float
 
 
@@ -45,7 +45,7 @@ class Attention:
         read: the row and its words.
         tokens: the piece of each token, for people.
         layers: the numbers of the layers, from 0.
-        probabilities_LNTT: float32 on the CPU; each token (row) reads each token (column), which sum to 1.
+        probabilities_LNTT: float32 on the CPU; each token (row) attends to all tokens (columns), with sum 1.
     """
 
     read: ReadRow
@@ -78,10 +78,10 @@ class Attention:
         return replace(self, layers=tuple(layers), probabilities_LNTT=self.probabilities_LNTT[chosen])
 
     def between_units(self) -> Tensor:
-        """[L, N, U, U]: what a unit reads of another one; each row sums to 1.
+        """[L, N, U, U]: how much a unit attends to another one; each row sums to 1.
 
-        The mean over the tokens of the reader of the sum over the tokens of what is read (Clark et al. 2019,
-        section 4.1).
+        The sum over the tokens that are attended to, and its mean over the tokens that attend (Clark et al.
+        2019, section 4.1).
         """
         member_UT = torch.zeros(len(self.units), len(self.tokens))
         for number, unit in enumerate(self.units):
@@ -117,11 +117,11 @@ def attention_of(body: Body, tokenizer: Tokenizer, read: ReadRow) -> Attention:
 
 def choose_head(attention: Attention, layer: int | None = None, head: int | None = None) -> tuple[int, int]:
     """A layer and a head that are worth a look: `layer` and `head`, where they are given, and of the others
-    those whose words most strongly read a word of their own, which is not beside them.
+    those whose words most strongly attend to a word of their own, which is not beside them.
 
     That is the mean over the words of the largest such weight, less the mean weight that all words give to
-    what is read. Heads that read the word before or after, or one word from everywhere, are the strongest of
-    most models, and all alike. Raises `UserError` for a layer or a head that is not there.
+    the same word. Heads that attend to the word before or after, or to one word from everywhere, are the
+    strongest of most models, and all alike. Raises `UserError` for a layer or a head that is not there.
     """
     layers = attention.layers if layer is None else (_check("--layer", layer, attention.layers),)
     all_heads = range(attention.heads)
@@ -146,9 +146,9 @@ def strongest_links(attention: Attention, layer: int, head: int, number: int) ->
     between_UU = attention.between_units()[attention.layers.index(layer), head]
     words = [place for place, unit in enumerate(units) if not unit.is_special]
     links = [
-        Link(units[reader].text, units[read].text, float(between_UU[reader, read]))
-        for reader in words
-        for read in words
+        Link(units[query].text, units[key].text, float(between_UU[query, key]))
+        for query in words
+        for key in words
     ]
     links.sort(key=lambda link: -link.weight)
     share = 1 - float(between_UU[words][:, words].sum()) / max(1, len(words))

@@ -34,7 +34,7 @@ class Architecture:
     local_layers: tuple[bool, ...] = ()
     """Whether each layer is local, with rotary positions."""
     window: int = 64
-    """Tokens to each side that a local layer reads."""
+    """Tokens to each side that a local layer attends to."""
     pre_norm: bool = False
     """Norms before attention and feed-forward, and a gate in the latter (Warner et al. 2024, section 2.1)."""
     biases: bool = True

@@ -126,7 +126,7 @@ class Body(nn.Module):
         With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
         `positions_TD` as in `Encoder`.
         """
-        if mask_BT is not None:  # a row of padding alone reads itself: a softmax over nothing is NaN
+        if mask_BT is not None:  # a row of padding alone attends to itself: a softmax over nothing is NaN
             mask_BT = mask_BT | ~mask_BT.any(dim=1, keepdim=True)
         embedded_BTD = _narrow(self.embeddings(ids_BT, segments_BT))
         return self.encoder(embedded_BTD, mask_BT, selected_K, positions_TD=positions_TD)

@@ -33,7 +33,7 @@ class EncoderLayer(nn.Module):
         self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor, queries_BTD: Tensor | None = None
     ) -> Tensor:
         """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`, `shared`: what `Encoder.shared` gives
-        to the attention of all layers. `queries_BTD`: what reads the tokens; None: themselves."""
+        to the attention of all layers. `queries_BTD`: what attends to the tokens; None: themselves."""
         attended_BTD = self.attention(
             self.before_attention(hidden_BTD), mask_B11T, *shared, queries_BTD=queries_BTD
         )

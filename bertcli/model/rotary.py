@@ -13,8 +13,8 @@ from bertcli.model.fast.switch import replaced_by
 
 class RotaryAttention(Attention):
     """Queries and keys are turned by angles that grow with their place, so that a score depends on the
-    distance alone (Su et al. 2021, section 3.2.2). A local layer reads `window` tokens to each side (Warner
-    et al. 2024, section 2.1)."""
+    distance alone (Su et al. 2021, section 3.2.2). A local layer attends to `window` tokens to each side
+    (Warner et al. 2024, section 2.1)."""
 
     any_queries = False
 
@@ -70,15 +70,15 @@ def attend_window(
     window: int,
     dropout: float,
 ) -> Tensor:
-    """As `attention.attend`, where each token reads at most `window` tokens to each side."""
+    """As `attention.attend`, where each token attends to at most `window` tokens to each side."""
     mask_B1TT = window_mask(mask_B11T, window, like=key_BNTH)
     return attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B1TT, dropout=dropout)
 
 
 def window_mask(mask_B11T: Tensor | None, window: int, like: Tensor) -> Tensor:
-    """bool [B or 1, 1, T, T]: which tokens (columns) a token (row) reads: real ones nearby, and itself.
+    """bool [B or 1, 1, T, T]: which tokens (columns) a token (row) attends to: real ones nearby, and itself.
 
-    Padding far from all real tokens reads itself alone: a softmax over nothing would be NaN.
+    Padding far from all real tokens attends to itself alone: a softmax over nothing would be NaN.
     """
     places_T = torch.arange(like.shape[-2], device=like.device)
     distance_TT = (places_T[:, None] - places_T).abs()

@@ -6,14 +6,19 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
+from bertcli.cards.markdown import public_name
 from bertcli.errors import UserError
 from bertcli.inference.attention_links import Attention
 from bertcli.inference.attributions import Attributions
 from bertcli.inference.words import Word
+from bertcli.report.formatting import short
 from bertcli.report.page import page
+from bertcli.report.scored_words import ScoredWord, scored_words
 
 MOST_VALUES = 675_000
 """A byte each; in base64 900 kB, which leaves room for the rest of a page of 1 MB."""
+_TITLE = 80
+"""Characters of the window's title."""
 
 
 def fit_layers(attention: Attention, first: int, are_given: bool) -> Attention:
@@ -52,13 +57,13 @@ def attention_page(
     """The HTML document.
 
     Args:
-        model: its name, for the reader.
+        model: its folder, or its id on the hub.
         head: the layer and the head that are shown first.
         reason: why these, in a clause.
     """
     special = dict.fromkeys(unit.text for unit in attention.units if unit.is_special)
     values = {
-        "model": model,
+        "model": public_name(model),
         "texts": texts,
         "layers": attention.layers,
         "heads": attention.heads,
@@ -66,11 +71,11 @@ def attention_page(
         "reason": reason,
         "special": list(special),
         "has_pieces": any(len(unit.tokens) > 1 for unit in attention.units),
-        "attributions": None if attributions is None else _scored(attributions, attention.read.words),
+        "attributions": attributions,
+        "scored": _scored(attributions, attention.read.words),
     }
-    title = f"Attention: {' | '.join(texts)}"
     return page(
-        title if len(title) <= 80 else f"{title[:79]}…",
+        short(f"Attention: {' | '.join(texts)}", _TITLE),
         "attention.html.j2",
         values=values,
         script="attention.js",
@@ -101,19 +106,10 @@ def _data(attention: Attention, head: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def _scored(attributions: Attributions, words: Sequence[Word]) -> dict[str, Any]:
-    """For the template: the words of each text with their scores."""
-    largest = max(map(abs, attributions.scores), default=0.0) or 1.0
-    texts: list[list[dict[str, Any]]] = [[], []]
-    for word, score in zip(words, attributions.scores, strict=True):
-        shown = f"{score:+.2f}".replace("-", "−")  # a sign as wide as the plus
-        share = abs(score) / largest
-        texts[word.segment].append({"text": word.text, "score": shown, "share": share, "is_for": score >= 0})
-    return {
-        "answer": attributions.answer,
-        "value": attributions.value,
-        "baseline": attributions.baseline,
-        "error": attributions.error,
-        "is_complete": attributions.is_complete,
-        "texts": [text for text in texts if text],
-    }
+def _scored(attributions: Attributions | None, words: Sequence[Word]) -> list[list[ScoredWord]]:
+    """The words of each text with their scores."""
+    texts: list[list[ScoredWord]] = [[], []]
+    if attributions is not None:
+        for word, scored in zip(words, scored_words(attributions), strict=True):
+            texts[word.segment].append(scored)
+    return [text for text in texts if text]

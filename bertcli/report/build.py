@@ -5,62 +5,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.report.chart import MARKERS
+from bertcli.report.comparison import comparison_note, nats_per_word
+from bertcli.report.corpus import Facts
 from bertcli.report.curves import charts, series_of
-from bertcli.report.finetuning import finetuning_parts
-from bertcli.report.missing import Missing
-from bertcli.report.numbers import number
+from bertcli.report.finetuning import FinetuningParts, finetuning_parts
+from bertcli.report.formatting import number
+from bertcli.report.head import head_of
+from bertcli.report.options import Notes, ReportOptions
 from bertcli.report.page import page
-from bertcli.report.pretraining import pretraining_parts
+from bertcli.report.pretraining import PretrainingParts, pretraining_parts
 from bertcli.report.recipe import recipe_of
-from bertcli.report.references import levels_of, manifest_of
+from bertcli.report.references import levels_of
 from bertcli.report.run_view import RunView, read_run
-from bertcli.report.runs_head import head_of
 from bertcli.report.scores import metric_of
-from bertcli.report.wishes import Wishes
 
 MOST_RUNS = 8
 """Beside each other; more cannot be told apart in a chart."""
 
 
-def build_report(views: Sequence[RunView], wishes: Wishes) -> str:
+def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
     """The page of these runs (`read_runs`). Nothing is written. Raises `UserError` for a missing device."""
-    series, left_out = series_of(views)
-    missing = Missing()
-    if left_out:
-        missing.lines.append(f"{left_out} more runs are not in the charts.")
-    if len({_vocabulary(view) for view in views}) > 1:
-        missing.lines.append(
-            "The vocabularies differ, so losses of words cannot be compared: a larger vocabulary has a "
-            "larger loss."
-        )
+    notes, first = Notes(), views[0]
+    parts = _parts(first, options, notes) if len(views) == 1 else None
+    if parts is not None and first.state.word == "finished":
+        views = [replace(first, verdict=parts.verdict)]
     heads = [head_of(view) for view in views]
-    parts: dict[str, Any] = {"pretraining": None, "finetuning": None}
-    if len(views) == 1:
-        kind = "pretraining" if views[0].kind == "pretraining" else "finetuning"
-        make = pretraining_parts if kind == "pretraining" else finetuning_parts
-        parts[kind] = make(views[0], wishes, missing)
-    model = next((part.model for part in parts.values() if part is not None), None)
-    keys = {score.key: score.name for head in heads for score in head.scores}
-    metric = "" if isinstance(views[0].config, PretrainConfig) else metric_of(views[0].config)
+    if (note := comparison_note(views)) is not None:
+        notes.lines.append(note)
+        measured = [nats_per_word(view) for view in views]
+        heads = [
+            head if score is None else replace(head, scores=[*head.scores, score])
+            for head, score in zip(heads, measured, strict=True)
+        ]
+    series, left_out = series_of(views)
+    if left_out:
+        notes.lines.append(f"{left_out} more runs are not in the charts.")
+    metric = "" if isinstance(first.config, PretrainConfig) else metric_of(first.config)
     title = ", ".join(head.name for head in heads)
     values = {
         "heads": heads,
-        "kind": views[0].kind,
-        "score_names": keys,
+        "kind": first.kind,
+        "score_names": {score.key: score.name for head in heads for score in head.scores},
         "markers": MARKERS,
         "series": [each for each in series if each.name],
         "charts": charts(series, levels_of(views), metric),
         "recipe": recipe_of(views),
-        "parameters": [] if model is None else [("parameters", number(_num_parameters(model)))],
-        "missing": missing.lines,
-        **parts,
+        "parameters": [] if parts is None else _num_parameters(parts.model),
+        "notes": notes.lines,
+        "pretraining": parts if isinstance(parts, PretrainingParts) else None,
+        "finetuning": parts if isinstance(parts, FinetuningParts) else None,
     }
     return page(f"{title}: report", "report.html.j2", values)
 
@@ -86,11 +85,13 @@ def read_runs(roots: Sequence[Path]) -> list[RunView]:
     return [replace(view, name=str(view.root)) if names.count(view.name) > 1 else view for view in views]
 
 
-def _num_parameters(model: nn.Module) -> int:
+def _parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingParts | FinetuningParts:
+    make = pretraining_parts if isinstance(view.config, PretrainConfig) else finetuning_parts
+    return make(view, options, notes)
+
+
+def _num_parameters(model: nn.Module | None) -> Facts:
     """All of them; a shared one counts once."""
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def _vocabulary(view: RunView) -> str:
-    manifest = manifest_of(view.config) if isinstance(view.config, PretrainConfig) else None
-    return "" if manifest is None else manifest.tokenizer_hash
+    if model is None:
+        return []
+    return [("parameters", number(sum(parameter.numel() for parameter in model.parameters())))]

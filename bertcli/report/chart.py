@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from bertcli.report.numbers import number
+from bertcli.report.axis import range_across, range_up, tick_labels, ticks
+from bertcli.report.formatting import number
 from bertcli.report.thinning import spread
-from bertcli.report.ticks import tick_labels, ticks
 
 Point = tuple[float, float]
 Weight = Literal["light", "strong", "plain"]
@@ -17,10 +17,6 @@ _CHARACTER = 6.6
 """Width of a digit at the font size of a chart."""
 _MARKED, _FEWEST, _MOST = 48, 4, 24
 """Markers of one chart, and the limits of one curve in it."""
-_FAR = 4.0
-"""A reference line is left out where it would make the range of the values larger than this times."""
-_NEAR_ZERO = 0.05
-"""Of the axis across: one that begins so close to zero begins there."""
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
     "M-3.2-3.2h6.4v6.4h-6.4Z",
@@ -55,8 +51,7 @@ class Level:
     label: str
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """Of a chart, in the units of its SVG."""
 
     width: float
@@ -68,10 +63,11 @@ WIDE, SMALL = Size(480, 270), Size(320, 170)
 
 @dataclass(frozen=True)
 class Drawn:
-    """A curve as the path and the markers of an SVG."""
+    """A curve in the places of an SVG: its points and its path, and those of them that have a marker."""
 
     series: int
     weight: Weight
+    points: Sequence[Point]
     path: str
     markers: Sequence[Point]
     marker: str
@@ -98,14 +94,12 @@ class Plot:
 def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: Size = WIDE) -> Plot:
     """Lay out a chart; at least one curve has a point."""
     points = [point for curve in curves for point in curve.points]
-    y_low, y_high = _with_levels(min(y for _, y in points), max(y for _, y in points), levels)
-    y_low, y_high = _padded(y_low, y_high)
-    x_low, x_high = min(x for x, _ in points), max(x for x, _ in points)
-    if 0 < x_low < _NEAR_ZERO * x_high:
-        x_low = 0.0
-    if x_high == x_low:
-        x_low, x_high = x_low - 0.5, x_high + 0.5
-    y_values = ticks(y_low, y_high, 6 if size is not SMALL else 4)
+    x_low, x_high = range_across(x for x, _ in points)
+    y_low, y_high = range_up((y for _, y in points), [level.value for level in levels])
+    x_values, y_values = (
+        ticks(x_low, x_high, 5 if size is WIDE else 4),
+        ticks(y_low, y_high, 4 if size is SMALL else 6),
+    )
     y_labels = tick_labels(y_values)
     left = 10 + _CHARACTER * max(map(len, y_labels), default=1)
     right, top, bottom = size.width - 12, 10.0, size.height - 38
@@ -114,7 +108,6 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
         across, up = (x - x_low) / (x_high - x_low), (y - y_low) / (y_high - y_low)
         return left + across * (right - left), bottom - up * (bottom - top)
 
-    x_values = ticks(x_low, x_high, 5 if size is WIDE else 4)
     strong = sum(curve.weight == "strong" for curve in curves)
     marked = max(_FEWEST, min(_MOST, _MARKED // max(1, strong)))
     inside = [level for level in levels if y_low <= level.value <= y_high]
@@ -142,33 +135,16 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
     )
 
 
-def _with_levels(low: float, high: float, levels: Sequence[Level]) -> tuple[float, float]:
-    extent = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-12)
-    for level in levels:
-        new_low, new_high = min(low, level.value), max(high, level.value)
-        if new_high - new_low <= _FAR * extent:
-            low, high = new_low, new_high
-    return low, high
-
-
-def _padded(low: float, high: float) -> tuple[float, float]:
-    if low == high:
-        half = abs(low) / 10 or 1.0
-        return low - half, high + half
-    pad = 0.05 * (high - low)
-    return (0.0 if 0 <= low < pad else low - pad), high + pad
-
-
-def _drawn(curve: Curve, places: Sequence[Point], most: int) -> Drawn:
+def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Drawn:
     """`most`: markers."""
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    with_markers = curve.weight == "strong" or len(places) == 1
-    marked = [places[i] for i in spread(len(places), most)] if with_markers else []
+    points = [(round(x, 1), round(y, 1)) for x, y in points]
+    with_markers = curve.weight == "strong" or len(points) == 1
     return Drawn(
         series=curve.series,
         weight=curve.weight,
-        path=path,
-        markers=[(round(x, 1), round(y, 1)) for x, y in marked],
+        points=points,
+        path="M" + "L".join(f"{x} {y}" for x, y in points),
+        markers=[points[i] for i in spread(len(points), most)] if with_markers else [],
         marker=MARKERS[curve.series % len(MARKERS)],
     )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertcli.report.short import short
+from bertcli.report.formatting import short
 
 MOST_LABELS = 12
 """Rows and columns of a matrix that is still read."""

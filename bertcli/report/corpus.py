@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.report.numbers import number, percent
-from bertcli.report.short import short
+from bertcli.report.formatting import number, percent, short
 from bertcli.store.manifest import Manifest, SideCounts
 
 Facts = list[tuple[str, str]]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bertcli.report.chart import SMALL, WIDE, Curve, Level, Plot, Weight, plot
+from bertcli.report.formatting import short
 from bertcli.report.run_view import Row, RunView
 from bertcli.report.thinning import spread, thin
 
 AXES = ("step", "tokens", "seconds")
-PLACE = (*AXES, "epoch", "split", "skipped_steps")
-"""Keys of a row that say where it is, not what was measured."""
+PLACE = (*AXES, "epoch", "split", "skipped_steps", "positive_label")
+"""Keys of a row that say where and of what it is, not what was measured."""
 _TRAINING = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
 """How the training went."""
 _POINTS, _FEWEST, _MOST = 600, 24, 200
@@ -22,6 +23,8 @@ _CELLS, _FEWEST_ROWS, _MOST_ROWS = 400, 8, 40
 _LARGE, _CHARTS = 4, 12
 """Charts of what was learned: that are large, and all."""
 MOST_SERIES = 12
+_LONGEST = 40
+"""Characters of a label."""
 _SPLITS = {"train": "training", "heldout": "held out"}
 
 
@@ -35,27 +38,21 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """A table: its head, and rows of numbers; None: not measured there."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[float | None]]
-
-
-@dataclass(frozen=True)
 class Chart:
     """One figure of the log.
 
     Attributes:
         plots: a plot for each of `AXES`.
         small: of the less important half.
+        head, rows: of the table of its numbers; None: not measured there.
         noted: the reference lines that are too far away to be drawn.
     """
 
     title: str
     small: bool
     plots: Mapping[str, Plot]
-    numbers: Numbers
+    head: Sequence[str]
+    rows: Sequence[Sequence[float | None]]
     noted: Sequence[str]
 
 
@@ -71,15 +68,12 @@ class _Figure:
 
 def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
     """The lines of each chart, at most `MOST_SERIES`, and how many were left out."""
-    if len(views) == 1:
-        names = [(part, part.name if views[0].seeds else "") for part in views[0].parts]
-    else:
-        names = [
-            (part, f"{view.name}, {part.name}" if view.seeds else view.name)
-            for view in views
-            for part in view.parts
-        ]
-    series = [Series(number, name, part) for number, (part, name) in enumerate(names)]
+    named = [
+        (part, [view.name] * (len(views) > 1) + [part.name] * bool(view.seeds))
+        for view in views
+        for part in view.parts
+    ]
+    series = [Series(number, ", ".join(names), part) for number, (part, names) in enumerate(named)]
     return series[:MOST_SERIES], len(series[MOST_SERIES:])
 
 
@@ -91,10 +85,10 @@ def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metr
         metric: the score that comes first.
     """
     rows = [row for each in series for row in each.view.rows]
-    keys = list(dict.fromkeys(key for row in rows for key, value in row.items() if _is_figure(key, value)))
-    terms = [key for key in keys if key.endswith("_loss")]
-    losses = terms or [key for key in keys if key == "loss"]
-    others = [key for key in keys if key not in (*_TRAINING, *losses, "loss")]
+    names = dict.fromkeys(key for row in rows for key in row)
+    keys = [key for key in names if any(_has(row, key) for row in rows)]
+    losses = [key for key in keys if key.endswith("loss")]
+    others = [key for key in keys if key not in (*_TRAINING, *losses)]
     learned = [*losses, *sorted(others, key=lambda key: key != metric)][:_CHARTS]
     small = [*learned[_LARGE:], *(key for key in _TRAINING if key in keys)]
     return [
@@ -102,13 +96,17 @@ def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metr
     ]
 
 
-def shown_name(key: str) -> str:
-    """A key of a row for people: `mlm_loss` is `mlm loss`."""
-    return key.replace("_", " ")
+def _has(row: Row, key: str) -> bool:
+    """Whether a row has a figure of this name; `loss` is none where it is a sum of others."""
+    if key in PLACE or (key == "loss" and any(other.endswith("_loss") for other in row)):
+        return False
+    return isinstance(row.get(key), int | float) and math.isfinite(row[key])
 
 
-def _is_figure(key: str, value: object) -> bool:
-    return key not in PLACE and isinstance(value, int | float) and not isinstance(value, bool)
+def shown_name(key: str, rows: Iterable[Row] = ()) -> str:
+    """A key of `rows` for people: `mlm loss`; `f1 of spam` where it is that of one of two labels."""
+    labels = {row["positive_label"] for row in rows if key == "f1" and "positive_label" in row}
+    return f"f1 of {short(labels.pop(), _LONGEST)}" if len(labels) == 1 else key.replace("_", " ")
 
 
 def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: bool) -> Chart:
@@ -134,25 +132,22 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: b
     drawn_levels = {label for one in plots.values() for *_, label in one.levels}
     far = [level for level in levels if not any(label.startswith(level.label) for label in drawn_levels)]
     return Chart(
-        title=shown_name(key),
+        title=shown_name(key, found[0].rows),
         small=small,
         plots=plots,
-        numbers=_numbers(key, found),
+        head=["step", *(each.name for each in found)],
+        rows=_numbers(key, found),
         noted=[f"not in the picture: {level.label}, {level.value:.3g}" for level in far],
     )
 
 
 def _figures(key: str, series: Sequence[Series]) -> Iterator[_Figure]:
-    both = all(any(key in row for each in series for row in each.view.split(split)) for split in _SPLITS)
+    both = all(any(_has(row, key) for each in series for row in each.view.split(split)) for split in _SPLITS)
     for each in series:
         for split, what in _SPLITS.items():
-            rows = [
-                row
-                for row in each.view.split(split)
-                if isinstance(row.get(key), int | float) and math.isfinite(row[key])
-            ]
+            rows = [row for row in each.view.split(split) if _has(row, key)]
             if rows:
-                name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key)
+                name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key, rows)
                 weight: Weight = "light" if both else "plain"
                 yield _Figure(name, each.number, "strong" if split == "heldout" else weight, rows=rows)
 
@@ -163,12 +158,8 @@ def _unit(seconds: float) -> tuple[float, str]:
     return (60.0, "minutes") if seconds < 3 * 3600 else (3600.0, "hours")
 
 
-def _numbers(key: str, found: Sequence[_Figure]) -> Numbers:
+def _numbers(key: str, found: Sequence[_Figure]) -> list[list[float | None]]:
     columns = [{row["step"]: row[key] for row in each.rows} for each in found]
     steps = sorted({step for column in columns for step in column})
     most = max(_FEWEST_ROWS, min(_MOST_ROWS, _CELLS // (len(columns) + 1)))
-    chosen = [steps[i] for i in spread(len(steps), most)]
-    return Numbers(
-        head=["step", *(each.name for each in found)],
-        rows=[[step, *(column.get(step) for column in columns)] for step in chosen],
-    )
+    return [[steps[i], *(column.get(steps[i]) for column in columns)] for i in spread(len(steps), most)]

@@ -7,27 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.evaluation.evaluate import Scores
+from bertcli.evaluation.task_verdict import task_verdict
 from bertcli.files import file_hash
 from bertcli.hardware import resolve_device
 from bertcli.hf.locate import resolve_model
 from bertcli.model.task_models import TaskModel
 from bertcli.owned.run_layout import RunLayout
-from bertcli.report.answered import AnsweredRows, answer_dev
+from bertcli.owned.verdict import KeptVerdict
+from bertcli.report.chart import Curve, Plot, Size, plot
 from bertcli.report.confusion import LONGEST, Confusion, confusion
-from bertcli.report.decided import Decided, decided_mistakes
-from bertcli.report.labeled import LabeledFigures, labeled_figures
-from bertcli.report.missing import Missing
-from bertcli.report.mistakes import MOST, Mistake, mistakes_of
+from bertcli.report.dev_answers import DevAnswers, answer_dev
+from bertcli.report.formatting import short
+from bertcli.report.labeled_data import LabeledFigures, labeled_figures
+from bertcli.report.mistakes import Mistake, explained, mistakes_of
+from bertcli.report.options import Notes, ReportOptions
 from bertcli.report.run_view import RunView
-from bertcli.report.scatter import Scatter, scatter
 from bertcli.report.seeds import SeedTable, seed_table
-from bertcli.report.short import short
-from bertcli.report.wishes import Wishes
 from bertcli.runs.data_identity import read_run_data
 from bertcli.tasks.classification import Classified
 
 MOST_CLASSES = 40
+MOST_POINTS = 400
 
 
 @dataclass(frozen=True)
@@ -43,50 +47,55 @@ class FinetuningParts:
     """None: that part is missing, or the task has none.
 
     Attributes:
-        answered: of the dev data, by the model of the run.
+        verdict: what the run said at its end, or would have said.
+        answers: to the dev data, of the model of the run.
         num_wrong: of these rows; `mistakes` has the first few.
-        decided: row of a mistake -> the words that decided it; empty: nobody asked for them.
+        scatter: of given and right values.
     """
 
+    verdict: KeptVerdict | None
     data: LabeledFigures | None
     seeds: SeedTable | None
-    answered: AnsweredRows | None
-    num_wrong: int
-    confusion: Confusion | None
-    classes: ClassTable | None
-    scatter: Scatter | None
-    mistakes: Sequence[Mistake]
-    decided: Mapping[int, Decided]
+    answers: DevAnswers | None = None
+    num_wrong: int = 0
+    confusion: Confusion | None = None
+    classes: ClassTable | None = None
+    scatter: Plot | None = None
+    mistakes: Sequence[Mistake] = ()
 
     @property
     def model(self) -> TaskModel | None:
         """The one that answered."""
-        return None if self.answered is None else self.answered.loaded.model
+        return None if self.answers is None else self.answers.loaded.model
 
 
-def finetuning_parts(view: RunView, wishes: Wishes, missing: Missing) -> FinetuningParts:
+def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> FinetuningParts:
     """Compute them. Raises `UserError` for a missing device."""
-    config, device = view.config, resolve_device(wishes.device)
+    config, device = view.config, resolve_device(options.device)
     assert isinstance(config, FinetuneConfig)
     what = "the answers on the dev data"
-    folder = missing.unless(what, lambda: _model_folder(view))
-    answered = data = None
+    folder = notes.unless_missing(what, lambda: _model_folder(view))
+    data = answers = None
+    changed = []
     if folder is not None:
-        missing.lines += _changed(view)
-        answered = missing.unless(what, lambda: answer_dev(config, folder, device))
-        data = missing.unless("the data", lambda: labeled_figures(config, folder, wishes.check_data))
-    mistakes = [] if answered is None else mistakes_of(answered, MOST)
-    decided = decided_mistakes(answered, mistakes) if answered and wishes.attributions else {}
+        changed = notes.unless_missing("a look at what has changed", lambda: _changed(view)) or []
+        notes.lines += changed
+        answers = notes.unless_missing(what, lambda: answer_dev(config, folder, device))
+        data = notes.unless_missing("the data", lambda: labeled_figures(config, folder, options.check_data))
+    seeds = seed_table(view) if view.seeds else None
+    if answers is None:
+        return FinetuningParts(view.verdict, data, seeds)
+    mistakes = mistakes_of(answers)
     return FinetuningParts(
-        data=data,
-        seeds=seed_table(view) if view.seeds else None,
-        answered=answered,
-        num_wrong=0 if answered is None else len(answered.wrong),
-        confusion=None if answered is None else _confusion(answered),
-        classes=None if answered is None else _classes(answered.metrics),
-        scatter=None if answered is None else _scatter(answered),
-        mistakes=mistakes,
-        decided=decided,
+        view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
+        data,
+        seeds,
+        answers=answers,
+        num_wrong=len(answers.wrong),
+        confusion=_confusion(answers),
+        classes=_classes(answers.metrics),
+        scatter=_scatter(answers),
+        mistakes=explained(mistakes, answers) if options.attributions else mistakes,
     )
 
 
@@ -108,17 +117,26 @@ def _changed(view: RunView) -> list[str]:
     return [f"{name} has changed since the run: what follows is of the new file" for name in changed]
 
 
-def _confusion(answered: AnsweredRows) -> Confusion | None:
+def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
+    """By the answers to all of the dev data."""
+    if len(answers.examples) < answers.rows:
+        return None
+    scores = Scores({}, {}, 0, metrics=answers.metrics)
+    found = task_verdict(answers.task.settings, answers.examples, scores)
+    return KeptVerdict(step, [found.line], found.baseline)
+
+
+def _confusion(answers: DevAnswers) -> Confusion | None:
     """Of single labels."""
     pairs = [
         (str(example.label), answer.labels[0])
-        for example, answer in zip(answered.examples, answered.predictions, strict=True)
+        for example, answer in zip(answers.examples, answers.predictions, strict=True)
         if isinstance(answer, Classified) and not answer.multi_label
     ]
     if not pairs:
         return None
     right, given = zip(*pairs, strict=True)
-    return confusion(right, given, answered.task.labels)
+    return confusion(right, given, answers.task.labels)
 
 
 def _classes(metrics: Mapping[str, Any]) -> ClassTable | None:
@@ -131,8 +149,12 @@ def _classes(metrics: Mapping[str, Any]) -> ClassTable | None:
     return ClassTable(rows, len(table))
 
 
-def _scatter(answered: AnsweredRows) -> Scatter | None:
-    if answered.task.settings.type != "regression":
+def _scatter(answers: DevAnswers) -> Plot | None:
+    """The line on which right and given values are equal, and a point a row; of many, always the same."""
+    if answers.task.settings.type != "regression":
         return None
-    right = [example.label for example in answered.examples]
-    return scatter(right, [answer.as_json()["value"] for answer in answered.predictions])
+    rows = np.random.default_rng(0).permutation(len(answers.examples))[:MOST_POINTS].tolist()
+    points = [(answers.examples[i].label, answers.predictions[i].as_json()["value"]) for i in rows]
+    low, high = min(map(min, points)), max(map(max, points))
+    equal = Curve("equal", 0, "plain", points=[(low, low), (high, high)])
+    return plot([equal, Curve("rows", 1, "plain", points=points)], [], "right value", size=Size(440, 360))

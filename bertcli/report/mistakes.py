@@ -1,18 +1,20 @@
-"""Rows with a wrong answer -> what was asked, what is right and what the model said, the surest first."""
+"""Rows with a wrong answer -> what was asked, what is right, what the model said, and for which words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+from bertcli.errors import UserError
 from bertcli.evaluation.task_file import right_answer
-from bertcli.examples.examples import ChoiceExample, Example, TextExample
-from bertcli.report.answered import AnsweredRows
-from bertcli.report.numbers import number, percent
-from bertcli.report.short import short
-from bertcli.report.spans import Kind, Passage, Piece, answer_passages, entity_passages
+from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
+from bertcli.inference.attributions import attributions
+from bertcli.report.dev_answers import DevAnswers
+from bertcli.report.formatting import number, percent, short
+from bertcli.report.passages import Kind, Passage, Piece, answer_passages, entity_passages
+from bertcli.report.scored_words import ScoredWord, scored_words
 from bertcli.tasks.classification import THRESHOLD, Classified
 from bertcli.tasks.multiple_choice import Chosen
 from bertcli.tasks.question_answering import Answered
@@ -22,8 +24,23 @@ from bertcli.tasks.token_classification import Tagged
 MOST = 50
 LONGEST = 400
 """Characters of a text."""
-_LONGEST_LABEL, _LONGEST_PLACE = 60, 80
+_EXPLAINED, _WORDS = 20, 80
+"""Mistakes that are explained, which takes some thirty passes forward and back each, and words of each."""
+_LONGEST_NAME = 80
+"""Of an answer or a place."""
 NO_ANSWER = "(no answer)"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The words of a row with their scores; `is_complete`: these add up, as they must.
+
+    `answer`: the one that the scores are for, as `inference.decision` names it.
+    """
+
+    answer: str
+    words: Sequence[ScoredWord]
+    is_complete: bool
 
 
 @dataclass(frozen=True)
@@ -32,10 +49,11 @@ class Mistake:
 
     Attributes:
         row: its place among the answered rows.
-        where: its place in the file.
+        where: its place in the file, which has no folder.
         right, given: the answers; empty where the passages show them.
         score: of the given answer: a probability, or for numbers the distance.
         sureness: mistakes are sorted by it.
+        explanation: what each word adds to the output for the answer; None: nobody asked, or no word does.
     """
 
     row: int
@@ -45,104 +63,116 @@ class Mistake:
     given: str
     score: str
     sureness: float
+    explanation: Explanation | None = None
 
 
-def mistakes_of(answered: AnsweredRows, most: int = MOST) -> list[Mistake]:
+def mistakes_of(answers: DevAnswers) -> list[Mistake]:
     """The mistakes of which the model was surest; of numbers, those farthest off."""
-    build = _BUILDERS[answered.task.settings.type]
-    found = [build(row, answered.examples[row], answered.predictions[row]) for row in answered.wrong]
-    return sorted(found, key=lambda mistake: -mistake.sureness)[:most]
+    build = _BUILDERS[answers.task.settings.type]
+    found = [build(row, answers.examples[row], answers.predictions[row]) for row in answers.wrong]
+    return sorted(found, key=lambda mistake: -mistake.sureness)[:MOST]
+
+
+def explained(mistakes: Sequence[Mistake], answers: DevAnswers) -> list[Mistake]:
+    """The same mistakes, the first few of them with an explanation."""
+    first = [
+        replace(mistake, explanation=_explanation(answers, mistake.row)) for mistake in mistakes[:_EXPLAINED]
+    ]
+    return [*first, *mistakes[_EXPLAINED:]]
+
+
+def _explanation(answers: DevAnswers, row: int) -> Explanation | None:
+    try:
+        found = attributions(answers.loaded, answers.examples[row])
+    except UserError:  # the row has no word
+        return None
+    return Explanation(short(found.answer, _LONGEST_NAME), scored_words(found)[:_WORDS], found.is_complete)
 
 
 def _of_label(row: int, example: TextExample, answer: Classified) -> Mistake:
-    if answer.multi_label:
-        right = right_answer(example)
-        wrong = set(answer.labels) ^ set(right)
-        sureness = max(abs(answer.probabilities[label] - THRESHOLD) for label in wrong) + THRESHOLD
-        given = ", ".join(answer.labels) or "(none)"
-        right = ", ".join(right) or "(none)"
-    else:
-        given, right = answer.labels[0], str(example.label)
+    if not answer.multi_label:
+        given = answer.labels[0]
         sureness = answer.probabilities[given]
-    return _mistake(row, example, right=right, given=given, score=percent(sureness), sureness=sureness)
+        return _mistake(row, example, right=str(example.label), given=given, sureness=sureness)
+    right = right_answer(example)
+    wrong = set(answer.labels) ^ set(right)
+    return _mistake(
+        row,
+        example,
+        right=", ".join(right) or "(none)",
+        given=", ".join(answer.labels) or "(none)",
+        sureness=max(abs(answer.probabilities[label] - THRESHOLD) for label in wrong) + THRESHOLD,
+    )
 
 
 def _of_number(row: int, example: TextExample, answer: Value) -> Mistake:
     assert isinstance(example.label, float)
     off = answer.value - example.label
+    right, given = number(example.label), number(answer.value)
+    mistake = _mistake(row, example, right=right, given=given, sureness=abs(off))
+    return replace(mistake, score=f"{'+' if off > 0 else '−'}{number(abs(off))}")
+
+
+def _of_tags(row: int, example: TaggedExample, answer: Tagged) -> Mistake:
+    passages, sureness = entity_passages(example, answer)
+    return _mistake(row, example, passages, sureness=sureness)
+
+
+def _of_answer(row: int, example: QuestionExample, answer: Answered) -> Mistake:
     return _mistake(
         row,
         example,
-        right=number(example.label),
-        given=number(answer.value),
-        score=f"{'+' if off > 0 else '−'}{number(abs(off))}",
-        sureness=abs(off),
-    )
-
-
-def _of_tags(row: int, example: Any, answer: Tagged) -> Mistake:
-    passages, sureness = entity_passages(example, answer)
-    shown = percent(sureness) if sureness else ""
-    where = _place(example)
-    return Mistake(row, where, passages, right="", given="", score=shown, sureness=sureness)
-
-
-def _of_answer(row: int, example: Any, answer: Answered) -> Mistake:
-    right = " / ".join(dict.fromkeys(right_answer(example))) or NO_ANSWER
-    return Mistake(
-        row,
-        _place(example),
         answer_passages(example, answer),
-        right=short(right, LONGEST // 2),
-        given=short(answer.answer, LONGEST // 2) or NO_ANSWER,
-        score=percent(answer.score),
+        right=" / ".join(dict.fromkeys(right_answer(example))) or NO_ANSWER,
+        given=answer.answer or NO_ANSWER,
         sureness=answer.score,
     )
 
 
 def _of_choice(row: int, example: ChoiceExample, answer: Chosen) -> Mistake:
-    passages = list(_texts(example))
+    passages = _passages(example.texts[: -len(example.choices)])
     for place, choice in enumerate(example.choices[:10]):
         kind: Kind = "right" if place == example.label else "given" if place == answer.choice else ""
         piece = Piece(short(choice, LONGEST // 2), kind, percent(answer.probabilities[place]))
         passages.append(Passage(f"choice {place}", [piece]))
-    sureness = answer.probabilities[answer.choice]
-    return Mistake(
+    return _mistake(
         row,
-        _place(example),
+        example,
         passages,
         right=f"choice {example.label}",
         given=f"choice {answer.choice}",
-        score=percent(sureness),
-        sureness=sureness,
+        sureness=answer.probabilities[answer.choice],
     )
 
 
-def _mistake(row: int, example: TextExample, right: str, given: str, score: str, sureness: float) -> Mistake:
+def _mistake(
+    row: int,
+    example: Example,
+    passages: Sequence[Passage] = (),
+    right: str = "",
+    given: str = "",
+    sureness: float = 0.0,
+) -> Mistake:
+    """`passages`: none: the texts of the example."""
+    path, comma, rest = example.where.partition(", ")
     return Mistake(
         row,
-        _place(example),
-        _texts(example),
-        right=short(right, _LONGEST_LABEL),
-        given=short(given, _LONGEST_LABEL),
-        score=score,
+        short(f"{PurePath(path).name}{comma}{rest}", _LONGEST_NAME),
+        passages or _passages(example.texts),
+        right=short(right, _LONGEST_NAME),
+        given=short(given, _LONGEST_NAME),
+        score=percent(sureness) if sureness else "",
         sureness=sureness,
     )
 
 
-def _texts(example: TextExample | ChoiceExample) -> list[Passage]:
-    texts = [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
-    names = [""] if len(texts) == 1 else ["A", "B"]
+def _passages(texts: Sequence[str]) -> list[Passage]:
+    """One text, or two with their names."""
+    names = ["A", "B"] if len(texts) > 1 else [""]
     return [
         Passage(name, [Piece(short(text, LONGEST // len(texts)))])
         for name, text in zip(names, texts, strict=True)
     ]
-
-
-def _place(example: Example) -> str:
-    """Where it is, with the name of the file alone."""
-    path, comma, rest = example.where.partition(", ")
-    return short(f"{PurePath(path).name}{comma}{rest}", _LONGEST_PLACE)
 
 
 _BUILDERS: dict[str, Callable[[int, Any, Any], Mistake]] = {

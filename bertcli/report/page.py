@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from bertcli.report.numbers import duration, number, percent
+from bertcli.report.formatting import duration, number, percent
 from bertcli.terminal import visible
 
 TEMPLATES = Path(__file__).parent / "templates"

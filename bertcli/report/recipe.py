@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertcli.config.load import flatten
+from bertcli.report.formatting import short
 from bertcli.report.run_view import RunView
-from bertcli.report.short import short
 
 _LONGEST = 120
 """Characters of a value."""

@@ -12,22 +12,13 @@ from bertcli.report.chart import Level
 from bertcli.report.run_view import RunView
 from bertcli.runs.metric_rows import term_key
 from bertcli.runs.objectives import build_task
-from bertcli.store.manifest import Manifest, read_manifest
-from bertcli.store.matching import store_folder
 from bertcli.tasks.reference import Reference
 
 
-def manifest_of(config: PretrainConfig) -> Manifest | None:
-    """What the run's token store says of itself; None: it is gone or damaged."""
-    try:
-        return read_manifest(store_folder(config))
-    except (UserError, OSError):
-        return None
-
-
-def references_of(config: PretrainConfig, manifest: Manifest | None) -> tuple[Reference, ...]:
+def references_of(view: RunView) -> tuple[Reference, ...]:
     """The references of the terms of a pretraining run; none without its store."""
-    if manifest is None:
+    config, manifest = view.config, view.manifest
+    if not isinstance(config, PretrainConfig) or manifest is None:
         return ()
     objective, fresh = config.data.objective, config.model.init_from is None and config.distillation is None
     try:
@@ -59,13 +50,9 @@ def _named(lines: Sequence[tuple[str, Level]], alone: bool) -> Level:
 
 def _levels(view: RunView) -> list[tuple[str, Level]]:
     if not isinstance(view.config, PretrainConfig):
-        verdicts = [part.verdict for part in view.parts if part.verdict is not None]
-        return [
-            (metric, Level(value, "baseline"))
-            for metric, value in (verdicts[0].baseline.items() if verdicts else ())
-        ]
+        return [(metric, Level(value, "baseline")) for metric, value in view.baseline.items()]
     levels = []
-    for each in references_of(view.config, manifest_of(view.config)):
+    for each in references_of(view):
         loss, accuracy = (term_key(each.term, what) for what in ("loss", "accuracy"))
         what = "word frequencies alone" if each.predicts_words else "chance"
         levels.append((loss, Level(each.chance_loss, what)))

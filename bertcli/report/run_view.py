@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,9 @@ from bertcli.errors import UserError
 from bertcli.files import is_locked, looked_in
 from bertcli.owned.run_layout import RunLayout
 from bertcli.owned.verdict import KeptVerdict, read_verdict
-from bertcli.report.numbers import number
+from bertcli.report.formatting import number
+from bertcli.store.manifest import Manifest, read_manifest
+from bertcli.store.matching import store_folder
 
 Row = dict[str, Any]
 """Of metrics.jsonl."""
@@ -55,6 +57,7 @@ class RunView:
         rows: of metrics.jsonl; none where `seeds` has them.
         verdict: what it said at its end; None: it has not ended, or goes on.
         seeds: the runs of several seeds, which have rows of their own.
+        manifest: of the token store; None: it is gone or damaged, or the task is labeled.
     """
 
     root: Path
@@ -64,6 +67,7 @@ class RunView:
     state: State
     verdict: KeptVerdict | None
     seeds: tuple[RunView, ...] = ()
+    manifest: Manifest | None = None
 
     @property
     def kind(self) -> str:
@@ -74,6 +78,11 @@ class RunView:
     def parts(self) -> tuple[RunView, ...]:
         """The runs with rows: those of the seeds, or this one."""
         return self.seeds or (self,)
+
+    @property
+    def baseline(self) -> Mapping[str, float]:
+        """Metric -> the score of an answer that reads no text; empty: unknown."""
+        return next((part.verdict.baseline for part in self.parts if part.verdict is not None), {})
 
     def split(self, name: str) -> list[Row]:
         """The rows of `train` or `heldout`."""
@@ -107,8 +116,23 @@ def read_run(root: Path) -> RunView:
     state = (
         _of_seeds(layout, seeds, len(folders)) if folders else _state(layout, config, rows, verdict=verdict)
     )
-    name = root.resolve().name
-    return RunView(root, name, config, rows=rows, state=state, verdict=verdict, seeds=seeds)
+    return RunView(
+        root,
+        root.resolve().name,
+        config,
+        rows=rows,
+        state=state,
+        verdict=verdict,
+        seeds=seeds,
+        manifest=_manifest(config) if isinstance(config, PretrainConfig) else None,
+    )
+
+
+def _manifest(config: PretrainConfig) -> Manifest | None:
+    try:
+        return read_manifest(store_folder(config))
+    except (UserError, OSError):
+        return None
 
 
 def _state(

@@ -1,4 +1,4 @@
-"""The last or best evaluation of a run -> its scores, and what each of them means."""
+"""The last or best evaluation of a run -> its scores, what each of them means, and its baseline."""
 
 from __future__ import annotations
 
@@ -10,12 +10,39 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.best import goodness
 from bertcli.report.curves import PLACE, shown_name
-from bertcli.report.metric_meanings import meaning_of
-from bertcli.report.numbers import number
-from bertcli.report.references import manifest_of, references_of
+from bertcli.report.formatting import number
+from bertcli.report.references import references_of
 from bertcli.report.run_view import Row, RunView
 from bertcli.tasks.reference import Reference, perplexity
 from bertcli.tasks.registry import build_task
+
+_MEANINGS = {
+    "loss": "what the training lowers; nats an answer",
+    "accuracy": "share of right answers",
+    "kl_loss": "distance from the teacher's words: lower is better",
+    "cosine_loss": "distance from the teacher's hidden states: lower is better",
+    "f1": "harmonic mean of precision and recall",
+    "precision": "share of what was found that is right",
+    "recall": "share of what is there that was found",
+    "macro_f1": "F1 of each label, averaged: rare labels weigh as much as frequent ones",
+    "macro_precision": "precision of each label, averaged",
+    "macro_recall": "recall of each label, averaged",
+    "micro_f1": "F1 over all pairs of a text and a label",
+    "subset_accuracy": "share of texts with exactly the right labels",
+    "matthews_correlation": "correlation of answers and labels: 0 by chance, 1 if all are right",
+    "pearson": "linear correlation with the right values",
+    "spearman": "correlation of the order",
+    "pearson_spearman": "mean of Pearson and Spearman",
+    "mean_squared_error": "mean square of the distance to the right value: lower is better",
+    "exact_match": "percentage of answers that are exactly right",
+}
+_ENDINGS = {
+    "_loss": "lower is better",
+    "_accuracy": "share of right answers",
+    "_replaced": "share of all tokens that the generator replaced",
+    "_found": "share of the replaced tokens that the model finds",
+    "_threshold": "the best task.null_threshold for it",
+}
 
 
 @dataclass(frozen=True)
@@ -24,14 +51,14 @@ class Score:
 
     Attributes:
         key: its name in the log.
-        blind: of an answer that reads no text, or of word frequencies alone; empty: unknown, or none.
+        baseline: of an answer that reads no text, or of word frequencies alone; empty: unknown, or none.
     """
 
     key: str
     name: str
     value: str
-    blind: str
-    meaning: str
+    baseline: str = ""
+    meaning: str = ""
 
 
 def metric_of(config: FinetuneConfig) -> str:
@@ -54,19 +81,17 @@ def scores_of(view: RunView) -> list[Score]:
     if not rows:
         return []
     row = rows[0] if len(rows) == 1 else _means(rows)
-    if isinstance(view.config, PretrainConfig):
-        return _of_terms(row, references_of(view.config, manifest_of(view.config)))
-    verdicts = [part.verdict for part in view.parts if part.verdict is not None]
-    baseline = verdicts[0].baseline if verdicts else {}
     figures = {key: value for key, value in row.items() if key not in PLACE}
+    if isinstance(view.config, PretrainConfig):
+        return _of_terms(figures, references_of(view))
     metric = metric_of(view.config)
     return [
         Score(
             key,
-            shown_name(key),
+            shown_name(key, rows),
             number(figures[key]),
-            blind=number(baseline[key]) if key in baseline else "",
-            meaning=meaning_of(key) + ("; the best model is chosen by it" if key == metric else ""),
+            baseline=number(view.baseline[key]) if key in view.baseline else "",
+            meaning=_meaning(key) + ("; the best model is chosen by it" if key == metric else ""),
         )
         for key in sorted(figures, key=lambda key: key != metric)
     ]
@@ -78,20 +103,26 @@ def _means(rows: Sequence[Row]) -> Row:
     return {key: sum(row[key] for row in rows) / len(rows) for key in numbers}
 
 
-def _of_terms(row: Row, references: Sequence[Reference]) -> list[Score]:
+def _meaning(key: str) -> str:
+    """Empty where the name is all that is known."""
+    endings = (said for ending, said in _ENDINGS.items() if key.endswith(ending))
+    return _MEANINGS.get(key) or next(endings, "")
+
+
+def _of_terms(figures: Row, references: Sequence[Reference]) -> list[Score]:
     known = {each.term: each for each in references}
-    with_terms = any(key.endswith("_loss") for key in row)
+    with_terms = any(key.endswith("_loss") for key in figures)
     scores = []
-    for key, value in row.items():
-        if key in PLACE or (key == "loss" and with_terms):
+    for key, value in figures.items():
+        if key == "loss" and with_terms:
             continue
         term, _, what = key.rpartition("_")
         reference = known.get(term)
-        chance = None if reference is None else _chance(what, reference, row.get(f"{term}_replaced"))
+        chance = None if reference is None else _chance(what, reference, figures.get(f"{term}_replaced"))
         means = _of_loss(value, reference) if reference is not None and what == "loss" else ""
-        blind = "" if chance is None else number(chance)
+        baseline = "" if chance is None else number(chance)
         scores.append(
-            Score(key, shown_name(key), number(value), blind=blind, meaning=means or meaning_of(key))
+            Score(key, shown_name(key), number(value), baseline=baseline, meaning=means or _meaning(key))
         )
     return scores
 

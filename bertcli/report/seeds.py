@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bertcli.report.curves import MOST_SERIES, shown_name
+from bertcli.report.curves import MOST_SERIES
 from bertcli.report.run_view import RunView
 from bertcli.report.scores import chosen_row, scores_of
 
@@ -44,7 +44,5 @@ def seed_table(view: RunView) -> SeedTable | None:
         known = [value for value in values if value is not None and math.isfinite(value)]
         if known:
             mean = float(np.mean(known))
-            scores.append(
-                SeedScore(shown_name(score.key), values[:MOST_SERIES], mean, low=min(known), high=max(known))
-            )
+            scores.append(SeedScore(score.name, values[:MOST_SERIES], mean, low=min(known), high=max(known)))
     return SeedTable([each.name for each in view.seeds[:MOST_SERIES]], scores)

@@ -14,13 +14,13 @@ from bertcli.inference.outputs import aside, check_output, writing
 from bertcli.owned.mark import is_own_file, read_note, write_own
 from bertcli.owned.run_layout import RunLayout
 from bertcli.report.build import build_report, read_runs
-from bertcli.report.wishes import Wishes
+from bertcli.report.options import ReportOptions
 from bertcli.terminal import say
 
 ELSEWHERE = "write it elsewhere: --output FILE.html"
 
 
-def write_report(roots: Sequence[Path], wishes: Wishes, output: Path | None = None) -> Path:
+def write_report(roots: Sequence[Path], options: ReportOptions, output: Path | None = None) -> Path:
     """Write the report of these runs; returns its path.
 
     `output`: None: `report.html` in the first run folder, where only a report of bertcli is replaced.
@@ -30,14 +30,14 @@ def write_report(roots: Sequence[Path], wishes: Wishes, output: Path | None = No
             where that is known.
     """
     views = read_runs(roots)
-    if wishes.attributions and (len(views) > 1 or views[0].kind == "pretraining"):
+    if options.attributions and (len(views) > 1 or views[0].kind == "pretraining"):
         raise UserError("--attributions: explains the mistakes of one fine-tuning run; leave it out")
     path = output or RunLayout(roots[0]).report
     if output is None:
         _check_own(path)
     else:
         check_output(output, [".html"])
-    document = build_report(views, wishes)
+    document = build_report(views, options)
     if output is None:
         with disk_errors(f"{path}: could not be written", ELSEWHERE, ELSEWHERE):
             write_own(path, document)
@@ -53,7 +53,7 @@ def write_report_if_asked(config: PretrainConfig | FinetuneConfig) -> None:
         return
     root = Path(config.output_dir)
     try:
-        say(f"the report is in {write_report([root], Wishes())}")
+        say(f"the report is in {write_report([root], ReportOptions())}")
     except Exception as error:
         say(f"warning: the report could not be written: {error} (the model is saved: bertcli report {root})")
 

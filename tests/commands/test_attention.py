@@ -25,10 +25,10 @@ def test_a_table_of_the_strongest_links(run_bertcli, model):
     first, second, *links = out.splitlines()
     assert (code, err, len(links)) == (0, "", 4)
     assert first.endswith(
-        "(of all heads, the one whose words most strongly read a word of their own, not beside them)"
+        "(of all heads, the one whose words most strongly attend to a word of their own, not beside them)"
     )
     assert second.startswith("special tokens get ")
-    assert all(" reads " in link and "%" in link for link in links)
+    assert all(" attends to " in link and "%" in link for link in links)
 
 
 def test_the_table_of_a_head_that_is_asked_for_has_its_weights(run_bertcli, model):
@@ -37,16 +37,16 @@ def test_the_table_of_a_head_that_is_asked_for_has_its_weights(run_bertcli, mode
     found = answer(numbers)
     words, head = found["words"], found["attention"][1][2]
     weights = {
-        (reader["text"], read["text"]): sum(head[i][j] for i in reader["tokens"] for j in read["tokens"])
-        / len(reader["tokens"])
-        for reader in words
-        for read in words
+        (query["text"], key["text"]): sum(head[i][j] for i in query["tokens"] for j in key["tokens"])
+        / len(query["tokens"])
+        for query in words
+        for key in words
     }
     lines = out.splitlines()
     assert lines[0] == "layer 1, head 2 (the head that was asked for)"
-    weight, reader, _, read = lines[2].split()
+    weight, query, _, _, key = lines[2].split()
     assert weight == f"{max(weights.values()):.1%}"
-    assert f"{weights[reader, read]:.1%}" == weight
+    assert f"{weights[query, key]:.1%}" == weight
 
 
 def test_numbers_of_all_layers_and_heads(run_bertcli, model):

@@ -1,4 +1,4 @@
-"""What words read of each other, computed by hand; which head is shown, and which links."""
+"""How much words attend to each other, computed by hand; which head is shown, and which links."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def attention(*heads: dict[tuple[int, int], float], layers: int = 1) -> Attentio
     """Layers of the same heads; in each, a few weights are given, and [CLS] gets the rest."""
     weights_NTT = torch.zeros(len(heads), 6, 6)
     for head, given in enumerate(heads):
-        for (reader, read), weight in given.items():
-            weights_NTT[head, reader, read] = weight
+        for (query, key), weight in given.items():
+            weights_NTT[head, query, key] = weight
     weights_NTT[:, :, 0] += 1 - weights_NTT.sum(dim=-1)
     return Attention(ROW, TOKENS, tuple(range(layers)), weights_NTT.expand(layers, -1, -1, -1))
 
@@ -35,7 +35,7 @@ def test_units_are_words_and_special_tokens_in_order():
     assert [unit.is_special for unit in units] == [True, False, False, False, True]
 
 
-def test_of_several_tokens_a_word_reads_the_mean_and_is_read_in_sum():
+def test_of_several_tokens_a_word_attends_by_the_mean_and_is_attended_to_by_the_sum():
     found = attention({(1, 3): 0.5, (2, 3): 0.1, (3, 1): 0.25, (3, 2): 0.5}).between_units()
     assert found.shape == (1, 1, 5, 5)
     assert found[0, 0, 1, 2] == pytest.approx(0.3)
@@ -43,7 +43,7 @@ def test_of_several_tokens_a_word_reads_the_mean_and_is_read_in_sum():
     torch.testing.assert_close(found.sum(dim=-1), torch.ones(1, 1, 5))
 
 
-def test_the_head_whose_words_read_far_words_of_their_own_is_chosen():
+def test_the_head_whose_words_attend_to_far_words_of_their_own_is_chosen():
     neighbors = {(1, 3): 1.0, (2, 3): 1.0, (3, 4): 1.0, (4, 3): 1.0}
     far, weaker = {(1, 4): 0.6, (2, 4): 0.6}, {(1, 4): 0.4, (2, 4): 0.4}
     one_for_all = dict.fromkeys(((1, 4), (2, 4), (3, 4), (4, 4)), 1.0)
@@ -68,7 +68,7 @@ def test_a_layer_or_head_that_is_not_there_is_an_error():
 
 def test_links_are_between_words_and_the_strongest_come_first():
     links, share = strongest_links(attention({(1, 3): 0.5, (2, 3): 0.1, (4, 1): 0.2}), 0, 0, number=2)
-    assert [(link.reader, link.read) for link in links] == [("cats", "sat"), ("in", "cats")]
+    assert [(link.query, link.key) for link in links] == [("cats", "sat"), ("in", "cats")]
     assert [link.weight for link in links] == pytest.approx([0.3, 0.2])
     assert share == pytest.approx(1 - 0.5 / 3)
 

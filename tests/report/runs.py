@@ -11,7 +11,7 @@ from typing import Any
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.report.build import build_report, read_runs
-from bertcli.report.wishes import Wishes
+from bertcli.report.options import ReportOptions
 from bertcli.runs.pretraining import pretrain
 from bertcli.runs.seeds import finetune_seeds
 from tests.finetunes import checked, run, spam_config, spam_files, write_model
@@ -68,9 +68,9 @@ class Elements(HTMLParser):
         return " ".join(self.texts[section].split())
 
 
-def report(*roots: Path, **wishes: Any) -> Elements:
+def report(*roots: Path, **options: Any) -> Elements:
     """The report of some runs, of which nothing is written."""
-    document = build_report(read_runs(roots), Wishes(**wishes))
+    document = build_report(read_runs(roots), ReportOptions(**options))
     elements = Elements(document)
     check_harmless(document, elements)
     return elements

@@ -96,10 +96,8 @@ def test_the_sign_of_a_score_is_in_its_number_and_its_class():
         ["so", "good"], [-0.25, 1.5], "yes", 2.0, 0.75, error=0.0, is_complete=True, steps=32
     )
     document = page_of(random_attention(4), scored=scored)
-    spans = re.findall(
-        r'class="score (\w+)" style="--share: ([\d.]+)">.*?>(\w+)</span><small>(.*?)</small>', document
-    )
-    assert spans == [("against", "0.167", "word1", "−0.25"), ("for", "1.000", "word2", "+1.50")]
+    spans = re.findall(r'class="scored (\w+)"><span class="(l\d)">(\w+)</span><small>(.*?)</small>', document)
+    assert spans == [("against", "l2", "so", "−0.25"), ("for", "l9", "good", "+1.50")]
     assert "the scores sum to the difference." in document
     uneven = Attributions(
         ["word1", "word2"], [1.0, 0.0], "yes", 2.0, 0.0, error=-1.0, is_complete=False, steps=1024

@@ -49,7 +49,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def attention() -> Attention:
-    """[CLS] cat ##s sat ATTACK [SEP] مرحبا 日 [SEP]; of layer 1, head 2 each token reads the next one."""
+    """[CLS] cat ##s sat ATTACK [SEP] مرحبا 日 [SEP]; in layer 1, head 2 each attends to the next one."""
     torch.manual_seed(1)
     places = (range(1, 3), range(3, 4), range(4, 5), range(6, 7), range(7, 8))
     words = tuple(
@@ -106,12 +106,12 @@ def table(page: Any) -> list[list[str]]:
 
 
 def test_the_chosen_head_is_shown_in_lines_in_words_and_in_a_table(page: Any) -> None:
-    assert [word.text for word in words(page, "readers")] == list(WORDS)
+    assert [word.text for word in words(page, "queries")] == list(WORDS)
     assert checked(page) == "layer 1, head 2"
     assert table(page)[:3] == [["sat", ATTACK, "100%"], ["مرحبا", "日", "100%"], ["cats", "cats", "50%"]]
     assert lines(page) == 4
-    assert status(page).startswith(f"Layer 1, head 2. Darkest line: “sat” reads “{ATTACK}”, 100%.")
-    assert "Special tokens, which are hidden, get 40% of what the words read." in status(page)
+    assert status(page).startswith(f"Layer 1, head 2. Darkest line: “sat” attends to “{ATTACK}”, 100%.")
+    assert "Special tokens, which are hidden, get 40% of the attention of the words." in status(page)
     assert page.find_element("id", "status").get_attribute("aria-live") == "polite"
     assert len(page.find_elements("css selector", "#grid canvas")) == LAYERS * (HEADS + 1)
 
@@ -143,20 +143,20 @@ def test_every_control_is_reached_by_the_tab_key(page: Any) -> None:
 
 
 def test_a_word_that_is_pointed_at_is_shown_alone(page: Any) -> None:
-    ActionChains(page).move_to_element(words(page, "readers")[1]).perform()
+    ActionChains(page).move_to_element(words(page, "queries")[1]).perform()
     assert lines(page) == 1
-    assert status(page).startswith(f"“sat” reads “{ATTACK}” 100%")
-    assert words(page, "read")[2].get_attribute("data-weight") == "100%"
+    assert status(page).startswith(f"“sat” attends to “{ATTACK}” 100%")
+    assert words(page, "keys")[2].get_attribute("data-weight") == "100%"
     ActionChains(page).move_to_element(page.find_element("tag name", "h1")).perform()
     assert lines(page) == 4
 
 
 def test_a_word_that_has_the_focus_is_shown_alone(page: Any) -> None:
-    first = words(page, "readers")[0]
+    first = words(page, "queries")[0]
     page.execute_script("arguments[0].focus()", first)
-    assert status(page).startswith("“cats” reads “cats” 50%, “sat” 50%")
+    assert status(page).startswith("“cats” attends to “cats” 50%, “sat” 50%")
     page.switch_to.active_element.send_keys(Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
-    assert status(page).startswith("“sat” is read by “cats” 50%")
+    assert status(page).startswith("“sat” gets attention from “cats” 50%")
     assert lines(page) == 1
     page.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert lines(page) == 4
@@ -164,13 +164,13 @@ def test_a_word_that_has_the_focus_is_shown_alone(page: Any) -> None:
 
 def test_special_tokens_and_pieces_are_shown_on_demand(page: Any) -> None:
     page.find_element("id", "special").click()
-    assert [word.text for word in words(page, "read")] == ["[CLS]", *WORDS[:3], "[SEP]", *WORDS[3:], "[SEP]"]
+    assert [word.text for word in words(page, "keys")] == ["[CLS]", *WORDS[:3], "[SEP]", *WORDS[3:], "[SEP]"]
     assert "hidden" not in status(page)
     page.find_element("id", "pieces").click()
-    assert [word.text for word in words(page, "read")][:3] == ["[CLS]", "cat", "##s"]
+    assert [word.text for word in words(page, "keys")][:3] == ["[CLS]", "cat", "##s"]
     assert lines(page) == TOKENS
     page.find_element("id", "special").click()
-    assert len(words(page, "read")) == 6
+    assert len(words(page, "keys")) == 6
 
 
 @pytest.mark.parametrize("width", [320, 390, 1200])

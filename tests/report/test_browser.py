@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.report.wishes import Wishes
+from bertcli.report.options import ReportOptions
 from bertcli.report.write import write_report
 from tests.report.runs import ATTACKS, labeled, pretraining, table
 
@@ -46,7 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "pretraining": pretraining(folder),
         "finetuning": labeled(folder / "labeled", task, "wild.csv", table(rows)),
     }
-    return {name: write_report([run], Wishes()) for name, run in runs.items()}
+    return {name: write_report([run], ReportOptions()) for name, run in runs.items()}
 
 
 def opened(browser: Any, page: Path, width: int = 1100, scheme: str = "light") -> Any:

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
+from bertcli.report.axis import tick_labels, ticks
 from bertcli.report.chart import Curve, Level, plot
 from bertcli.report.thinning import spread, thin
-from bertcli.report.ticks import tick_labels, ticks
 
 
 @pytest.mark.parametrize("count", [1, 2, 50, 51, 1000, 12_345])

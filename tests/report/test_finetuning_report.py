@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -52,7 +53,33 @@ def test_the_words_that_decided_are_shown_if_asked_for(finished: Path) -> None:
     assert "integrated gradients" not in report(finished).text("mistakes")
     found = report(finished, attributions=True)
     assert "integrated gradients" in found.text("mistakes")
-    assert any((each.get("class") or "").startswith("token for") for each in found.named("span"))
+    assert any((each.get("class") or "") == "scored for" for each in found.named("span"))
+
+
+def test_a_run_that_ended_without_its_verdict_has_it_from_its_answers(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    (run / "verdict.json").unlink()
+    found, before = report(run), report(finished)
+    said = json.loads((finished / "verdict.json").read_text())["lines"][0]
+    assert said.partition(": ")[2][1:] in found.head
+    assert found.text("scores") == before.text("scores")
+    assert found.text("curves") == before.text("curves")
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "checkpoints")
+    assert "baseline" not in report(run).text("scores")
+
+
+def test_the_score_of_one_label_names_it(finished: Path) -> None:
+    found = report(finished)
+    assert "f1 of spam" in found.text("scores")
+    assert "f1 of spam" in found.text("curves")
+
+
+def test_a_student_has_its_teacher_and_a_curve_for_each_loss(finished: Path, tmp_path: Path) -> None:
+    found = report(spam(tmp_path, distillation={"teacher": str(finished)}))
+    assert "Classification with bert (taught by run) on train.tsv, dev.tsv" in found.head
+    for loss in ("teacher loss", "labels loss", "loss"):
+        assert f"numbers step {loss} " in found.text("curves")
 
 
 def test_without_the_model_the_log_remains_and_the_report_says_so(finished: Path, tmp_path: Path) -> None:
@@ -109,14 +136,15 @@ def test_several_runs_are_compared_without_their_mistakes(finished: Path, tmp_pa
 
 def test_regression_shows_points_and_the_largest_errors(tmp_path: Path) -> None:
     rows = [["text", "score"], *([f"message {n} {ATTACKS}", n / 2] for n in range(40))]
-    found = report(
-        labeled(tmp_path, {"type": "regression", "text": "text", "label": "score"}, "r.csv", table(rows))
-    )
+    task = {"type": "regression", "text": "text", "label": "score"}
+    found = report(labeled(tmp_path, task, "r.csv", table(rows)), attributions=True)
     assert len(found.named("circle")) == 40
     text = found.text("mistakes")
     assert text.startswith("Largest errors")
     assert "message 39" in text.split("r.csv, line")[0]
     assert "lowest value" in found.text("data")
+    assert "what each word adds to the value, against the same row with a mask for every word" in text
+    assert "logit" not in text
 
 
 def test_entities_are_marked_in_their_sentence(tmp_path: Path) -> None:

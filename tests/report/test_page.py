@@ -13,7 +13,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from bertcli.report import page as page_module
-from bertcli.report.numbers import duration, number, percent
+from bertcli.report.formatting import duration, number, percent
 from bertcli.report.page import page
 
 TEMPLATE = (

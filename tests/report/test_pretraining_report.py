@@ -5,17 +5,43 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
 from bertcli.files import lock_file
+from bertcli.report.comparison import OTHER_TEXT, OTHER_TOKENS
+from bertcli.report.formatting import number
+from bertcli.report.run_view import read_run
+from bertcli.runs.pretraining import pretrain
+from bertcli.store.manifest import Manifest
 from tests.report.runs import ATTACK, pretraining, report
-from tests.small_runs import read_rows
+from tests.small_runs import read_rows, small_config, write_corpus
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pretraining(tmp_path_factory.mktemp("bert"))
+
+
+def manifest_of(run: Path) -> Manifest:
+    manifest = read_run(run).manifest
+    assert manifest is not None
+    return manifest
+
+
+def going_on(folder: Path, **sections: Any) -> Path:
+    """A run of 4 steps with the tokenizer of another model, which `sections` name."""
+    config = small_config(write_corpus(folder / "corpus.txt"), folder / "run", training={"steps": 4})
+    del config["tokenizer"]
+    config |= {
+        name: values if name == "model" else config.get(name, {}) | values
+        for name, values in sections.items()
+    }
+    pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)
+    return folder / "run"
 
 
 def copy(run: Path, to: Path) -> Path:
@@ -128,6 +154,77 @@ def test_replaced_words_are_shown_with_their_probability(tmp_path: Path) -> None
     assert any("replaced" in each for each in tokens)
     assert len(tokens) > 50
     assert found.text("examples")
+
+
+def test_a_run_that_ended_without_its_verdict_has_it_from_its_last_evaluation(
+    finished: Path, tmp_path: Path
+) -> None:
+    run = copy(finished, tmp_path)
+    (run / "verdict.json").unlink()
+    assert report(run).head == report(finished).head
+    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(rows[:-1]))  # without that evaluation
+    found = report(run)
+    assert "finished after 12 steps" in found.head
+    assert "verdict " not in found.head
+
+
+def test_a_run_that_goes_on_from_a_model_says_what_it_gained_and_forgot(
+    finished: Path, tmp_path: Path
+) -> None:
+    general = str(write_corpus(tmp_path / "general.txt", documents=5))
+    run = going_on(tmp_path, corpus={"general": [general]}, model={"init_from": str(finished / "model")})
+    found = report(run)
+    assert "A BERT of 2 layers × 32, from run/model: mlm+nsp on corpus.txt" in found.head
+    _, *gains = json.loads((run / "verdict.json").read_text())["lines"]
+    assert [gain.split(":")[0] for gain in gains] == ["held-out text", f"general text ({general})"]
+    for gain in gains:
+        assert f"{gain[0].upper()}{gain[1:]}" in found.head
+    assert "word frequencies alone" in found.text("curves")
+
+
+def test_a_student_has_its_teacher_and_the_distance_from_it_and_ramps_have_both_ends(
+    finished: Path, tmp_path: Path
+) -> None:
+    run = going_on(
+        tmp_path,
+        data={"objective": "mlm", "mask_rate": [0.15, 0.3]},
+        training={"batch_size": [4, 8]},
+        distillation={"teacher": str(finished)},
+    )
+    found = report(run)
+    assert "A BERT of 2 layers × 32 (taught by run): mlm on corpus.txt" in found.head
+    assert "distance from the teacher's words" in found.text("scores")
+    assert "distance from the teacher's hidden states" in found.text("scores")
+    assert "kl loss" in found.text("curves")
+    assert "a fresh model" not in found.text("curves")
+    assert "training.batch_size 4, 8" in found.text("recipe")
+    assert "data.mask_rate 0.15, 0.3" in found.text("recipe")
+
+
+def test_losses_of_the_same_tokens_are_compared_whatever_the_special_ones(
+    finished: Path, tmp_path: Path
+) -> None:
+    other = pretraining(
+        tmp_path, model={"family": "roberta"}, data={"objective": "mlm"}, training={"steps": 2}
+    )
+    assert manifest_of(other).tokenizer_hash != manifest_of(finished).tokenizer_hash
+    found = report(finished, other)
+    assert "cannot be compared" not in found.head
+    assert "nats a word" not in found.head
+
+
+def test_losses_of_other_tokens_are_compared_by_the_word(finished: Path, tmp_path: Path) -> None:
+    other = pretraining(tmp_path, tokenizer={"vocab_size": 300}, training={"steps": 2})
+    found = report(finished, other)
+    assert OTHER_TOKENS in found.head
+    loss = read_rows(other / "metrics.jsonl", "heldout")[-1]["mlm_loss"]
+    assert f" {number(loss * manifest_of(other).tokens_per_word)} run what" in found.head
+
+
+def test_losses_of_other_text_are_not_compared(finished: Path, tmp_path: Path) -> None:
+    other = pretraining(tmp_path, corpus={"heldout_fraction": 0.1}, training={"steps": 2})
+    assert OTHER_TEXT in report(finished, other).head
 
 
 def test_runs_beside_each_other_show_where_they_differ(finished: Path, tmp_path: Path) -> None:

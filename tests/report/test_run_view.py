@@ -128,7 +128,7 @@ def test_any_figure_of_a_log_has_a_chart_and_empty_ones_are_left_out(tmp_path: P
     found = charts(series_of([read_run(pretraining(tmp_path / "run", rows))])[0], {})
     assert [chart.title for chart in found] == ["odd loss"]
     assert set(found[0].plots) == {"step", "tokens", "seconds"}
-    assert len(found[0].numbers.rows) <= 40
+    assert len(found[0].rows) <= 40
     assert all(len(plot.curves[0].path) < 5000 for plot in found[0].plots.values())
 
 

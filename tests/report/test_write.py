@@ -10,7 +10,7 @@ import pytest
 from bertcli.errors import UserError
 from bertcli.owned.mark import read_note
 from bertcli.report import write
-from bertcli.report.wishes import Wishes
+from bertcli.report.options import ReportOptions
 from bertcli.report.write import write_report, write_report_if_asked
 from tests.finetunes import checked, spam_config
 from tests.finetunes import run as finetune
@@ -28,17 +28,17 @@ def run(finished: Path, tmp_path: Path) -> Path:
 
 
 def test_a_report_is_the_runs_own_file_and_is_replaced_by_the_next(run: Path) -> None:
-    path = write_report([run], Wishes())
+    path = write_report([run], ReportOptions())
     assert path == run / "report.html"
     note = read_note(run)
     assert note is not None
     assert "report.html" in note.files
     path.write_text(path.read_text())
-    assert write_report([run], Wishes()) == path
+    assert write_report([run], ReportOptions()) == path
 
 
 def test_overwrite_removes_it_with_the_run(run: Path) -> None:
-    write_report([run], Wishes())
+    write_report([run], ReportOptions())
     finetune(spam_config(run.parent, training={"epochs": 1}), overwrite=True)
     assert not (run / "report.html").exists()
 
@@ -46,7 +46,7 @@ def test_overwrite_removes_it_with_the_run(run: Path) -> None:
 def test_a_foreign_report_stays(run: Path) -> None:
     (run / "report.html").write_text("mine")
     with pytest.raises(UserError, match=r"is not what bertcli wrote there.*--output FILE.html"):
-        write_report([run], Wishes())
+        write_report([run], ReportOptions())
     assert (run / "report.html").read_text() == "mine"
     with pytest.raises(UserError, match=r"would overwrite report.html"):
         finetune(spam_config(run.parent), overwrite=True)
@@ -55,8 +55,8 @@ def test_a_foreign_report_stays(run: Path) -> None:
 def test_a_folder_without_its_note_needs_another_place(run: Path, tmp_path: Path) -> None:
     (run / ".bertcli.json").unlink()
     with pytest.raises(UserError, match=r"has no .bertcli.json.*--output FILE.html"):
-        write_report([run], Wishes())
-    assert write_report([run], Wishes(), tmp_path / "r.html").stat().st_size > 10_000
+        write_report([run], ReportOptions())
+    assert write_report([run], ReportOptions(), tmp_path / "r.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_a_folder_without_its_note_needs_another_place(run: Path, tmp_path: Path
 def test_another_place_must_be_a_html_file(run: Path, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(UserError, match=said):
-        write_report([run], Wishes(), tmp_path / name)
+        write_report([run], ReportOptions(), tmp_path / name)
 
 
 def test_attributions_are_for_one_labeled_run(finished: Path, run: Path) -> None:
     with pytest.raises(UserError, match="--attributions: explains the mistakes of one fine-tuning run"):
-        write_report([finished, run], Wishes(attributions=True))
+        write_report([finished, run], ReportOptions(attributions=True))
 
 
 def test_a_failure_at_the_end_of_a_run_is_one_line(

@@ -34,7 +34,7 @@ function chooseUnits() {
   tables = new Map();
 }
 
-/* What each unit reads of each other one. */
+/* How much each unit attends to each other one. */
 function table(layer, head) {
   const key = `${layer},${head}`;
   if (!tables.has(key)) tables.set(key, head === MEAN ? meanOfHeads(layer) : ofHead(layer, head));
@@ -44,24 +44,24 @@ function table(layer, head) {
 /* The mean over a unit's tokens of the sum over the other's tokens. */
 function ofHead(layer, head) {
   const first = (layer * data.heads + head) * size * size;
-  return units.map((reader) =>
-    units.map((read) => {
+  return units.map((query) =>
+    units.map((key) => {
       let sum = 0;
-      for (let row = reader.start; row < reader.stop; row++)
-        for (let column = read.start; column < read.stop; column++) sum += (bytes[first + row * size + column] / 255) ** 2;
-      return Math.min(1, sum / (reader.stop - reader.start));
+      for (let row = query.start; row < query.stop; row++)
+        for (let column = key.start; column < key.stop; column++) sum += (bytes[first + row * size + column] / 255) ** 2;
+      return Math.min(1, sum / (query.stop - query.start));
     }),
   );
 }
 
 function meanOfHeads(layer) {
   const heads = Array.from({ length: data.heads }, (_, head) => table(layer, head));
-  return units.map((_, reader) => units.map((_, read) => heads.reduce((sum, each) => sum + each[reader][read] / heads.length, 0)));
+  return units.map((_, query) => units.map((_, key) => heads.reduce((sum, each) => sum + each[query][key] / heads.length, 0)));
 }
 
 /* The links of the chosen head, the strongest first; those of one word, if it is pointed at. */
 function linksOf(isolated) {
-  const links = table(state.layer, state.head).flatMap((weights, reader) => weights.map((weight, read) => ({ readers: reader, read, weight })));
+  const links = table(state.layer, state.head).flatMap((weights, query) => weights.map((weight, key) => ({ queries: query, keys: key, weight })));
   return links
     .filter((link) => !isolated || link[isolated.side] === isolated.at)
     .sort((one, other) => other.weight - one.weight);
@@ -74,7 +74,7 @@ function drawWords() {
   const height = rows.length ? rows[rows.length - 1] + 0.5 : 0;
   element("view").style.setProperty("--rows", height);
   element("lines").setAttribute("viewBox", `0 0 100 ${height}`);
-  for (const side of ["readers", "read"]) {
+  for (const side of ["queries", "keys"]) {
     element(side).replaceChildren(
       ...units.map((unit, at) => {
         const button = make("button", { type: "button", title: unit.text, dir: "auto", tabIndex: at ? -1 : 0 }, make("bdi", {}, unit.text));
@@ -98,9 +98,9 @@ function drawLines(links) {
   const darkest = links.length ? links[0].weight : 0;
   const shown = links.filter((link) => link.weight > FAINTEST * darkest).slice(0, MOST_LINES);
   element("lines").replaceChildren(
-    ...shown.reverse().map(({ readers, read, weight }) => {
+    ...shown.reverse().map(({ queries, keys, weight }) => {
       const path = document.createElementNS(SVG, "path");
-      path.setAttribute("d", `M0 ${rows[readers]} C40 ${rows[readers]} 60 ${rows[read]} 100 ${rows[read]}`);
+      path.setAttribute("d", `M0 ${rows[queries]} C40 ${rows[queries]} 60 ${rows[keys]} 100 ${rows[keys]}`);
       path.setAttribute("stroke-opacity", (weight / darkest).toFixed(3));
       path.setAttribute("stroke-width", (1 + 2 * weight).toFixed(2));
       return path;
@@ -110,7 +110,7 @@ function drawLines(links) {
 
 /* With a word isolated: its own place, and on the other side the weight of each word. */
 function markWords(links, isolated) {
-  for (const side of ["readers", "read"]) {
+  for (const side of ["queries", "keys"]) {
     const isOwn = isolated?.side === side;
     const of = new Map(isolated && !isOwn ? links.map((link) => [link[side], link.weight]) : []);
     [...element(side).children].forEach((item, at) => {
@@ -126,8 +126,8 @@ function markWords(links, isolated) {
 
 function drawTable() {
   const cell = (unit) => make("td", { className: "name" }, make("bdi", {}, unit.text));
-  const body = linksOf(null).slice(0, IN_TABLE).map(({ readers, read, weight }) =>
-    make("tr", {}, cell(units[readers]), cell(units[read]), make("td", { className: "number" }, percent(weight))),
+  const body = linksOf(null).slice(0, IN_TABLE).map(({ queries, keys, weight }) =>
+    make("tr", {}, cell(units[queries]), cell(units[keys]), make("td", { className: "number" }, percent(weight))),
   );
   element("links").tBodies[0].replaceChildren(...body);
   element("links").caption.textContent = `Strongest links, layer ${data.layers[state.layer]}, ${headName()}`;
@@ -138,16 +138,16 @@ const headName = () => (state.head === MEAN ? "mean of all heads" : `head ${stat
 function describe(links, isolated) {
   const quoted = (unit) => `“${unit.text}”`;
   if (isolated) {
-    const other = isolated.side === "read" ? "readers" : "read";
+    const other = isolated.side === "keys" ? "queries" : "keys";
     const listed = links.slice(0, 3).map((link) => `${quoted(units[link[other]])} ${percent(link.weight)}`);
-    return `${quoted(units[isolated.at])} ${isolated.side === "read" ? "is read by" : "reads"} ${listed.join(", ")}.`;
+    return `${quoted(units[isolated.at])} ${isolated.side === "keys" ? "gets attention from" : "attends to"} ${listed.join(", ")}.`;
   }
   const where = `Layer ${data.layers[state.layer]}, ${headName()}.`;
   if (!links.length) return `${where} No words.`;
-  const [{ readers, read, weight }] = links;
+  const [{ queries, keys, weight }] = links;
   const hidden = 1 - links.reduce((sum, link) => sum + link.weight, 0) / units.length;
-  const rest = element("special").checked ? "" : ` Special tokens, which are hidden, get ${percent(Math.max(0, hidden))} of what the words read.`;
-  return `${where} Darkest line: ${quoted(units[readers])} reads ${quoted(units[read])}, ${percent(weight)}.${rest}`;
+  const rest = element("special").checked ? "" : ` Special tokens, which are hidden, get ${percent(Math.max(0, hidden))} of the attention of the words.`;
+  return `${where} Darkest line: ${quoted(units[queries])} attends to ${quoted(units[keys])}, ${percent(weight)}.${rest}`;
 }
 
 function draw() {
@@ -219,7 +219,7 @@ function showUnits() {
 /* Arrow keys: in a column of words to its next one, in the grid to the next head or layer. */
 function follow(event) {
   if (event.key === "Escape") document.activeElement.blur();
-  const column = ["readers", "read"].map(element).find((each) => each.contains(event.target));
+  const column = ["queries", "keys"].map(element).find((each) => each.contains(event.target));
   const inGrid = element("grid").contains(event.target);
   const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
   if (!steps || !(column || inGrid)) return;
@@ -230,7 +230,7 @@ function follow(event) {
     cells().find((button) => button.tabIndex === 0).focus();
     return;
   }
-  const sides = { ArrowLeft: "readers", ArrowRight: "read" };
+  const sides = { ArrowLeft: "queries", ArrowRight: "keys" };
   const at = [...column.children].indexOf(event.target.parentElement) + steps[0];
   const next = element(sides[event.key] ?? column.id).children[at]?.firstChild;
   if (!next) return;

@@ -12,7 +12,7 @@ from bertcli.checks.findings import Finding, worst_first
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file
-from bertcli.report.short import short
+from bertcli.report.formatting import short
 
 SMALL = 10_000_000
 """Bytes of labeled files that are read again without being asked."""
@@ -21,27 +21,19 @@ _LONGEST = 40
 
 
 @dataclass(frozen=True)
-class LabelCount:
-    """How many rows of each split have a label, and which share of the split that is."""
-
-    name: str
-    counts: Sequence[int]
-    shares: Sequence[float]
-
-
-@dataclass(frozen=True)
 class LabeledFigures:
     """What `bertcli check-data` says of the files.
 
     Attributes:
         figures: `examples.report.figures`.
-        labels: the most frequent; empty for numbers.
+        labels: the most frequent: the name, and for each split how many rows have it, and which share of the
+            rows that is; empty for numbers.
         left_out: labels that are not listed.
     """
 
     figures: Mapping[str, Any]
     splits: Sequence[str]
-    labels: Sequence[LabelCount]
+    labels: Sequence[tuple[str, Sequence[tuple[int, float]]]]
     left_out: int
     findings: Sequence[Finding]
 
@@ -64,20 +56,17 @@ def labeled_figures(config: FinetuneConfig, folder: Path, asked: bool) -> Labele
     if not check.figures:
         raise UserError(worst_first(check.findings)[0].problem if check.findings else "no rows")
     splits = list(check.figures["rows"])
-    counts = check.figures.get("counts", {})
-    totals = [max(1, sum(counts[split].values())) for split in splits] if counts else []
-    merged = {name: 0 for split in splits for name in counts.get(split, {})}
-    labels = [
-        LabelCount(
-            short(name, _LONGEST),
-            [counts[split].get(name, 0) for split in splits],
-            [counts[split].get(name, 0) / total for split, total in zip(splits, totals, strict=True)],
-        )
-        for name in list(merged)[:MOST_LABELS]
-    ]
+    counts = [check.figures["counts"][split] for split in splits] if "counts" in check.figures else []
+    names_of_labels = list(dict.fromkeys(label for each in counts for label in each))
+    totals = [max(1, sum(each.values())) for each in counts]
+    labels = []
+    for label in names_of_labels[:MOST_LABELS]:
+        numbers = [each.get(label, 0) for each in counts]
+        shares = [number / total for number, total in zip(numbers, totals, strict=True)]
+        labels.append((short(label, _LONGEST), list(zip(numbers, shares, strict=True))))
     folders = {f"{find_labeled_file(name).parent}/" for name in names}
     findings = [_without(folders, each) for each in worst_first(check.findings)]
-    left_out = max(0, len(merged) - MOST_LABELS)
+    left_out = len(names_of_labels) - len(labels)
     return LabeledFigures(check.figures, splits, labels, left_out=left_out, findings=findings)
 
 

@@ -31,8 +31,8 @@ _AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class AnsweredRows:
-    """Rows of the dev data with their answers, in the order of the file.
+class DevAnswers:
+    """Rows of the dev data with the answers of a model, in the order of the file.
 
     Attributes:
         rows: of the dev data; more than `examples` where there was no time for all of them.
@@ -53,7 +53,7 @@ class AnsweredRows:
         return [i for i, (example, answer) in enumerate(pairs) if not self.task.is_right(example, answer)]
 
 
-def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> AnsweredRows | None:
+def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> DevAnswers | None:
     """Answer the dev data, or a random part of it that is always the same; None: there are none.
 
     Raises:
@@ -84,7 +84,7 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> An
     chosen = sorted(answers)
     answered, predictions = [examples[i] for i in chosen], [answers[i] for i in chosen]
     metrics = task.score(answered, predictions)
-    return AnsweredRows(loaded, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
+    return DevAnswers(loaded, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
 
 
 def dev_examples(config: FinetuneConfig) -> Sequence[Example]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,13 +11,16 @@ import torch
 
 from bertcli.data.rows import batch_of
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.report.sentences import some_sentences
-from bertcli.report.short import ELLIPSIS
+from bertcli.report.formatting import ELLIPSIS
+from bertcli.report.thinning import spread
 from bertcli.store.token_store import OpenStore
 from bertcli.text.pieces import BLANK
 from bertcli.text.tokenizer import Tokenizer
 
 SENTENCES = 12
+_LOOKED_AT = 400
+_SHORTEST, _LONGEST = 8, 40
+"""Tokens of a sentence: enough context, and few enough to be read."""
 WORDS = 5
 _SIDE = 200
 """Characters of the text on either side of the mask."""
@@ -35,7 +38,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Filled:
+class MaskedExample:
     """A sentence around its mask; `rank`: of the right word among all words, from 1."""
 
     before: str
@@ -47,7 +50,7 @@ class Filled:
 
 
 @torch.inference_mode()
-def filled_sentences(model: PretrainingModel, store: OpenStore, device: torch.device) -> list[Filled]:
+def masked_examples(model: PretrainingModel, store: OpenStore, device: torch.device) -> list[MaskedExample]:
     """Up to `SENTENCES`, the same at every call."""
     tokenizer, generator = store.tokenizer, np.random.default_rng(0)
     longest = model.architecture.usable_positions - tokenizer.frame.cost(pair=False)
@@ -56,9 +59,9 @@ def filled_sentences(model: PretrainingModel, store: OpenStore, device: torch.de
         places = _whole_words(ids, tokenizer)
         if places:
             chosen.append((ids, int(generator.choice(places))))
-    chosen = [chosen[i] for i in np.linspace(0, len(chosen) - 1, min(SENTENCES, len(chosen))).astype(int)]
     if not chosen:
         return []
+    chosen = [chosen[i] for i in spread(len(chosen), SENTENCES)]
     frame = tokenizer.frame
     rows = [frame.row([*ids[:at], tokenizer.mask_id, *ids[at + 1 :]]) for ids, at in chosen]
     batch = batch_of(rows, tokenizer.pad_id, device)
@@ -68,29 +71,41 @@ def filled_sentences(model: PretrainingModel, store: OpenStore, device: torch.de
     probabilities_MV = logits_MV.softmax(-1)[:, : tokenizer.vocab_size]
     probabilities_MV[:, list(tokenizer.special_ids)] = 0  # they are never in the text
     return [
-        _filled(ids, at, probabilities_V.numpy(), tokenizer=tokenizer)
+        _example(ids, at, probabilities_V.numpy(), tokenizer=tokenizer)
         for (ids, at), probabilities_V in zip(chosen, probabilities_MV, strict=True)
     ]
 
 
-def words_of_piece(tokenizer: Tokenizer, token: int) -> str:
+def some_sentences(store: OpenStore, longest: int) -> Iterator[list[int]]:
+    """The ids of sentences from all over the held-out text, or of the training text where none is held out.
+
+    `longest`: tokens that a row has room for.
+    """
+    side = store.heldout if store.heldout.num_documents else store.train
+    for place in spread(side.num_sentences, _LOOKED_AT):
+        start, end = int(side.sentences[place]), int(side.sentences[place + 1])
+        if _SHORTEST <= end - start <= min(_LONGEST, longest):
+            yield np.asarray(side.ids[start:end]).astype(int).tolist()
+
+
+def readable_piece(tokenizer: Tokenizer, token: int) -> str:
     """A piece for readers, without the sign for the blank before it."""
     return tokenizer.readable(token).removeprefix(BLANK)
 
 
-def _filled(ids: Sequence[int], at: int, probabilities_V: np.ndarray, tokenizer: Tokenizer) -> Filled:
+def _example(ids: Sequence[int], at: int, probabilities_V: np.ndarray, tokenizer: Tokenizer) -> MaskedExample:
     right = ids[at]
     best = islice(np.argsort(-probabilities_V), WORDS)
     text = tokenizer.decode([*ids[:at], tokenizer.mask_id, *ids[at + 1 :]])
     before, _, after = text.partition(tokenizer.mask_token)
-    return Filled(
+    return MaskedExample(
         before=before if len(before) <= _SIDE else ELLIPSIS + before[-_SIDE:],
         after=after if len(after) <= _SIDE else after[:_SIDE] + ELLIPSIS,
-        right=words_of_piece(tokenizer, right),
+        right=readable_piece(tokenizer, right),
         probability=float(probabilities_V[right]),
         rank=1 + int((probabilities_V > probabilities_V[right]).sum()),
         guesses=[
-            Guess(words_of_piece(tokenizer, int(i)), float(probabilities_V[i]), right=int(i) == right)
+            Guess(readable_piece(tokenizer, int(i)), float(probabilities_V[i]), right=int(i) == right)
             for i in best
         ],
     )
@@ -105,7 +120,7 @@ def _whole_words(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
         if ends_here
         and not tokenizer.continuation[token]
         and token not in tokenizer.special_ids
-        and words_of_piece(tokenizer, token).isalpha()
+        and readable_piece(tokenizer, token).isalpha()
     ]
-    long = [at for at in whole if len(words_of_piece(tokenizer, ids[at])) >= _LONG_WORD]
+    long = [at for at in whole if len(readable_piece(tokenizer, ids[at])) >= _LONG_WORD]
     return long or whole

@@ -1,4 +1,4 @@
-"""The beginning of a report: what was trained, on what, how far it is, and what the run said at its end."""
+"""The head of a report: what was trained, on what, how far it is, and what the run said at its end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from statistics import median
 
 from bertcli.cards.markdown import public_name
+from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.report.corpus import Facts
-from bertcli.report.numbers import duration, number
+from bertcli.report.formatting import duration, number, short
 from bertcli.report.run_view import RunView, State
 from bertcli.report.scores import Score, scores_of
-from bertcli.report.short import short
 
 _LONGEST = 160
 _WORDS = ("verdict: ", "warning: ")
@@ -50,11 +50,6 @@ class Head:
         """Key of a score -> its value."""
         return {score.key: score.value for score in self.scores}
 
-    @property
-    def fact_values(self) -> Mapping[str, str]:
-        """Name of a fact -> its value."""
-        return dict(self.facts)
-
 
 def head_of(view: RunView) -> Head:
     """The head of a run; of several seeds it has the verdict of each."""
@@ -74,14 +69,18 @@ def _what(view: RunView) -> str:
         layers, hidden, _, _ = config.model.sizes()
         files = ", ".join(public_name(file) for file in config.corpus.files)
         family = config.model.fresh.family.a_name
-        taught = config.distillation and config.distillation.teacher
-        given = {"from": config.model.init_from, "taught by": taught}
-        begun = "".join(f", {how} {public_name(source)}" for how, source in given.items() if source)
-        model = f"{family[0].upper()}{family[1:]} of {layers} layers × {hidden}{begun}"
+        source = config.model.init_from
+        begun = f", from {public_name(source)}" if source else ""
+        model = f"{family[0].upper()}{family[1:]} of {layers} layers × {hidden}{begun}{_taught_by(config)}"
         return f"{model}: {config.data.objective} on {short(files, _LONGEST)}"
     task = config.task
     data = ", ".join(Path(name).name for name in (task.train, task.dev) if name is not None)
-    return f"{task.type.capitalize()} with {public_name(config.model)} on {short(data, _LONGEST)}"
+    model = public_name(config.model) + _taught_by(config)
+    return f"{task.type.capitalize()} with {model} on {short(data, _LONGEST)}"
+
+
+def _taught_by(config: PretrainConfig | FinetuneConfig) -> str:
+    return f" (taught by {public_name(config.distillation.teacher)})" if config.distillation else ""
 
 
 def _verdict(view: RunView) -> Iterator[Said]:

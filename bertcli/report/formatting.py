@@ -1,10 +1,10 @@
-"""Numbers as a reader wants them: three significant digits, thousands separators, a dash for none."""
+"""Numbers, shares, times and texts as a page shows them: rounded, and cut to what is read."""
 
 from __future__ import annotations
 
 import math
 
-NONE = "–"
+NONE, ELLIPSIS = "–", "…"
 
 
 def number(value: float | None) -> str:
@@ -33,3 +33,15 @@ def duration(seconds: float | None) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def short(text: str, most: int) -> str:
+    """The beginning of a text of more than `most` characters; the ellipsis says that there is more."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + ELLIPSIS
+
+
+def around(text: str, start: int, end: int, most: int) -> tuple[int, int]:
+    """The piece of `text` of at most `most` characters with `start` to `end` in its middle; where it is."""
+    room = max(0, most - (end - start)) // 2
+    first = max(0, min(start - room, len(text) - most))
+    return first, min(len(text), first + most)

@@ -12,13 +12,12 @@ import torch
 from bertcli.data.rows import batch_of
 from bertcli.evaluation.heldout import MASK_RATE
 from bertcli.model.replaced_tokens import ReplacedTokenModel
-from bertcli.report.filled import SENTENCES, words_of_piece
-from bertcli.report.sentences import some_sentences
+from bertcli.report.masked_examples import SENTENCES, readable_piece, some_sentences
 from bertcli.store.token_store import OpenStore
 
 
 @dataclass(frozen=True)
-class Suspect:
+class ShownToken:
     """A token as the model saw it.
 
     Attributes:
@@ -37,9 +36,9 @@ class Suspect:
 
 
 @torch.inference_mode()
-def replaced_sentences(
+def replaced_examples(
     model: ReplacedTokenModel, store: OpenStore, device: torch.device
-) -> list[Sequence[Suspect]]:
+) -> list[Sequence[ShownToken]]:
     """Up to `SENTENCES`, the same at every call; each has at least one masked token."""
     tokenizer, random = store.tokenizer, np.random.default_rng(0)
     longest = model.architecture.usable_positions - tokenizer.frame.cost(pair=False)
@@ -54,16 +53,15 @@ def replaced_sentences(
         output = model(ids_BT, batch.segments_BT, batch.mask_BT, places, draws)
         probabilities = output.rtd_logits_K.float().sigmoid().cpu()[frame.a_starts :].tolist()
         sampled = dict(zip(masked.tolist(), output.sampled_N.tolist(), strict=True))
+        seen = [sampled.get(at, token) for at, token in enumerate(ids)]
         shown.append(
             [
-                _suspect(
-                    words_of_piece(tokenizer, sampled.get(at, token)), words_of_piece(tokenizer, token), each
+                ShownToken(
+                    readable_piece(tokenizer, token),
+                    None if token == original else readable_piece(tokenizer, original),
+                    probability,
                 )
-                for at, (token, each) in enumerate(zip(ids, probabilities, strict=False))
+                for token, original, probability in zip(seen, ids, probabilities, strict=False)
             ]
         )
     return shown
-
-
-def _suspect(shown: str, original: str, probability: float) -> Suspect:
-    return Suspect(shown, None if shown == original else original, probability)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bertcli.examples.examples import Answer, QuestionExample, TaggedExample
-from bertcli.report.spans import LONGEST, Passage, answer_passages, entity_passages
+from bertcli.report.passages import LONGEST, Passage, answer_passages, entity_passages
 from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.token_classification import Entity, Tagged
 
