@@ -41,6 +41,10 @@ COMMANDS = (
 )
 """In the order of `--help`. Each is a function or a Typer `app` in `bertcli/commands/`."""
 
+PROGRAM = "bertcli"
+"""In messages, and for the shell's completion, which `python -m` would otherwise give another name."""
+CTRL_C = 130
+"""The exit code that shells give it."""
 STDOUT = "standard output"
 _reserve = bytearray(4 << 20)
 """Memory that is freed to report that there is no more."""
@@ -55,7 +59,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As in `TyperGroup`; the error for an unknown command names the nearest one."""
-        if args[0] not in COMMANDS:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:  # a shell that completes wants no error
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(
                 f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else "see bertcli --help")
@@ -79,7 +83,7 @@ class LazyGroup(TyperGroup):
 
 app = typer.Typer(
     cls=LazyGroup,
-    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},  # the commands' contexts inherit it
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -117,8 +121,11 @@ def main() -> None:
         _call()
     except SystemExit as end:
         code = end.code
-    # The frames of the command are gone here, and with them loaders and their processes.
-    if _is_one_of_several():
+    except KeyboardInterrupt:
+        code = CTRL_C
+    # The frames of the command are gone here, and with them loaders and their processes. After a Ctrl-C the
+    # next one shall not meet Python's teardown.
+    if _is_one_of_several() or code == CTRL_C:
         _leave_at_once(code)
     sys.exit(code)
 
@@ -164,7 +171,7 @@ def _is_one_of_several() -> bool:
 def _call() -> None:
     try:
         try:
-            app()
+            app(prog_name=PROGRAM)
         except UserError as error:
             _fail(str(error))
         finally:

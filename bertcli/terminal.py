@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -96,3 +99,25 @@ def raw_stream(stream: Any) -> Any:
 def say(text: str) -> None:
     """Print a line for the person at the terminal."""
     print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def said_on_ctrl_c(line: Callable[[], str]) -> Iterator[None]:
+    """Print `line()` if Ctrl-C ends the block, but not after that of a block inside, which knows more.
+
+    Another Ctrl-C then ends the process without further work.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if not interrupt.args:
+            say(line())
+        raise KeyboardInterrupt("said") from None
+
+
+def say_in_handler(text: str) -> None:
+    """As `say`, for a signal's handler: it may have interrupted a write to the stream, which then refuses."""
+    bar = "\n" if sys.stderr.isatty() else ""
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{bar}{visible(text)}\n".encode())

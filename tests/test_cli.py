@@ -37,6 +37,55 @@ def test_every_command_is_listed() -> None:
     assert all(name in listed for name in COMMANDS)
 
 
+@pytest.mark.parametrize(
+    "command", [(), ("pretrain",), ("bench",), ("bench", "step"), ("tokenizer", "train")]
+)
+def test_h_is_help(command: tuple[str, ...]) -> None:
+    short, long = (run_cli(*command, flag) for flag in ("-h", "--help"))
+    assert short.returncode == 0
+    assert short.stdout == long.stdout
+    assert short.stdout.startswith(f"Usage: {' '.join(('bertcli', *command))}")
+
+
+def completions(*words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    result = run_cli(env=os.environ | asked | {"_BERTCLI_COMPLETE": "complete_bash"})
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.split()
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    assert completions("bertcli", "") == list(COMMANDS)
+    assert completions("bertcli", "pretr") == ["pretrain"]
+    assert completions("bertcli", "pretrain", "--re") == ["--resume"]
+    assert completions("bertcli", "bench", "st") == ["step", "stream"]
+    assert completions("bertcli", "bench", "step", "--preset", "me") == ["medium"]
+
+
+def test_a_shell_that_completes_meets_no_error() -> None:
+    assert completions("bertcli", "pretrain", "con") == []  # the shell then offers names of files
+    assert "--version" in completions("bertcli", "nonsense", "--")
+
+
+def test_completion_is_installed_for_the_shell(tmp_path: Path) -> None:
+    program = (
+        f"{sys.executable} -m bertcli --install-completion && {sys.executable} -m bertcli --show-completion"
+    )
+    result = subprocess.run(
+        ["bash", "-c", program],
+        env=os.environ | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "complete -o default -F _bertcli_completion bertcli\n" in result.stdout
+    script = (tmp_path / ".bash_completions" / "bertcli.sh").read_text()
+    assert "_BERTCLI_COMPLETE=complete_bash" in script
+    assert "bertcli.sh" in (tmp_path / ".bashrc").read_text()
+
+
 def test_version() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", run_cli("--version").stdout)
 
@@ -47,6 +96,18 @@ def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> Non
     where = f"in {Path.cwd()}, where bertcli was called"
     assert result.stderr == f"error: nowhere.yaml: no such config file {where}\n"
     assert result.stdout == ""
+
+
+def test_a_key_without_its_section_is_met_with_its_full_name(tmp_path: Path) -> None:
+    config = tmp_path / "mine.yaml"
+    config.write_text("output_dir: runs/mine\ncorpus: {files: [classics]}\nmax_length: 64\n")
+    result = run_cli("pretrain", config, "--set", "steps=10")
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
+        f"error: {config}: 2 problems in the config:",
+        "  max_length: unknown key; did you mean data.max_length?",
+        "  steps: unknown key; did you mean training.steps?",
+    ]
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(("--version",), 0), (("pretrian",), 2)])

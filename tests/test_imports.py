@@ -17,7 +17,7 @@ LAYERS: dict[str, set[str]] = {
     "exhausted": {"errors"},
     "samples": set(),
     "families": set(),
-    "config": {"errors", "files", "families"},
+    "config": {"errors", "files", "owned", "families"},
     "text": {"errors", "files", "owned", "families", "config", "samples"},
     "store": {"errors", "terminal", "files", "owned", "processes", "families", "config", "text"},
     "examples": {"errors", "files", "config", "text", "samples"},

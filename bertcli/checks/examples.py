@@ -22,7 +22,7 @@ from bertcli.examples.label_doubts import label_doubts
 from bertcli.examples.labels import check_labels, label_set
 from bertcli.examples.report import Sizes, Splits, figures
 from bertcli.examples.split import split_dev
-from bertcli.hf.lengths import check_length
+from bertcli.hf.lengths import LongRows, check_length
 from bertcli.hf.locate import resolve_model
 from bertcli.tasks.classification import label_weights
 from bertcli.tasks.registry import build_task
@@ -55,8 +55,8 @@ class LabeledCheck:
         self._config = config
         source = resolve_model(config.model)
         with self._failing():
-            if warning := check_length(source, config.task.max_length, "task.max_length"):
-                self.findings.append(Finding(False, warning))
+            check_length(source, config.task.max_length, "task.max_length")
+        self._long_rows = LongRows(source)
         tokenizer = Tokenizer.load(source)
         train = self._read(config.task.train)
         dev = None if config.task.dev is None else self._read(config.task.dev)
@@ -109,6 +109,8 @@ class LabeledCheck:
             with self._failing():
                 check_labels(dev, labels, settings)
                 items["dev"] = built.encode(dev, tokenizer)
+            for each in items.values():
+                self._long_rows.count(item.length for item in each)
             return {split: Sizes(full_lengths(each), len(each)) for split, each in items.items() if each}
         return None
 
@@ -158,7 +160,9 @@ class LabeledCheck:
             )
 
     def _lengths(self) -> Iterator[Finding]:
-        """Rows longer than `max_length`."""
+        """Rows longer than `max_length`, or than those that the model knows."""
+        if (line := self._long_rows.line) is not None:
+            yield Finding(False, line, share=self._long_rows.long / self._long_rows.rows)
         windows = self.figures.get("windows")
         for split, lengths in self.figures["lengths"].items():
             rows, limit = self.figures["rows"][split], lengths["max_length"]

@@ -1,8 +1,9 @@
-"""A pretraining config -> what is in its corpus, and what to mend. Nothing is written."""
+"""A pretraining config -> what is in its corpus, and what to mend."""
 
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from bertcli.data.length import ramp_steps
 from bertcli.data.pair_rules import PAIR_RULES, tokens_until
 from bertcli.errors import UserError
 from bertcli.hf.lengths import check_length
+from bertcli.store.begin import begin_vocabulary, begun_vocabulary, partial_of
 from bertcli.store.build import SMALL_CORPUS, num_processes
 from bertcli.store.corpus_files import encoding_notes, find_corpus
 from bertcli.store.finish import unigram_entropy
@@ -55,12 +57,13 @@ def check_pretraining(
     """Read the corpus once (twice if a vocabulary is trained), and check it.
 
     All tokens of a small corpus are counted, and of a larger one those of a sample. If the config names no
-    vocabulary, only a small corpus is tokenized, with one trained for it.
+    vocabulary and none was trained for a store before, only a small corpus is tokenized, with one trained
+    for it.
 
     Args:
         config: as `recipe.decided_config` gives it.
-        tokenize_all: count the tokens of all of the text; if the config names no vocabulary, train it, which
-            takes as long as `bertcli prepare`.
+        tokenize_all: count the tokens of all of the text; if there is no vocabulary, train it and keep it
+            for the store's build, which would train it again.
         processes: worker processes that examine the text; 0: none; None: as many as `prepare` takes. The
             figures never depend on it.
 
@@ -81,8 +84,10 @@ def check_pretraining(
         tokenizer, failure = None, None
         if manifest is None:
             is_tiny = config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
-            trains = tokenize_all or is_small or is_tiny
-            tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), trains=trains, report=report)
+            keeps = None
+            if tokenize_all or is_small or is_tiny:
+                keeps = tokenize_all and not os.path.lexists(partial_of(config))  # of another build
+            tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), keeps=keeps, report=report)
         what = Examination(
             corpus.language,
             split=corpus.format != "sentences",
@@ -143,12 +148,17 @@ def _check_length(config: PretrainConfig, findings: list[Finding]) -> None:
 
 
 def _find_tokenizer(
-    config: PretrainConfig, sources: Sequence[Source], scratch: Path, trains: bool, report: Report
+    config: PretrainConfig, sources: Sequence[Source], scratch: Path, keeps: bool | None, report: Report
 ) -> tuple[Tokenizer | None, str | None]:
-    """The tokenizer of a run, saved in `scratch` for the workers; and the error if training it failed."""
-    tokenizer = load_given_tokenizer(config)
+    """The tokenizer of a run, saved in `scratch` for the workers; and the error if training it failed.
+
+    `keeps`: whether one that is trained is kept for the store's build; None: none is trained.
+    """
+    tokenizer = load_given_tokenizer(config) or begun_vocabulary(config, sources)
     try:
-        if tokenizer is None and trains:
+        if tokenizer is None and keeps:
+            tokenizer = begin_vocabulary(config, sources, report)
+        elif tokenizer is None and keeps is not None:
             tokenizer = train_on_corpus(
                 sources,
                 config.corpus,

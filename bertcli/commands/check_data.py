@@ -24,7 +24,8 @@ def check_data(
         bool,
         typer.Option(
             "--tokens",
-            help="Tokenize all of a corpus, not a sample; trains the vocabulary where the config has none.",
+            help="Tokenize all of a corpus, not a sample; where there is no vocabulary, one is trained and "
+            "kept for the run.",
         ),
     ] = False,
     json_: Json = False,
@@ -33,7 +34,7 @@ def check_data(
 
     Of a corpus: documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and lines,
     damaged characters, lines in other languages. Of labeled files: rows, labels, lengths, duplicates. Nothing
-    is written. Exit code 1: the run would fail on this data.
+    is written, except by --tokens. Exit code 1: the run would fail on this data.
 
     Example: bertcli check-data configs/quickstart.yaml
     """

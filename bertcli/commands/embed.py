@@ -70,7 +70,7 @@ def embed(
     from bertcli.errors import UserError
     from bertcli.hardware import resolve_device, resolve_precision
     from bertcli.hf.folder import load_encoder_folder
-    from bertcli.hf.lengths import check_length
+    from bertcli.hf.lengths import LongRows, check_length
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.sentence_transformers import SentencePooling, read_pooling
     from bertcli.inference.buffers import default_batch_size
@@ -98,7 +98,7 @@ def embed(
     if max_length is not None:
         check_length(folder, max_length, "--max-length")
     encoder, tokenizer = load_encoder_folder(folder)
-    where = resolve_device(device)
+    where, long_rows = resolve_device(device), LongRows(folder)
     embedder = Embedder(
         encoder.to(where).eval(),
         tokenizer,
@@ -110,6 +110,7 @@ def embed(
         device=where,
         precision=resolve_precision(precision, where),
         batch_size=batch_size or default_batch_size(where),
+        count=long_rows.count,
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
     cut = CutRows()
@@ -121,3 +122,4 @@ def embed(
         with writing(output):
             write_vectors(output, vectors, encoder.architecture.hidden)
     cut.tell()
+    long_rows.tell()

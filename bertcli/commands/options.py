@@ -7,10 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A pretraining config (YAML).")]
-FinetuningConfig = Annotated[Path, typer.Argument(metavar="CONFIG", help="A fine-tuning config (YAML).")]
+Config = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="A pretraining config (YAML), or a run's folder.")
+]
+FinetuningConfig = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="A fine-tuning config (YAML), or a run's folder.")
+]
 AnyConfig = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A pretraining or fine-tuning config (YAML).")
+    Path,
+    typer.Argument(metavar="CONFIG", help="A pretraining or fine-tuning config (YAML), or a run's folder."),
 ]
 Set = Annotated[
     list[str] | None,

@@ -74,6 +74,7 @@ def predict(
     """
     from bertcli.errors import UserError
     from bertcli.hardware import resolve_device, resolve_precision
+    from bertcli.hf.lengths import LongRows
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.task_folder import load_task_folder
     from bertcli.inference.buffers import default_batch_size
@@ -91,6 +92,7 @@ def predict(
         check_output(output, asked or [".jsonl", *SEPARATORS], input_)
     where = resolve_device(device)
     loaded = load_task_folder(resolve_model(model))
+    long_rows = LongRows(loaded.folder)
     settings = adapt_settings(
         loaded.settings,
         text,
@@ -109,6 +111,7 @@ def predict(
         device=where,
         precision=resolve_precision(precision, where),
         batch_size=batch_size or default_batch_size(where),
+        watch=lambda logits, batch: long_rows.count(item.length for item in batch.items),
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
     suffix = output.suffix if output is not None else next(iter(asked), None)
@@ -125,3 +128,4 @@ def predict(
     if table is not None:
         table.tell()
     cut.tell()
+    long_rows.tell()

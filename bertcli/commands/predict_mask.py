@@ -40,15 +40,20 @@ def predict_mask(
     """
     from bertcli.hardware import resolve_device
     from bertcli.hf.folder import load_model_folder
+    from bertcli.hf.lengths import LongRows
     from bertcli.hf.locate import resolve_model
     from bertcli.inference.fill_mask import fill_masks
     from bertcli.inference.lines import read_lines
 
     lines = read_lines(texts or [], input_)
-    loaded = load_model_folder(resolve_model(model), pairs=False)
-    for filled in fill_masks(loaded, lines, top_k, batch_size=batch_size, device=resolve_device(device)):
+    folder = resolve_model(model)
+    loaded, long_rows = load_model_folder(folder, pairs=False), LongRows(folder)
+    for filled in fill_masks(
+        loaded, lines, top_k, batch_size=batch_size, device=resolve_device(device), count=long_rows.count
+    ):
         readable = _readable(filled, loaded.tokenizer.mask_token)
         print(json.dumps(filled.as_json(), ensure_ascii=False) if json_ else readable, flush=True)
+    long_rows.tell()
 
 
 def _readable(filled: FilledText, mask: str) -> str:

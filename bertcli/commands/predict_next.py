@@ -32,6 +32,7 @@ def predict_next(
     from bertcli.errors import UserError
     from bertcli.hardware import resolve_device
     from bertcli.hf.folder import load_model_folder
+    from bertcli.hf.lengths import LongRows
     from bertcli.hf.locate import resolve_model
     from bertcli.inference.lines import read_lines
     from bertcli.inference.next_sentence import Pair, pairs_of, score_pairs
@@ -43,9 +44,13 @@ def predict_next(
         pairs = iter([Pair(given[0], given[1], "the pair")])
     else:
         pairs = pairs_of(read_lines(texts or [], input_))
-    loaded = load_model_folder(resolve_model(model))
-    for scored in score_pairs(loaded, pairs, batch_size, device=resolve_device(device)):
+    folder = resolve_model(model)
+    loaded, long_rows = load_model_folder(folder), LongRows(folder)
+    for scored in score_pairs(
+        loaded, pairs, batch_size, device=resolve_device(device), count=long_rows.count
+    ):
         if json_:
             print(json.dumps(scored.as_json(), ensure_ascii=False), flush=True)
         else:
             print(f"{scored.is_next_probability:7.2%}  {scored.text_a}  ->  {scored.text_b}", flush=True)
+    long_rows.tell()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import os
 import re
 import reprlib
 from pathlib import Path
@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from bertcli.config.run_config import config_of_run, output_dir
+from bertcli.config.section import section_in
+from bertcli.config.unknown_key import unknown_key
 from bertcli.errors import UserError
 from bertcli.files import looked_in, write_text
 
@@ -79,9 +82,14 @@ def parse_yaml(text: str, where: str) -> Any:
 def load_config(schema: type[Config], path: Path, overrides: list[str] | None = None) -> Config:
     """Read `path`, apply `overrides` (each `section.key=value`), check against `schema`.
 
+    The folder of a run stands for the config that the run saved, with this folder as its `output_dir`.
+
     Raises `UserError` that lists every unknown, missing or impossible key, and suggests names for unknown
     ones.
     """
+    folder = path if os.path.isdir(path) else None
+    if folder is not None:
+        path = config_of_run(folder)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -95,6 +103,8 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
         raise UserError(
             f"{path}: expected `key: value` lines, got {type(value).__name__ if value else 'nothing'}"
         )
+    if folder is not None:
+        value["output_dir"] = output_dir(value.get("output_dir"), folder)
     for override in overrides or []:
         _apply_override(value, override)
     return check_config(schema, value, str(path))
@@ -188,20 +198,16 @@ def _merge_alternatives(problems: list[str]) -> list[str]:
 
 def _describe(schema: type[BaseModel], problem: dict[str, Any]) -> str:
     location = [str(part) for part in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        return unknown_key(schema, location)
     section, keys = schema, []
     for part in location:  # a union adds the names of its members: keep only real keys and indices
-        field = section.model_fields.get(part) if isinstance(section, type) else None
-        if field is None and not (part.isdigit() or problem["type"] == "extra_forbidden"):
+        field = section.model_fields.get(part)
+        if field is None and not part.isdigit():
             continue
         keys.append(part)
-        kind = field.annotation if field is not None else None
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            section = kind
+        section = (section_in(field.annotation) if field else None) or section
     name = ".".join(keys) or "the config"
-    if problem["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(keys[-1], section.model_fields, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]}?" if near else f"; known here: {', '.join(section.model_fields)}"
-        return f"{name}: unknown key{hint}"
     if problem["type"] == "missing":
         return f"{name}: missing; it has no default"
     message = problem["msg"].removeprefix("Value error, ")

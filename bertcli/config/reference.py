@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.section import Section
+from bertcli.config.section import Section, section_in
 
 CONFIGS: dict[str, type[Section]] = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
 """Command -> the config that it reads."""
@@ -79,7 +79,7 @@ def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> K
     properties = json_schema(kind)["properties"]
     keys, sections = [], []
     for field_name, field in kind.model_fields.items():
-        inner = _section_in(field.annotation)
+        inner = section_in(field.annotation)
         if inner is not None:
             sections.append(keys_of(inner, field_name, is_optional=field.default is None))
             continue
@@ -97,12 +97,6 @@ def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> K
     return Keys(
         name, is_optional, " ".join((kind.__doc__ or "").split()), keys=tuple(keys), sections=tuple(sections)
     )
-
-
-def _section_in(annotation: Any) -> type[Section] | None:
-    """The section that a field holds, also where it may be null."""
-    kinds = (annotation, *get_args(annotation))
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
 def _values(schema: dict[str, Any]) -> str:

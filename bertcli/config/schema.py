@@ -19,6 +19,7 @@ from bertcli.config.section import (
     Auto,
     Count,
     Decided,
+    Paths,
     Positive,
     Probability,
     Section,
@@ -32,7 +33,7 @@ from bertcli.families.fresh import TokenizerKind
 class CorpusConfig(Section):
     """The text, and how it is divided into documents and sentences."""
 
-    files: Annotated[list[str], Field(min_length=1)]
+    files: Paths
     """Paths, folders, globs, or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
     """text: a paragraph a line; sentences: a sentence a line, and a blank line ends a document; jsonl: JSON
@@ -50,7 +51,7 @@ class CorpusConfig(Section):
     is read as that."""
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
-    general: Annotated[list[str], Field(min_length=1)] | None = None
+    general: Paths | None = None
     """With `model.init_from`: text in the form of `files`, on which the run shows at its end what the model
     forgot; null: a bundled sample of English books."""
     store: str | None = None

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Auto = Literal["auto"]
+_SomePaths = Annotated[list[str], Field(min_length=1)]
+Paths = Annotated[
+    _SomePaths,
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=str | _SomePaths
+    ),
+]
+"""One path alone means a list of one."""
 
 AUTO: Any = "auto"
 """The default of a `Decided` field."""
@@ -52,6 +60,12 @@ class Section(BaseModel):
         if isinstance(value, bool) and kinds & {int, float} and not kinds & {bool, str}:
             raise ValueError(f"expected a number, got {str(value).lower()}")
         return value
+
+
+def section_in(annotation: Any) -> type[Section] | None:
+    """The section that a field holds, also one that may be null; None: it holds a value."""
+    kinds = (annotation, *get_args(annotation))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
 def refuse_other_kind(own: str, other: str, command: str) -> Callable[[Any], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 
 from bertcli.config.schema import DataConfig
 from bertcli.data.pair_rules import PAIR_RULES
-from bertcli.data.share import Share
+from bertcli.data.share import MicroBatch, Share
 from bertcli.distributed import ranks
 from bertcli.errors import UserError
 from bertcli.evaluation.evaluate import evaluate
@@ -21,6 +21,7 @@ from bertcli.evaluation.run_reading import as_in_the_run
 from bertcli.evaluation.text_store import text_store
 from bertcli.hardware import resolve_precision
 from bertcli.hf.folder import load_model_folder
+from bertcli.hf.lengths import LongRows
 from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.tasks.reference import perplexity
 from bertcli.terminal import say
@@ -65,14 +66,17 @@ def measure_corpus(
             say("the text gives no sentence pairs: MLM alone")
         task = MaskedLanguage(stream.pairs)
         references = task.references(loaded.model.architecture, store.manifest.unigram_entropy, fresh=False)
-        rows_a_rank = math.ceil(batch_size / ranks.num_ranks())
+        share = Share(math.ceil(batch_size / ranks.num_ranks()), ranks.rank(), ranks.num_ranks())
+        long_rows = LongRows(folder)
         scores = evaluate(
             model=loaded.model.to(device),
             task=task,
-            steps=stream.steps(Share(rows_a_rank, ranks.rank(), ranks.num_ranks()), batches),
+            steps=_counted(stream.steps(share, batches), long_rows),
             device=device,
             precision=resolve_precision("auto", device),
         )
+    long_rows.rows, long_rows.long = map(int, ranks.add_up([long_rows.rows, long_rows.long]))
+    long_rows.tell()
     measured: dict[str, Any] = {}
     for each in references:
         measured[f"{each.term}_loss"] = scores.losses[each.term]
@@ -82,3 +86,11 @@ def measure_corpus(
         if each.chance_accuracy is not None:
             measured[f"{each.term}_majority"] = each.chance_accuracy
     return measured | {"tokens": scores.tokens}
+
+
+def _counted(steps: Iterable[list[MicroBatch]], long_rows: LongRows) -> Iterator[list[MicroBatch]]:
+    for micro_batches in steps:
+        for _, batch, is_dummy in micro_batches:
+            if not is_dummy:
+                long_rows.count(batch.lengths_B.tolist())
+        yield micro_batches

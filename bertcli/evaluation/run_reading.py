@@ -42,7 +42,7 @@ def as_in_the_run(
             report(f"reading: {', '.join(shown)}, as in {path}")
     if max_length is None:
         max_length = trained_length(folder)
-        source = f", the training length in {folder / 'config.json'}"
+        source = f", the training length in {folder / 'tokenizer_config.json'}"
         if max_length is None:
             positions = read_architecture(folder / "config.json").usable_positions
             max_length = min(DataConfig().max_length, positions)

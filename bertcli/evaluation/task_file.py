@@ -15,6 +15,7 @@ from bertcli.evaluation.task import evaluate_task
 from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
 from bertcli.examples.files import read_examples
 from bertcli.examples.labels import check_labels
+from bertcli.hf.lengths import LongRows
 from bertcli.hf.task_folder import LoadedTask
 from bertcli.inference.examples import Runner
 from bertcli.inference.formats import beside
@@ -68,6 +69,9 @@ def evaluate_file(
     check_labels(examples, loaded.labels, settings)
     task = build_task(settings, loaded.labels)
     items = task.encode(examples, loaded.tokenizer)
+    long_rows = LongRows(loaded.folder)
+    long_rows.count(item.length for item in items)
+    long_rows.tell()
     cut = len({item.example for item in items if item.dropped})
     if cut:
         report(cut_line(cut, len(examples)))

@@ -69,7 +69,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     differences = []
 
     def fill(partial: Path) -> None:
-        write_model_files(partial, ours.model, files.tokenizer, kind=ours.kind, more=ours.keys)
+        write_model_files(partial, ours.model, files.tokenizer, declared=ours.declared)
         _carry(files.where.parent, partial)
         differences.append(_compare(ours, files.tokenizer, read_model_files(partial)))
 

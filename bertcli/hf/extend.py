@@ -57,7 +57,7 @@ def _write(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list
     if hasattr(model, "mlm_head"):
         model.mlm_head.bias = Parameter(_grown(model.mlm_head.bias.detach(), size, replaced))
     model.architecture = replace(model.architecture, vocab_size=len(words.weight))
-    write_model_files(destination, model, tokenizer, kind=read.kind, more=read.keys)
+    write_model_files(destination, model, tokenizer, declared=read.declared)
 
 
 def _grown(table_V: Tensor, size: int, replaced: list[list[int]]) -> Tensor:

@@ -12,8 +12,7 @@ from bertcli.config.finetune import TaskType
 from bertcli.errors import UserError
 from bertcli.families.family import PARTS
 from bertcli.hf.fill import LoadReport, build_from
-from bertcli.hf.lengths import TRAINED_LENGTH
-from bertcli.hf.model_files import read_model_files, write_model_files
+from bertcli.hf.model_files import Declaration, read_model_files, write_model_files
 from bertcli.hf.task_config import task_type
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel
@@ -71,12 +70,12 @@ def save_model_folder(
     masked language model.
 
     Args:
-        trained_length: tokens in a row; written to `config.json` for those who continue the training.
+        trained_length: of `hf.model_files.Declaration`.
         weights: written in place of the model's own.
     """
     kind = "masked-lm" if model.pair_head is None else "pretraining"
-    more = {} if trained_length is None else {TRAINED_LENGTH: trained_length}
-    write_model_files(folder, model, tokenizer, kind=kind, more=more, card=card, weights=weights)
+    declared = Declaration(kind, trained_length=trained_length)
+    write_model_files(folder, model, tokenizer, declared=declared, card=card, weights=weights)
 
 
 def load_model_folder(

@@ -2,36 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from bertcli.errors import UserError
 from bertcli.hf.config_file import read_architecture
+from bertcli.terminal import say
 from bertcli.text.json_file import read_json
 
-TRAINED_LENGTH = "bertcli_trained_length"
-"""The key of `config.json`; other libraries ignore it."""
+_NO_LENGTH = 1_000_000
+"""transformers writes a huge number where a tokenizer has no `model_max_length`."""
 
 
 def trained_length(folder: Path) -> int | None:
-    """Tokens in the rows that a folder's model was pretrained on; None: unknown."""
-    value = read_json(folder / "config.json").get(TRAINED_LENGTH)
-    return value if isinstance(value, int) else None
+    """Tokens of the longest rows that a folder's model knows, `model_max_length` of its
+    `tokenizer_config.json`; None: it does not say."""
+    path = folder / "tokenizer_config.json"
+    value = read_json(path).get("model_max_length") if path.is_file() else None
+    return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
 
-def check_length(folder: Path, max_length: int, key: str) -> str | None:
-    """A warning if rows of `max_length` tokens are longer than those that the model was trained on.
+def length_after(source: Path | None, length: int) -> int | None:
+    """`trained_length` after training on rows of `length` tokens; None: unknown.
 
-    `key`: the user's option or key, for messages. Raises `UserError` if the model cannot read such rows.
+    `source`: the folder that the training started from, which may know longer rows; None: there was none.
     """
+    if source is None:
+        return length
+    before = trained_length(source)
+    return None if before is None else max(before, length)
+
+
+def check_length(folder: Path, max_length: int, key: str) -> None:
+    """Raise `UserError` if the model cannot read rows of `max_length` tokens; `key`: the user's option."""
     positions = read_architecture(folder / "config.json").usable_positions
     if max_length > positions:
         raise UserError(
             f"{key}: {max_length} tokens, but {folder} has {positions} positions; give at most {positions}"
         )
-    trained = trained_length(folder)
-    if trained is None or max_length <= trained:
-        return None
-    return (
-        f"{key}: {max_length} tokens, but {folder} was pretrained on rows of {trained}; later positions are "
-        f"not trained yet"
-    )
+
+
+class LongRows:
+    """Counts rows, and those that are longer than any that a folder's model was trained on."""
+
+    def __init__(self, folder: Path):
+        self._folder, self._trained = folder, trained_length(folder)
+        self.rows = self.long = 0
+
+    def count(self, lengths: Iterable[int]) -> None:
+        """Add rows, by their numbers of tokens."""
+        for length in lengths:
+            self.rows += 1
+            self.long += self._trained is not None and length > self._trained
+
+    @property
+    def line(self) -> str | None:
+        """What is to be said of them; None: nothing."""
+        if not self.long:
+            return None
+        return (
+            f"{self.long:,} of {self.rows:,} rows are longer than {self._trained} tokens, the longest that "
+            f"{self._folder} was trained on; its positions after them are not trained: go on pretraining it "
+            "with a larger data.max_length, or give shorter texts"
+        )
+
+    def tell(self) -> None:
+        """Print the line on standard error, if there is one."""
+        if self.line is not None:
+            say(f"warning: {self.line}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,21 @@ class ModelFiles:
             return False
 
 
+@dataclass(frozen=True)
+class Declaration:
+    """What a model folder says of its model besides its sizes.
+
+    Attributes:
+        kind: what it holds, a key of `Family.classes`.
+        keys: more of its `config.json`.
+        trained_length: `hf.lengths.trained_length`; None: all that it can read.
+    """
+
+    kind: str
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    trained_length: int | None = None
+
+
 def read_model_files(folder: Path) -> ModelFiles:
     """Read a folder of ours or of any of the family's classes in transformers.
 
@@ -85,26 +100,27 @@ def write_model_files(
     folder: Path,
     model: nn.Module,
     tokenizer: Tokenizer,
-    kind: str,
-    more: Mapping[str, Any],
+    declared: Declaration,
     card: str | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> None:
-    """Write `config.json` (with the keys of `more`), `model.safetensors`, the tokenizer's files and the card.
+    """Write `config.json`, `model.safetensors`, the tokenizer's files and the card.
 
     The weights are fp32: `model`'s own, or `weights` (an earlier copy). Their names are those of
-    transformers' class for `kind` (a key of `Family.classes`). The same weights give the same bytes. The
+    transformers' class for the declared kind. The same weights give the same bytes. The
     files are written one by one: for an atomic write, write to a new folder and rename it. Raises `OSError`
     if the disk is full or read-only.
     """
     folder.mkdir(parents=True, exist_ok=True)
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
-    text = config_json(architecture, kind, tokenizer, more=more)
+    kind, length = declared.kind, declared.trained_length
+    text = config_json(architecture, kind, tokenizer, more=declared.keys)
     (folder / "config.json").write_text(text, encoding="utf-8")
     family, state = FAMILIES[architecture.family], weights or model.state_dict()
     named = hf_weights(family, state, kind, heads=architecture.heads)
     write_safetensors(folder / "model.safetensors", named)
-    tokenizer.save(folder, model_max_length=architecture.usable_positions)
+    positions = architecture.usable_positions
+    tokenizer.save(folder, model_max_length=min(length or positions, positions))
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
 

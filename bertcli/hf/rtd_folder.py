@@ -18,8 +18,7 @@ from bertcli.errors import UserError
 from bertcli.families.fresh import Sharing
 from bertcli.hf.fill import build_from
 from bertcli.hf.folder import load_model_folder, save_model_folder
-from bertcli.hf.lengths import TRAINED_LENGTH
-from bertcli.hf.model_files import read_model_files, write_model_files
+from bertcli.hf.model_files import Declaration, read_model_files, write_model_files
 from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.model.replaced_tokens import ReplacedTokenModel
 from bertcli.model.task_models import PooledModel
@@ -34,7 +33,7 @@ def save_rtd_folder(
     folder: Path,
     model: ReplacedTokenModel,
     tokenizer: Tokenizer,
-    trained_length: int,
+    trained_length: int | None,
     card: str | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> None:
@@ -50,8 +49,8 @@ def save_rtd_folder(
     for name, difference in differences.items():
         table = f"{name.removesuffix(_DIFFERENCE)}.weight"
         own[table] = of_generator[table] + difference
-    keys = {TRAINED_LENGTH: trained_length}
-    write_model_files(folder, model, tokenizer, kind="discriminator", more=keys, card=card, weights=own)
+    declared = Declaration("discriminator", trained_length=trained_length)
+    write_model_files(folder, model, tokenizer, declared=declared, card=card, weights=own)
     save_model_folder(
         folder / GENERATOR,
         model=model.generator,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.hf.config_file import find_family
 from bertcli.hf.fill import LoadReport, build_from
-from bertcli.hf.model_files import ModelFiles, read_model_files, write_model_files
+from bertcli.hf.model_files import Declaration, ModelFiles, read_model_files
 from bertcli.hf.task_config import read_task, task_keys, task_type
 from bertcli.model.task_models import TaskModel, build_task_model
 from bertcli.text.json_file import read_json
@@ -28,6 +26,7 @@ class LoadedTask:
     Attributes:
         labels: in the order of the head's outputs; empty if outputs have no names.
         report: what became of each weight.
+        folder: where it was read.
     """
 
     model: TaskModel
@@ -35,24 +34,17 @@ class LoadedTask:
     settings: TaskSettings
     labels: tuple[str, ...]
     report: LoadReport
+    folder: Path
 
 
-def save_task_folder(
-    folder: Path,
-    model: TaskModel,
-    tokenizer: Tokenizer,
-    settings: TaskSettings,
-    labels: Sequence[str],
-    card: str | None = None,
-    weights: Mapping[str, Tensor] | None = None,
-) -> None:
-    """Write a fine-tuned model as `hf.model_files.write_model_files` does.
+def declare_task(
+    settings: TaskSettings, labels: Sequence[str], trained_length: int | None = None
+) -> Declaration:
+    """What the folder of a fine-tuned model says of it, for `hf.model_files.write_model_files`.
 
-    `settings` may be a full `TaskConfig`: the keys of training alone are not written. `weights` are written
-    in place of the model's own.
+    `settings` may be a full `TaskConfig`: the keys of training alone are not written.
     """
-    keys = task_keys(settings, labels)
-    write_model_files(folder, model, tokenizer, kind=settings.type, more=keys, card=card, weights=weights)
+    return Declaration(settings.type, task_keys(settings, labels), trained_length)
 
 
 def load_task_folder(folder: Path) -> LoadedTask:
@@ -79,7 +71,9 @@ def task_model(files: ModelFiles) -> LoadedTask:
     model, report = build_from(
         files, lambda: build_task_model(settings.type, files.architecture, len(labels)), settings.type
     )
-    return LoadedTask(model, files.tokenizer, settings, labels=labels, report=report)
+    return LoadedTask(
+        model, files.tokenizer, settings, labels=labels, report=report, folder=files.where.parent
+    )
 
 
 def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[str]) -> LoadedTask:
@@ -104,7 +98,7 @@ def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[s
         may_be_new=("pooler",),
         fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
     )
-    return LoadedTask(model, files.tokenizer, settings, labels=tuple(labels), report=report)
+    return LoadedTask(model, files.tokenizer, settings, labels=tuple(labels), report=report, folder=folder)
 
 
 def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> bool:

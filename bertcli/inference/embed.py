@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -35,7 +35,7 @@ class Embedder:
     """Computes the vectors of texts (Reimers and Gurevych 2019, section 3).
 
     Without training for it, the vectors of an encoder all have nearly the same direction: their cosines are
-    close to 1, and only the order of the cosines has a meaning.
+    close to 1, and only the order of the cosines has a meaning. `count` is called with the lengths of rows.
     """
 
     model: PooledModel
@@ -44,6 +44,7 @@ class Embedder:
     device: torch.device
     precision: Precision
     batch_size: int
+    count: Callable[[Iterable[int]], None] = lambda lengths: None
 
     def embed(self, texts: Iterable[TextExample]) -> Iterator[Embedded]:
         """The vectors in the order of `texts`; only a bounded number of texts is in memory at once.
@@ -56,6 +57,7 @@ class Embedder:
         for some in in_buffers(texts, self.batch_size):
             encoded = self.tokenizer.encode_batch([text.text_a for text in some])
             rows = [frame.fit(ids, None, longest) for ids in encoded]
+            self.count(row.length for row in rows)
             vectors = by_length(rows, self.batch_size, self._compute)
             for text, ids, row, vector_D in zip(some, encoded, rows, vectors, strict=True):
                 yield Embedded(text.text_a, vector_D, len(ids) + frame.cost(pair=False) - row.length)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,14 +53,19 @@ class FilledText:
 
 
 def fill_masks(
-    loaded: LoadedModel, lines: Iterable[Line], top_k: int, batch_size: int, device: torch.device
+    loaded: LoadedModel,
+    lines: Iterable[Line],
+    top_k: int,
+    batch_size: int,
+    device: torch.device,
+    count: Callable[[Iterable[int]], None] = lambda lengths: None,
 ) -> Iterator[FilledText]:
     """Fill every mask (`Tokenizer.mask_token`) of every line independently; the results are in order.
 
     `[MASK]` means a mask for every model; where that has another name, this is said once. A blank line has no
     mask and an empty result, so that results and lines are parallel. Other special tokens are plain text.
     They are never predicted, because they are no targets in training; the probabilities are still those of
-    the full softmax.
+    the full softmax. `count` is called with the lengths of the rows.
 
     Raises `UserError` as `LoadedModel.need`, if `top_k` is out of range, or (while iterating) if another line
     has no mask or is too long for the model.
@@ -88,7 +93,9 @@ def fill_masks(
         if not said and tokenizer.mask_token != _USUAL and any(_USUAL in line.text for line in some):
             said.append(f"{_USUAL} is read as {tokenizer.mask_token}, the mask token of this model")
             say(said[0])
-        return _encode(some, tokenizer, max_tokens)
+        rows = _encode(some, tokenizer, max_tokens)
+        count(row.length for row in rows)
+        return rows
 
     results = in_similar_lengths(lines, batch_size, encode=encode, compute=compute)
     return (_filled(line.text, masks, tokenizer) for line, masks in results)

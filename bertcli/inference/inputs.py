@@ -29,8 +29,7 @@ def read_inputs(
     (a pair; question and context; text or pair with choices) `texts` together are one row, and a line has its
     texts with tabs between them. Files are read by `examples.files.read_examples`.
 
-    Rows with an empty text, such as blank lines, are kept, so that answers and rows are parallel; on the
-    command line they are refused.
+    Rows with an empty text, such as blank lines, are kept and reported: answers and rows are parallel.
 
     Args:
         file: a path, the name of a bundled sample, or `-` for standard input.
@@ -47,6 +46,11 @@ def read_inputs(
     lines = read_lines(texts, None if file is None else Path(file))
     is_one_text = settings.type != "multiple-choice" and _num_texts(settings) == 1
     if texts and list(texts) != ["-"]:
+        lines = list(lines)
+        if empty := [line.where for line in lines if not line.text.strip()]:
+            report(
+                f"{COMMAND_LINE}: {len(empty):,} of {len(lines):,} texts are empty; the first is {empty[0]}"
+            )
         if is_one_text:
             return (_example([line.text], line.where, settings) for line in lines)
         return iter([_example([line.text for line in lines], COMMAND_LINE, settings)])

@@ -29,16 +29,18 @@ class Line:
 def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
     """The `texts` themselves, or the lines of `file`, or those of standard input if neither is given.
 
-    `-` as the only text or as the file means standard input. Lines are read one at a time; a blank one is
-    an empty text, so that results and lines are parallel.
+    `-` as the only text or as the file means standard input. Lines are read one at a time. A blank text or
+    line is an empty text, so that results and texts are parallel.
 
-    Raises `UserError` if there is nothing to read, a text of the command line is empty, or (while iterating)
-    bytes are not UTF-8.
+    Raises `UserError` if there is nothing to read, all is blank, or (while iterating) bytes are not UTF-8.
     """
     if texts and file is not None:
         raise UserError("give the text itself or --input FILE, not both")
     if texts and list(texts) != ["-"]:
-        return iter([_checked(text, f"text {number}") for number, text in enumerate(texts, start=1)])
+        lines = [_checked(text, f"text {number}") for number, text in enumerate(texts, start=1)]
+        if not any(line.text.strip() for line in lines):
+            raise UserError("the command line holds no text: what is given is empty, or blanks alone")
+        return iter(lines)
     if file is not None and str(file) != "-":
         try:
             return _texts(open(file, "rb"), str(file))
@@ -54,8 +56,6 @@ def _checked(text: str, where: str) -> Line:
         text.encode("utf-8")
     except UnicodeEncodeError:  # Python decodes such bytes of a command line to lone surrogates
         raise UserError(f"{where}: is not UTF-8") from None
-    if not text.strip():
-        raise UserError(f"{where}: is empty")
     return Line(text, where)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -41,20 +41,26 @@ class ScoredPair:
 
 def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:
     """The pairs of lines "A, tab, B"; a blank line is a pair of empty texts, so that results and lines are
-    parallel. Raises `UserError` for any other line."""
+    parallel. Raises `UserError` for a line with another number of texts."""
     for line in lines:
         columns = line.text.split("\t") if line.text.strip() else ["", ""]
-        is_empty = any(columns) and not all(column.strip() for column in columns)
-        if len(columns) != 2 or is_empty:
-            found = f"{len(columns)} columns" if len(columns) != 2 else "an empty text"
-            raise UserError(f"{line.where}: expected two texts with a tab between them, found {found}")
+        if len(columns) != 2:
+            raise UserError(
+                f"{line.where}: expected two texts with a tab between them, found {len(columns)} columns"
+            )
         yield Pair(columns[0], columns[1], line.where)
 
 
 def score_pairs(
-    loaded: LoadedModel, pairs: Iterable[Pair], batch_size: int, device: torch.device
+    loaded: LoadedModel,
+    pairs: Iterable[Pair],
+    batch_size: int,
+    device: torch.device,
+    count: Callable[[Iterable[int]], None] = lambda lengths: None,
 ) -> Iterator[ScoredPair]:
     """The NSP head's answer for each pair, in order (Devlin et al. 2019, section 3.1, task 2).
+
+    `count` is called with the lengths of the rows.
 
     Raises `UserError` as `LoadedModel.need`, or (while iterating) if a pair is too long for the model.
     """
@@ -69,9 +75,12 @@ def score_pairs(
         logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, none_M).pair_logits_B2
         return logits_B2.float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
 
-    results = in_similar_lengths(
-        pairs, batch_size, encode=lambda some: _encode(some, tokenizer, max_tokens), compute=compute
-    )
+    def encode(some: list[Pair]) -> list[Row]:
+        rows = _encode(some, tokenizer, max_tokens)
+        count(row.length for row in rows)
+        return rows
+
+    results = in_similar_lengths(pairs, batch_size, encode=encode, compute=compute)
     return (ScoredPair(pair.text_a, pair.text_b, probability) for pair, probability in results)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,11 @@ from bertcli.evaluation.best import BestEvaluation, metric_value, metric_values
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task import evaluate_task
 from bertcli.evaluation.task_verdict import Verdict, task_verdict
-from bertcli.hf.lengths import check_length
+from bertcli.examples.examples import Example
+from bertcli.hf.lengths import LongRows, check_length, length_after
 from bertcli.hf.locate import resolve_model
-from bertcli.hf.task_folder import load_task_folder, save_task_folder
+from bertcli.hf.model_files import write_model_files
+from bertcli.hf.task_folder import declare_task, load_task_folder
 from bertcli.inference.examples import Runner
 from bertcli.model.task_models import TaskModel
 from bertcli.owned.sealed import find_damage
@@ -33,6 +35,7 @@ from bertcli.runs.lifecycle import Row, Run, live
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
+from bertcli.runs.stopped import resume_command
 from bertcli.runs.task_identity import check_same_data, task_identity
 from bertcli.runs.task_teacher import trained_task
 from bertcli.tasks.data import LabeledData, load_labeled_data
@@ -51,12 +54,14 @@ class Finetuned:
     Attributes:
         scores, verdict: of that model on the dev data; None: no dev data.
         metric: by which the model was selected.
+        examples: the dev data, or without it the training data.
     """
 
     model: Path
     scores: Scores | None
     verdict: Verdict | None
     metric: str
+    examples: Sequence[Example]
 
 
 def finetune(
@@ -78,6 +83,12 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     order: EpochOrder
     best: BestEvaluation
 
+    @property
+    def resume_command(self) -> str:
+        """With `seeds`, that of all runs together."""
+        root = self.folder.root
+        return resume_command(self.verb, root.parent if self.config.seeds else root)
+
     def check(self) -> None:
         check_finetuning(self.config)
 
@@ -88,10 +99,13 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def prepare(self) -> None:
         assert self.source is not None
         config, max_length = self.config, self.config.task.max_length
-        if warning := check_length(self.source, max_length, "task.max_length"):
-            say(f"warning: {warning}")
+        check_length(self.source, max_length, "task.max_length")
         self.tokenizer = Tokenizer.load(self.source)
         self.data = ranks.first_then_all(lambda: load_labeled_data(config, self.tokenizer, say))
+        long_rows = LongRows(self.source)
+        for split in filter(None, (self.data.train, self.data.dev)):
+            long_rows.count(item.length for item in split.items)
+        long_rows.tell()
         self.model = new_task_model(config, self.source, self.data.task.labels)
         tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
         training = ranks.on_first(
@@ -192,16 +206,9 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         return load_task_folder(folder).model.state_dict()
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
-        task = self.data.task
-        save_task_folder(
-            folder,
-            self.model,
-            self.tokenizer,
-            settings=task.settings,
-            labels=task.labels,
-            card=card,
-            weights=weights,
-        )
+        task, longest = self.data.task, max(item.length for item in self.data.train.items)
+        declared = declare_task(task.settings, task.labels, trained_length=length_after(self.source, longest))
+        write_model_files(folder, self.model, self.tokenizer, declared=declared, card=card, weights=weights)
 
     def finish(self, scores: Scores | None) -> Finetuned:
         """Write the best model, or without dev data the last one, to `model/` with its card."""
@@ -220,7 +227,8 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
         self.publish(self.folder.model, weights, card)
         self.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
-        return Finetuned(self.folder.model, scores, verdict, metric=self.metric)
+        examples = (self.data.dev or self.data.train).examples
+        return Finetuned(self.folder.model, scores, verdict, metric=self.metric, examples=examples)
 
     def _evaluate(self, at_most: int | None = None) -> Scores:
         """The scores of the dev data, or of its first `at_most` examples."""

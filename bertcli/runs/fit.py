@@ -49,6 +49,8 @@ class Fit:
 
     Attributes:
         evaluate: computes the held-out scores; None: nothing is held out.
+        lost: says what is lost, and how to go on, if the run ends here.
+        resume_command: of this run.
         health: the reference values of the losses.
         reason_to_stop: called after an evaluation; the reason to end the run early, or None.
     """
@@ -57,6 +59,8 @@ class Fit:
     checkpoints: CheckpointWriter
     log: MetricsLog
     progress: Progress
+    lost: Callable[[], str]
+    resume_command: str
     evaluate: Callable[[], Scores] | None = None
     health: Health = field(default_factory=Health)
     reason_to_stop: Callable[[Scores, RunState], str | None] = lambda scores, state: None
@@ -78,7 +82,7 @@ class Fit:
             UserError: too many non-finite steps in a row; a checkpoint could not be written.
         """
         settings, scores = self.settings, None
-        with stop_signal() as stop:
+        with stop_signal(self.lost) as stop:
             if self._evaluates_after(state.step) and not has_evaluation(rows, state.step):
                 scores = self._evaluate(state, stop)
                 if scores is None:
@@ -146,7 +150,7 @@ class Fit:
 
     def _end(self, signal: int, state: RunState) -> NoReturn:
         self.progress.close()
-        self.progress.line(f"stopped after step {state.step}; --resume continues from there")
+        self.progress.line(f"stopped after step {state.step}; to go on: {self.resume_command}")
         raise SystemExit(128 + signal)
 
 

@@ -31,9 +31,11 @@ from bertcli.runs.data_identity import read_run_data, write_run_data
 from bertcli.runs.fit import Fit, FitSettings
 from bertcli.runs.health import Health
 from bertcli.runs.progress import Progress
+from bertcli.runs.stopped import resume_command, stopped_at_once
 from bertcli.tasks.base import Task
-from bertcli.terminal import say
+from bertcli.terminal import said_on_ctrl_c, say
 
+NOT_BEGUN = "stopped before the first step: there is nothing to resume; the same command starts again"
 Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -53,7 +55,7 @@ class Run(ABC, Generic[Config, Result]):
     """
 
     verb: ClassVar[str]
-    """Its name in the progress bar."""
+    """The command's name, also in the progress bar."""
     model: Any
     task: Task
     loop: LoopSettings
@@ -66,6 +68,15 @@ class Run(ABC, Generic[Config, Result]):
     def __init__(self, config: Config, source: Path | None):
         self.config, self.source = config, source
         self.folder: RunFolder[Config] = RunFolder(Path(config.output_dir), type(config))
+
+    @property
+    def resume_command(self) -> str:
+        """The command that resumes the run."""
+        return resume_command(self.verb, self.folder.root)
+
+    def stopped_at_once(self) -> str:
+        """What is lost, and how to go on, if the run ends here."""
+        return stopped_at_once(self.folder, self.resume_command)
 
     @abstractmethod
     def check(self) -> None:
@@ -163,15 +174,23 @@ def live(
         SystemExit: after a signal to stop; a checkpoint is saved.
     """
     ranks.on_first(run.check)
-    with ranks.first_holds(run.folder.claim(resume, overwrite, run.source)):
+    has_begun = False
+
+    def stopped() -> str:
+        return run.stopped_at_once() if has_begun else NOT_BEGUN
+
+    with said_on_ctrl_c(stopped), ranks.first_holds(run.folder.claim(resume, overwrite, run.source)):
         saved = ranks.on_first(run.folder.saved_config) if resume else None
         if saved is not None:
+            has_begun = True
             run.adopt(saved)
         run.prepare()
         ranks.on_first(lambda: None if saved is None else _check_same(run, saved))
         run.try_out()
 
         def accept() -> None:
+            nonlocal has_begun
+            has_begun = True
             run.folder.accept(run.config)
             write_run_data(run.folder.data, run.identity())
             accepted()
@@ -217,6 +236,8 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
         ),
         log=log,
         progress=progress,
+        lost=run.stopped_at_once,
+        resume_command=run.resume_command,
         evaluate=evaluate,
         health=run.health,
         reason_to_stop=run.reason_to_stop,

@@ -96,11 +96,14 @@ def save_folder(
     folder: Path,
     model: Model,
     tokenizer: Tokenizer,
-    trained_length: int,
+    trained_length: int | None,
     weights: Mapping[str, Tensor],
     card: str | None,
 ) -> None:
-    """Write the model's folder with these weights, file by file; `trained_length`: tokens in a row."""
+    """Write the model's folder with these weights, file by file.
+
+    `trained_length`: of `hf.model_files.Declaration`.
+    """
     given = {"trained_length": trained_length, "weights": weights, "card": card}
     if isinstance(model, ReplacedTokenModel):
         save_rtd_folder(folder, model, tokenizer, **given)

@@ -21,6 +21,7 @@ from bertcli.engine.schedule import decay_begin
 from bertcli.evaluation.evaluate import Scores, evaluate
 from bertcli.evaluation.gain import Meter
 from bertcli.evaluation.heldout import HeldoutBatches
+from bertcli.hf.lengths import length_after
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import position_tables, tile_positions
 from bertcli.model.encoder import encoders
@@ -186,7 +187,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         return read_weights(self.config, folder)
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
-        length = self.config.data.max_length
+        length = length_after(self.source, self.config.data.max_length)
         save_folder(
             folder, self.model, self.store.tokenizer, trained_length=length, weights=weights, card=card
         )

@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from bertcli.engine.step_report import StepReport
 from bertcli.evaluation.evaluate import Scores
+from bertcli.runs.bar import RunBar, duration, forms
 from bertcli.terminal import raw_stream, visible
 
 
@@ -18,12 +19,10 @@ class Progress:
     def __init__(self, what: str, first_step: int, steps: int, log_every: int):
         self._steps, self._log_every = steps, log_every
         self._started, self._first_step = time.perf_counter(), first_step
-        self._bar = tqdm(
+        self._bar = RunBar(
             total=steps,
             initial=first_step,
             desc=what,
-            unit="step",
-            dynamic_ncols=True,
             disable=not sys.stderr.isatty(),
             file=raw_stream(sys.stderr),
         )
@@ -32,17 +31,20 @@ class Progress:
         self._bar.update()
         if report.step % self._log_every and report.step != self._steps:
             return
-        text = _describe(report.losses, report.accuracies) + f" | {tokens_per_second:,.0f} tokens/s"
+        numbers = forms(
+            _describe(report.losses, report.accuracies), _describe(report.losses, {}), tokens_per_second
+        )
         if self._bar.disable:
             elapsed = time.perf_counter() - self._started
             left = elapsed / (report.step - self._first_step) * (self._steps - report.step)
             print(
-                f"step {report.step}/{self._steps} | {text} | {_duration(left)} left",
+                f"step {report.step}/{self._steps} | {numbers[0]} | {duration(left)} left",
                 file=sys.stderr,
                 flush=True,
             )
         else:
-            self._bar.set_postfix_str(text)
+            self._bar.numbers = numbers
+            self._bar.refresh()
 
     def line(self, text: str) -> None:
         tqdm.write(visible(text), file=raw_stream(sys.stderr))
@@ -61,9 +63,3 @@ def describe_scores(scores: Scores) -> str:
 def _describe(losses: dict[str, float], accuracies: dict[str, float]) -> str:
     shares = {name: f" ({accuracy:.1%})" for name, accuracy in accuracies.items()}
     return " | ".join(f"{name or 'loss'} {loss:.3f}{shares.get(name, '')}" for name, loss in losses.items())
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

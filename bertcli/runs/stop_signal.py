@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
-from bertcli.terminal import discard
+from bertcli.terminal import discard, say_in_handler
+
+STOPPING = (
+    "stopping: the current step is finished and a checkpoint saved; a second Ctrl-C stops at once, without"
+)
 
 
 class Interrupted(BaseException):
@@ -41,11 +46,12 @@ class Stop:
 
 
 @contextmanager
-def stop_signal() -> Iterator[Stop]:
-    """Records the first SIGTERM, SIGINT or SIGHUP; a second one has its usual effect at once.
+def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
+    """Records the first SIGTERM, SIGINT or SIGHUP, and says so; a second one acts at once.
 
-    SIGHUP stays ignored if it is (nohup). After a SIGHUP, output to the closed terminal is discarded and a
-    second SIGHUP is ignored: the shell sends one, and the system another when the shell ends.
+    The second one prints `lost()` and ends the process with the usual code. SIGHUP stays ignored if it is
+    (nohup). After a SIGHUP, output to the closed terminal is discarded and a second SIGHUP is ignored: the
+    shell sends one, and the system another when the shell ends.
 
     If there was a signal, raises `SystemExit` with the usual code at the end of the block, so that nothing
     else starts, even if there was nothing left to stop.
@@ -53,14 +59,21 @@ def stop_signal() -> Iterator[Stop]:
     stop = Stop()
     terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
 
+    def leave(number: int, frame: FrameType | None) -> None:
+        say_in_handler(lost())
+        os._exit(128 + number)  # whatever is being written has no name yet, and is removed by a resume
+
     def remember(number: int, frame: FrameType | None) -> None:
         stop.signal = number
         for each, handler in before.items():
             signal.signal(each, handler)
+        for each in (signal.SIGINT, signal.SIGTERM):  # the second is what torchrun makes of a second Ctrl-C
+            signal.signal(each, leave)
         if number == signal.SIGHUP:
             signal.signal(number, signal.SIG_IGN)
             for terminal in terminals:
                 discard(terminal)
+        say_in_handler(STOPPING)
         stop.heed()
 
     heeded = [signal.SIGTERM, signal.SIGINT]

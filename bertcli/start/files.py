@@ -14,7 +14,7 @@ from bertcli.start.encodings import Encoding, detect_encoding
 from bertcli.start.kinds import Kind, kind_of_text
 from bertcli.text.file_kinds import describe_kind
 from bertcli.text.sources import Source, find_sources
-from bertcli.text.streams import read_blocks
+from bertcli.text.streams import BLOCK, read_blocks, silent
 
 _MOST_FILES = 200
 """Files that are looked at, evenly chosen."""
@@ -150,7 +150,7 @@ def _look(source: Source, files: int) -> Seen | _Refused:
     path, limit = source.path, min(_MOST_BYTES, 8 * _MOST_BYTES // min(files, _MOST_FILES))
     blocks: list[bytes] = []
     try:
-        for block in read_blocks(path):
+        for block in read_blocks(path, silent, BLOCK):
             blocks.append(block)
             if sum(map(len, blocks)) >= limit:
                 break

@@ -9,15 +9,13 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from contextlib import ExitStack, closing
+from dataclasses import replace
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.files import disk_errors
-from bertcli.store.chunks import Place, read_chunks, stat_source
-from bertcli.store.corpus_files import corpus_notes, find_corpus
+from bertcli.store.begin import Plan, begin_build, partial_of, place_of, store_disk_errors
+from bertcli.store.chunks import Place, read_chunks
+from bertcli.store.corpus_files import find_corpus
 from bertcli.store.cut import CUT, cut_sides, put_in_place
 from bertcli.store.encode import encode_here, encode_in_processes
 from bertcli.store.few_documents import is_cut
@@ -26,20 +24,18 @@ from bertcli.store.journal import (
     JOURNAL,
     LOCK,
     Journal,
-    clear_folder,
     lock_folder,
-    read_journal,
     write_journal,
 )
-from bertcli.store.manifest import FORMAT_VERSION, MANIFEST, SourceRecord, write_manifest
+from bertcli.store.manifest import MANIFEST, write_manifest
 from bertcli.store.matching import check_matches, output_paths, store_folder, store_options
-from bertcli.store.parts import Alone, Team, join_parts, part_folder, part_folders, share_out
+from bertcli.store.parts import Alone, Team, join_parts, part_folders
 from bertcli.store.progress import Report, progress_display
 from bertcli.store.publish import check_replaceable, publish
 from bertcli.store.token_store import OpenStore, ids_dtype, open_store
 from bertcli.store.verify import check_arrays, drop_gathered
-from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.store.writer import StoreWriter
+from bertcli.terminal import said_on_ctrl_c
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 
@@ -76,8 +72,7 @@ def prepare_store(
             disk.
     """
     folder = store_folder(config)
-    place = folder.resolve() if folder.is_symlink() else folder
-    partial = place.with_name(f"{place.name}.partial")
+    place, partial = place_of(config), partial_of(config)
 
     def exists() -> bool:
         if (folder / MANIFEST).is_file() and not overwrite:
@@ -89,18 +84,18 @@ def prepare_store(
             check_replaceable(place)
         return False
 
-    def begin() -> _Plan:
+    def begin() -> Plan:
         sources = find_corpus(config.corpus, output_paths(config))
-        with _disk_errors(folder):
+        with store_disk_errors(folder):
             held.enter_context(lock_folder(partial))
-            return _begin(config, sources, partial, report=report)
+            return begin_build(config, sources, partial, report=report)
 
     def tokenize() -> None:
-        with _disk_errors(folder):
+        with store_disk_errors(folder):
             _tokenize(plan, team, report, processes=processes, journal_seconds=journal_seconds)
 
     def finish() -> None:
-        with _disk_errors(folder):
+        with store_disk_errors(folder):
             _finish(plan, team.num_ranks(), report)
             publish(partial, place)
             drop_gathered(folder)
@@ -111,79 +106,17 @@ def prepare_store(
 
     if not team.on_first(exists):
         with ExitStack() as held:
-            plan = team.on_first(begin)
-            team.on_each(tokenize)
-            team.on_first(finish)
+            with said_on_ctrl_c(lambda: "stopped before a text was tokenized: the same command starts again"):
+                plan = team.on_first(begin)
+            with said_on_ctrl_c(
+                lambda: f"stopped: {partial} keeps what is tokenized; the same command goes on"
+            ):
+                team.on_each(tokenize)
+                team.on_first(finish)
     return open_store(folder)
 
 
-def _disk_errors(folder: Path) -> AbstractContextManager[None]:
-    return disk_errors(
-        f"{folder}: the token store cannot be written",
-        if_full="and run the command again: it resumes from here. Or name a folder elsewhere in corpus.store",
-        if_refused="name one that can be written in output_dir or corpus.store",
-    )
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What to build; `partial` already holds the tokenizer."""
-
-    config: PretrainConfig
-    partial: Path
-    sources: Sequence[Source]
-    records: Sequence[SourceRecord]
-    key: dict[str, Any]
-    tokenizer_hash: str
-
-    def parts(self, number: int) -> list[tuple[Path, range]]:
-        """Folder and files of each part."""
-        files = share_out([record.size for record in self.records], number)
-        return [(part_folder(self.partial, part, number), own) for part, own in enumerate(files)]
-
-    def journal(self, folder: Path, files: range) -> Journal:
-        """The journal in `folder` of the part with these files; an empty one if the part has not begun."""
-        key = self.key if folder == self.partial else self.key | {"part": [files.start, files.stop]}
-        return read_journal(folder, key) or Journal(key, self.tokenizer_hash)
-
-
-def _begin(config: PretrainConfig, sources: Sequence[Source], partial: Path, report: Report) -> _Plan:
-    """What to build. Trains the vocabulary; removes an interrupted build of something else."""
-    corpus = config.corpus
-    records = [stat_source(source) for source in sources]
-    given = load_given_tokenizer(config)
-    key = {
-        "version": FORMAT_VERSION,
-        "options": store_options(config),
-        "sources": [asdict(record) for record in records],
-        "tokenizer": None if given is None else given.hash,
-    }
-    for note in corpus_notes(sources, corpus):
-        report(note)
-    journal = read_journal(partial, key)
-    if journal is None:
-        clear_folder(partial)
-        journal = Journal(key)
-        write_journal(partial, journal)
-    elif journal.tokenizer_hash:
-        report(f"resuming the interrupted build in {partial}")
-
-    if not journal.tokenizer_hash:
-        tokenizer = given or train_on_corpus(
-            sources,
-            corpus,
-            config.tokenizer,
-            report=report,
-            model_type=config.model.fresh.family.model_type,
-            spool_folder=partial,
-        )
-        tokenizer.save(partial / "tokenizer")
-        journal.tokenizer_hash = tokenizer.hash
-        write_journal(partial, journal)
-    return _Plan(config, partial, sources, records=records, key=key, tokenizer_hash=journal.tokenizer_hash)
-
-
-def _tokenize(plan: _Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
+def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
     """Tokenize what this rank's journal does not list yet; save the progress at intervals and at the end."""
     corpus = plan.config.corpus
     folder, files = plan.parts(team.num_ranks())[team.rank()]
@@ -226,7 +159,7 @@ def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
     return 0 if small or own <= 1 else own
 
 
-def _finish(plan: _Plan, num_parts: int, report: Report) -> None:
+def _finish(plan: Plan, num_parts: int, report: Report) -> None:
     """Join the parts into one store, and write its manifest."""
     config, tokenizer = plan.config, Tokenizer.load(plan.partial / "tokenizer")
     parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]

@@ -90,7 +90,7 @@ def decoded_blocks(path: Path, encoding: str, progress: Progress, key: str) -> I
             "latin-1, cp1252, utf-16, gb18030, shift_jis"
         ) from None
     offset, is_start = 0, True
-    for block in itertools.chain(read_blocks(path, progress), [b""]):  # the empty one ends the text
+    for block in itertools.chain(read_blocks(path, progress, BLOCK), [b""]):  # the empty one ends the text
         if offset == 0:
             _refuse_non_text(path, block)
             encoding = _encoding_of(path, block, encoding, key=key)
@@ -123,7 +123,7 @@ def deciding_mark(path: Path, encoding: str) -> str | None:
     """utf-16 or utf-32, where a file's byte order mark decides over `encoding`; None: there is no such mark,
     or the file cannot be read."""
     try:
-        start = next(read_blocks(path, size=START_BYTES), b"")
+        start = next(read_blocks(path, silent, START_BYTES), b"")
         return marked_encoding(start) if reads_marks(encoding) else None
     except (UserError, LookupError):
         return None
@@ -145,7 +145,7 @@ def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: Unicode
     )
 
 
-def read_blocks(path: Path, progress: Progress = silent, size: int = BLOCK) -> Iterator[bytes]:
+def read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:
     """The bytes of a file in blocks of about `size`, decompressed if its name ends in .gz or .zst.
 
     Raises `UserError` for an unreadable file, and damaged or truncated compression.

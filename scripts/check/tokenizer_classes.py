@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bertcli.errors import UserError
 from bertcli.hf.convert import convert
 from bertcli.hf.folder import save_model_folder
-from bertcli.hf.task_folder import save_task_folder
+from bertcli.hf.model_files import write_model_files
+from bertcli.hf.task_folder import declare_task
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import build_task_model
 from bertcli.text.tokenizer import Tokenizer
@@ -58,7 +59,7 @@ def compare(tokenizer: Tokenizer, folder: Path, texts: list[str]) -> dict[str, i
     save_model_folder(folder / "pretrain", PretrainingModel(sizes), tokenizer)
     task, labels = SETTINGS["classification"], LABELS["classification"]
     model = build_task_model(task.type, sizes, len(labels))
-    save_task_folder(folder / "finetune", model, tokenizer, task, labels)
+    write_model_files(folder / "finetune", model, tokenizer, declare_task(task, labels))
     convert(folder / "pretrain", folder / "convert", None)
     ours, differences = tokenizer.encode_batch(texts), {}
     for writer in ("pretrain", "finetune", "convert"):

@@ -201,10 +201,10 @@ def test_a_file_that_is_not_there_is_an_error(folder: Path) -> None:
 
 
 def test_a_model_trained_on_shorter_rows_is_said(folder: Path) -> None:
-    text = (folder / "bert" / "config.json").read_text()
-    (folder / "bert" / "config.json").write_text(text.replace("{", '{"bertcli_trained_length": 16,', 1))
+    path = folder / "bert" / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": 16}))
     write_spam(folder / "dev.tsv", rows=32, skip=96)
-    assert any("was pretrained on rows of 16" in finding.problem for finding in check(folder).findings)
+    assert any("longer than 16 tokens, the longest" in finding.problem for finding in check(folder).findings)
 
 
 def test_columns_of_a_conll_file_are_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,7 +174,7 @@ def test_both_models_of_replaced_words_are_shown(run_bertcli, tmp_path):
         (["the cat", "--output", "a.txt"], "a.txt: the suffix selects the format; give one of .html"),
         (["the cat", "--output", "no/a.html"], "no/a.html: there is no folder no"),
         (["the cat", "--output", "a.html", "--json"], "--json writes to standard output"),
-        ([" "], "text 1: is empty"),
+        ([" "], "the command line holds no text"),
         (["a", "dog", "ran"], "one row is shown at a time, and there are more\n"),
     ],
 )

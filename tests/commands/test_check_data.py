@@ -36,6 +36,34 @@ def test_a_corpus_is_judged_and_nothing_is_written(run_bertcli, config: Path) ->
     assert sorted(os.listdir(config.parent)) == before
 
 
+def test_a_vocabulary_that_tokens_trained_is_not_trained_again(run_bertcli, config: Path) -> None:
+    store = ("--set", "corpus.store=null")
+    _, first, err = run_bertcli("check-data", config, "--json", "--tokens", *store)
+    assert "training a WordPiece vocabulary of 400 entries" in err
+    _, second, err = run_bertcli("check-data", config, "--json", "--tokens", *store)
+    assert "training" not in err
+    figures = [json.loads(out) | {"seconds": 0} for out in (first, second)]
+    assert figures[0] == figures[1]
+    _, _, err = run_bertcli("check-data", config, "--tokens", *store, "--set", "tokenizer.vocab_size=300")
+    assert "training a WordPiece vocabulary of 300 entries" in err
+    code, out, err = run_bertcli("prepare", config, "--json", *store)
+    assert (code, "training" in err) == (0, False)
+    assert f"taking the vocabulary in {config.parent / 'run' / 'store.partial'}\n" in err
+    assert json.loads(out)["tokens"] == figures[0]["tokens"]
+
+
+def test_estimate_trains_no_vocabulary_and_a_run_takes_that_of_show_batch(run_bertcli, config: Path) -> None:
+    before = sorted(os.listdir(config.parent))
+    _, _, err = run_bertcli("estimate", config)
+    assert "training" not in err
+    assert sorted(os.listdir(config.parent)) == before
+    _, _, err = run_bertcli("show-batch", config, "-n", "1")
+    assert "training a WordPiece vocabulary" in err
+    for command in ("show-batch", "estimate", "pretrain"):
+        code, _, err = run_bertcli(command, config)
+        assert (code, "training a" in err) == (0, False)
+
+
 def test_a_corpus_that_would_fail_is_exit_code_1_with_what_to_do(run_bertcli, config: Path) -> None:
     text = config.parent / "corpus.txt"
     text.write_bytes(text.read_bytes().replace("“".encode(), b"\x93"))

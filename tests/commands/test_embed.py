@@ -97,6 +97,12 @@ def test_texts_that_were_cut_are_counted(run_bertcli, folder):
     assert err == "1 of 2 rows were longer than the model reads, and were cut\n"
 
 
+def test_a_blank_text_has_a_vector_and_is_named(run_bertcli, folder):
+    code, out, err = run_bertcli("embed", folder, "the cat", "  ", "a dog")
+    assert (code, err) == (0, "the command line: 1 of 3 texts are empty; the first is text 2\n")
+    assert [json.loads(line)["text"] for line in out.splitlines()] == ["the cat", "  ", "a dog"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -106,7 +112,7 @@ def test_texts_that_were_cut_are_counted(run_bertcli, folder):
         (["a", "--max-length", "20"], "--max-length: 20 tokens, but"),
         (["--input", "FOLDER/rows.tsv"], "no column 'text'; the columns: body"),
         (["--input", "FOLDER/empty.txt"], "empty.txt: holds no rows"),
-        ([""], "text 1: is empty"),
+        (["", " "], "the command line holds no text"),
     ],
 )  # fmt: skip
 def test_bad_input_exits_2_with_its_message_alone(run_bertcli, folder, tmp_path, arguments, message):

@@ -126,7 +126,7 @@ def test_a_full_disk_is_warned_of(run_bertcli, config: Path, monkeypatch: pytest
     ("arguments", "message"),
     [
         (("--device", "abacus"), "--device abacus: is unknown"),
-        (("--set", "training.stepps=3"), "did you mean steps?"),
+        (("--set", "training.stepps=3"), "did you mean training.steps?"),
         (("--set", "corpus.files=[nowhere.txt]"), "nowhere.txt"),
     ],
 )

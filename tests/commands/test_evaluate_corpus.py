@@ -57,8 +57,8 @@ def test_a_sample_is_laid_out_in_its_own_way(run_bertcli, run: Path) -> None:
 
 def test_a_folder_from_elsewhere_has_the_defaults(run_bertcli, run: Path) -> None:
     (run / "config.yaml").write_text("thesis: 1\n")
-    config = json.loads((run / "model" / "config.json").read_text())
-    (run / "model" / "config.json").write_text(json.dumps(config | {"bertcli_trained_length": None}))
+    path = run / "model" / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": 10**30}))
     (run.parent / "text.txt").write_text(f"{LINE}\n\n{LINE}\n")
     code, _, err = run_bertcli("evaluate", run, "--corpus", run.parent / "text.txt")
     assert code == 0, err

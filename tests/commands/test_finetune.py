@@ -46,9 +46,9 @@ def test_the_model_goes_to_stdout_and_the_rest_to_stderr(
         "lengths: median 62 tokens, 95 % up to 138, longest 237; 78.1% are cut at 32 (task.max_length)",
         "  new: classifier.bias, classifier.weight",
         "best by accuracy: step 1",
-        f"the model is in {model}; try: bertcli predict {model} TEXT",
     ):
         assert f"{line}\n" in err
+    assert f"the model is in {model}; try: bertcli predict {model} '" in err
     assert "in train as well" in err
     assert "\nconfusion_matrix" in err
     said = (

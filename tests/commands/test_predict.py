@@ -54,6 +54,24 @@ def test_every_task(run_bertcli, models, kind, texts, fields):
         rows(out)
 
 
+@pytest.mark.parametrize(
+    ("kind", "texts", "answers"),
+    [
+        ("multi-label", ["The cat.", "  ", "A dog"], 3),
+        ("tokens", ["", "A dog"], 2),
+        ("classification", ["The cat.", ""], 1),
+        ("questions", ["Who?", " "], 1),
+        ("choices", ["It was", "dark", ""], 1),
+    ],
+)
+def test_an_empty_text_is_answered_as_in_a_file_and_named(run_bertcli, models, kind, texts, answers):
+    code, out, err = run_bertcli("predict", models / kind, *texts, "--json")
+    assert (code, len(rows(out))) == (0, answers)
+    number = next(n for n, text in enumerate(texts, start=1) if not text.strip())
+    first = f"the first is text {number}"
+    assert err == f"the command line: 1 of {len(texts)} texts are empty; {first}\n"
+
+
 def test_texts_of_the_command_line_are_answered_readably(run_bertcli, models):
     _, out, _ = run_bertcli("predict", models / "classification", "The cat.", "A dog.")
     _, json_, _ = run_bertcli("predict", models / "classification", "The cat.", "A dog.", "--json")

@@ -44,12 +44,18 @@ def test_a_pipe(model):
     assert json.loads(done.stdout)["text"] == "The [MASK]."
 
 
+def test_a_blank_text_has_an_empty_result_and_the_others_theirs(run_bertcli, model):
+    code, out, _ = run_bertcli("predict-mask", model, "The [MASK].", "  ", "A [MASK].", "--json")
+    assert code == 0
+    assert [len(json.loads(line)["masks"]) for line in out.splitlines()] == [1, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["the cat"], "error: text 1: no [MASK] in 'the cat'"),
         (["the " * 18 + "[MASK]"], "error: text 1: 21 tokens with the special ones"),
-        ([""], "error: text 1: is empty"),
+        (["", " "], "error: the command line holds no text"),
         (["[MASK]", "--top-k", "0"], "error: --top-k 0: give a number from 1 to 32"),
         (["[MASK]", "--device", "abacus"], "error: device: 'abacus' is unknown"),
         (["--input", "nowhere.txt"], "error: nowhere.txt: cannot be read: No such file"),

@@ -17,9 +17,15 @@ def test_a_pair(run_bertcli, model):
 
 def test_a_file_of_pairs(run_bertcli, model, tmp_path):
     path = tmp_path / "pairs.tsv"
-    path.write_text("the\tcat\n\nit ran\tit sat\n")
+    path.write_text("the\tcat\n\nit ran\tit sat\nit was\t\n")
     _, out, _ = run_bertcli("predict-next", model, "--input", path, "--json")
-    assert [json.loads(line)["text_b"] for line in out.splitlines()] == ["cat", "", "it sat"]
+    assert [json.loads(line)["text_b"] for line in out.splitlines()] == ["cat", "", "it sat", ""]
+
+
+def test_an_empty_text_is_scored_as_in_a_file(run_bertcli, model):
+    code, out, _ = run_bertcli("predict-next", model, "it was", "", "--json")
+    assert code == 0
+    assert json.loads(out)["text_b"] == ""
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,7 @@ def test_a_file_of_pairs(run_bertcli, model, tmp_path):
     [
         (["only one"], "error: give two texts, A and B, each in quotation marks; found 1"),
         (["a", "b", "c"], "error: give two texts, A and B, each in quotation marks; found 3"),
-        (["a", ""], "error: text 2: is empty"),
+        (["", " "], "error: the command line holds no text"),
         (["the " * 10, "cat " * 10], "error: the pair: 23 tokens with the special ones"),
     ],
 )

@@ -30,7 +30,8 @@ def test_it_builds_a_store_and_says_what_is_in_it(config: Path):
     assert summary["unk_rate"] < 0.001
     assert Path(summary["store"], "manifest.json").is_file()
 
-    table = run_cli("prepare", config)
+    one_path = f"corpus.files={config.parent / 'corpus.txt'}"  # means the same list of one
+    table = run_cli("prepare", config, "--set", one_path)
     assert table.returncode == 0
     assert table.stderr == ""  # nothing is built again
     assert f"{summary['documents']} documents" in table.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from bertcli.terminal import guard_streams, say, visible
 from tests.hf.folders import saved_task
+from tests.terminals import on_a_terminal
 
 NASTY = "the \x1b]0;owned\x07\x9b31m\x7f\u202ecat"
 
@@ -29,27 +29,10 @@ def test_control_characters_are_spelled_out() -> None:
     assert visible("a\rb") == r"a\x0db"
 
 
-def on_a_terminal(*arguments: object) -> str:
-    """What a command writes to a terminal, standard error with it."""
-    ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    try:
-        while block := os.read(ours, 65536):
-            shown += block
-    except OSError:  # how Linux says that the other side is closed
-        pass
-    os.close(ours)
-    process.wait()
-    return shown.decode().replace("\r\n", "\n")
-
-
 def test_data_does_not_drive_a_terminal(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"text": NASTY}) + "\n" + json.dumps({NASTY: 1}) + "\n")
-    shown = on_a_terminal("predict", model, "--text", "text", "--input", path)
+    shown, _ = on_a_terminal("predict", model, "--text", "text", "--input", path)
     answer, message = shown.splitlines()[:2]
     assert json.loads(answer)["text"] == NASTY  # still JSON, and exact
     assert message.startswith(f"error: {path}, line 2: no key 'text'; its keys: the \\x1b]0;owned")

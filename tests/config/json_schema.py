@@ -18,7 +18,7 @@ _SAYS_NOTHING = {"$schema", "$defs", "title", "description", "default"}
 _KNOWN = {
     *_SAYS_NOTHING,
     *("$ref", "anyOf", "const", "enum", "type", "properties", "required", "additionalProperties"),
-    *("items", "prefixItems", "minItems", "maxItems"),
+    *("items", "prefixItems", "minItems", "maxItems", "maxLength"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
 }
 
@@ -46,6 +46,8 @@ def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], where: st
         yield from _in_list(value, schema, root, where=where)
     elif isinstance(value, int | float):
         yield from _out_of_range(value, schema, where)
+    elif isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
+        yield f"{where}: {value!r} has more than {schema['maxLength']} characters"
 
 
 def _in_object(

@@ -114,7 +114,7 @@ WORDS = {"type": "token-classification"}
             "positive_label is for two labels, one a text: not with multi_label",
         ),
         ({"positive_label": True}, "task.positive_label: YAML reads a bare yes, no, .* write it in quotes"),
-        ({"lable": "x"}, "task.lable: unknown key; did you mean label?"),
+        ({"lable": "x"}, "task.lable: unknown key; did you mean task.label?"),
         ({"label": False}, "task.label: input should be a valid string, got False"),  # YAML's bare no
     ],
 )

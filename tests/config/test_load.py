@@ -31,13 +31,38 @@ def test_all_problems_are_listed_at_once_with_the_nearest_names(tmp_path: Path) 
     for problem in (
         "output_dir: missing; it has no default",
         "corpus.files: missing; it has no default",
-        "corpus.fles: unknown key; did you mean files?",
+        "corpus.fles: unknown key; did you mean corpus.files?",
         "trainning: unknown key; did you mean training?",
-        "training.stepz: unknown key; did you mean steps?",
+        "training.stepz: unknown key; did you mean training.steps?",
         "training.batch_size: input should be a valid integer, unable to parse string",
         "unable to parse string as an integer (or auto), got 'few'",
     ):
         assert problem in text
+
+
+@pytest.mark.parametrize(
+    ("override", "hint"),
+    [
+        ("steps=10", "steps: unknown key; did you mean training.steps?"),
+        ("stepz=10", "stepz: unknown key; did you mean training.steps?"),
+        ("max_length=64", "max_length: unknown key; did you mean data.max_length?"),
+        ("data.preset=tiny", "data.preset: unknown key; did you mean model.preset?"),
+        ("training.seed=1", "training.seed: unknown key; did you mean seed?"),
+        (
+            "every_steps=3",
+            "every_steps: unknown key; did you mean evaluation.every_steps, checkpoint.every_steps or "
+            "logging.every_steps?",
+        ),
+        (
+            "distillation.temperatur=1",
+            "distillation.temperatur: unknown key; did you mean distillation.temper",
+        ),
+    ],
+)
+def test_a_key_of_another_section_is_named_with_its_section(tmp_path: Path, override: str, hint: str) -> None:
+    with pytest.raises(UserError) as error:
+        load_config(PretrainConfig, write(tmp_path, MINIMAL), [override])
+    assert hint in str(error.value)
 
 
 def test_a_key_unlike_any_other_lists_the_known_ones(tmp_path: Path) -> None:
@@ -75,7 +100,7 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not UTF-8 at byte 15"):
         load_config(PretrainConfig, tmp_path / "latin.yaml")
     with pytest.raises(UserError, match="cannot be read"):
-        load_config(PretrainConfig, tmp_path)
+        load_config(PretrainConfig, tmp_path / ("long" * 99))
 
 
 def test_overrides_reach_any_key(tmp_path: Path) -> None:
@@ -83,6 +108,14 @@ def test_overrides_reach_any_key(tmp_path: Path) -> None:
     config = load_config(PretrainConfig, write(tmp_path, MINIMAL), overrides)
     assert (config.training.steps, config.corpus.files, config.seed) == (200, ["a", "b"], 5)
     assert config.training.learning_rate == 2e-4
+
+
+def test_one_path_is_a_list_of_one(tmp_path: Path) -> None:
+    text = "output_dir: run\ncorpus: {files: one.txt, general: other.txt}\nmodel: {init_from: bert}\n"
+    corpus = load_config(PretrainConfig, write(tmp_path, text)).corpus
+    assert (corpus.files, corpus.general) == (["one.txt"], ["other.txt"])
+    with pytest.raises(UserError, match=r"corpus\.files: input should be a valid list, got 5"):
+        load_config(PretrainConfig, write(tmp_path, MINIMAL), ["corpus.files=5"])
 
 
 @pytest.mark.parametrize("override", ["training.steps", "=3"])

@@ -27,8 +27,9 @@ from bertcli.hf.folder import (
     load_model_folder,
     save_model_folder,
 )
+from bertcli.hf.model_files import write_model_files
 from bertcli.hf.sentence_transformers import SentencePooling
-from bertcli.hf.task_folder import load_for_finetuning, load_task_folder, save_task_folder
+from bertcli.hf.task_folder import declare_task, load_for_finetuning, load_task_folder
 from bertcli.inference.embed import Embedder
 from bertcli.inference.fill_mask import fill_masks
 from bertcli.inference.lines import Line
@@ -175,7 +176,8 @@ def test_it_learns_a_task_and_keeps_it(folder: Path, tmp_path: Path):
     (report,) = train(loaded.model, Supervised(task), batches, optimizer, loop, 0)
     assert report.loss > 0
     assert not torch.equal(loaded.model.body.embeddings.word.weight, before)
-    save_task_folder(tmp_path / "task", loaded.model, loaded.tokenizer, settings, ("no", "yes"))
+    declared = declare_task(settings, ("no", "yes"))
+    write_model_files(tmp_path / "task", loaded.model, loaded.tokenizer, declared)
     kept = load_task_folder(tmp_path / "task")
     assert (kept.settings, kept.labels) == (settings, ("no", "yes"))
     for name, weight in loaded.model.state_dict().items():

@@ -12,7 +12,6 @@ PACKAGE = Path(bertcli.__file__).parent
 PARTICULAR = re.compile(r"\bbert\.|\[(CLS|SEP|PAD|MASK|UNK)\]|\bBert[A-Z]")
 ALLOWED = {
     "commands/predict_mask.py",  # the help that says what to write for a mask
-    "commands/pretrain.py",  # the command to try next
     "text/wordpiece.py",  # its special tokens, and the classes of transformers that make its pipeline
 }
 

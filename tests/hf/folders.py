@@ -13,8 +13,8 @@ from torch import nn
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.hf.folder import save_model_folder
-from bertcli.hf.model_files import write_model_files
-from bertcli.hf.task_folder import save_task_folder
+from bertcli.hf.model_files import Declaration, write_model_files
+from bertcli.hf.task_folder import declare_task
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel, TaskModel, build_task_model
@@ -59,7 +59,7 @@ def stirred(model: Model) -> Model:
 
 def save_encoder(folder: Path, model: PooledModel, tokenizer: Tokenizer) -> None:
     """As a folder of the encoder alone, with its pooler if it has one."""
-    write_model_files(folder, model, tokenizer, kind="encoder", more={})
+    write_model_files(folder, model, tokenizer, Declaration("encoder"))
 
 
 def saved_model(folder: Path, seed: int = 0, nsp: bool = True) -> PretrainingModel:
@@ -91,7 +91,7 @@ def saved_task(folder: Path, kind: str, seed: int = 0, **changes: object) -> Tas
     settings, labels = SETTINGS[kind], LABELS.get(kind, ())
     architecture = replace(ODD, **changes)  # pyright: ignore[reportArgumentType]
     model = stirred(build_task_model(settings.type, architecture, len(labels)))
-    save_task_folder(folder, model, tiny_tokenizer(), settings, labels)
+    write_model_files(folder, model, tiny_tokenizer(), declare_task(settings, labels))
     return model
 
 

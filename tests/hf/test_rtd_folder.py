@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import stat
 from pathlib import Path
@@ -13,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from bertcli.errors import UserError
 from bertcli.families.fresh import FamilyName
+from bertcli.hf.lengths import trained_length
 from bertcli.hf.new_model import new_architecture
 from bertcli.hf.rtd_folder import load_rtd_folder, save_rtd_folder
 from bertcli.model.replaced_tokens import ReplacedTokenModel
@@ -80,4 +80,4 @@ def test_the_trained_length_stays_in_a_copy(electra: Path, tmp_path: Path) -> No
     from bertcli.hf.convert import convert
 
     convert(electra, tmp_path / "copy", None)
-    assert json.loads((tmp_path / "copy" / "config.json").read_text())["bertcli_trained_length"] == 32
+    assert trained_length(tmp_path / "copy") == 32

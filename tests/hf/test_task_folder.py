@@ -6,7 +6,8 @@ import torch
 from bertcli.config.finetune import TaskConfig, TaskSettings
 from bertcli.errors import UserError
 from bertcli.hf.folder import load_model_folder
-from bertcli.hf.task_folder import load_for_finetuning, load_task_folder, save_task_folder
+from bertcli.hf.model_files import write_model_files
+from bertcli.hf.task_folder import declare_task, load_for_finetuning, load_task_folder
 from tests.hf.folders import (
     LABELS,
     ODD,
@@ -50,9 +51,8 @@ def test_what_only_training_needs_is_not_saved(tmp_path):
     whole = TaskConfig(
         type="classification", text="t", label="l", train="secret.tsv", class_weights="balanced"
     )
-    save_task_folder(
-        tmp_path, saved_task(tmp_path, "classification"), tiny_tokenizer(), whole, ("a", "b", "c")
-    )
+    model = saved_task(tmp_path, "classification")
+    write_model_files(tmp_path, model, tiny_tokenizer(), declare_task(whole, ("a", "b", "c")))
     assert set(json.loads((tmp_path / "config.json").read_text())["bertcli_task"]) == set(
         TaskSettings.model_fields
     )
@@ -61,7 +61,8 @@ def test_what_only_training_needs_is_not_saved(tmp_path):
 
 def test_the_card_is_saved(tmp_path):
     model = saved_task(tmp_path / "one", "questions")
-    save_task_folder(tmp_path, model, tiny_tokenizer(), SETTINGS["questions"], (), card="# Answers\n")
+    declared = declare_task(SETTINGS["questions"], ())
+    write_model_files(tmp_path, model, tiny_tokenizer(), declared, card="# Answers\n")
     assert (tmp_path / "README.md").read_text() == "# Answers\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,10 +41,7 @@ def asked(models: dict[str, LoadedTask], kind: str, target: int | None = None, *
     loaded = models[kind]
     example = example_of(loaded, TEXTS[kind])
     changed = loaded.settings.model_copy(update=settings)
-    with_settings = LoadedTask(
-        loaded.model, loaded.tokenizer, changed, labels=loaded.labels, report=loaded.report
-    )
-    return decide(with_settings, example, target)
+    return decide(replace(loaded, settings=changed), example, target)
 
 
 @torch.no_grad()

@@ -84,7 +84,7 @@ def test_files_are_read_with_the_settings(tmp_path: Path) -> None:
         (["A", "B", "C"], "regression", "each in quotation marks; found 3"),
         (["A"], "questions", "the model reads a question and its context, each in quotation marks; found 1"),
         (["A", "B"], "choices", "reads a text and at least two choices, each in quotation marks; found 2"),
-        (["A", " "], "classification", "text 2: is empty"),
+        (["", " "], "classification", "the command line holds no text"),
     ],
 )
 def test_what_the_task_cannot_read_is_refused(texts: list[str], kind: str, message: str) -> None:

@@ -22,7 +22,8 @@ def written(tmp_path, content: bytes):
 
 
 def test_texts_of_the_command_line():
-    assert list(read_lines(["a b", "c"], None)) == [Line("a b", "text 1"), Line("c", "text 2")]
+    lines = [Line("a b", "text 1"), Line(" ", "text 2"), Line("c", "text 3")]
+    assert list(read_lines(["a b", " ", "c"], None)) == lines
 
 
 def test_blank_lines_of_a_file_are_lines_too(tmp_path):
@@ -69,8 +70,8 @@ def test_wrong_bytes_after_a_byte_order_mark_have_their_place(tmp_path):
 def test_nothing_to_read(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"in\.txt: holds no text"):
         list(read_lines([], written(tmp_path, b"\n \n")))
-    with pytest.raises(UserError, match="text 2: is empty"):
-        read_lines(["a", " "], None)
+    with pytest.raises(UserError, match="the command line holds no text"):
+        read_lines(["", " "], None)
     monkeypatch.setattr("sys.stdin", Pipe(b"", terminal=True))
     with pytest.raises(UserError, match="no text: give it after MODEL, or --input FILE, or pipe it in"):
         read_lines([], None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_examples_of_several_rows_keep_their_answers_in_any_company(
     saved_task(tmp_path, kind, max_positions=128)
     loaded = load_task_folder(tmp_path)
     settings = loaded.settings.model_copy(update={"max_length": 24})
-    loaded = LoadedTask(loaded.model, loaded.tokenizer, settings, loaded.labels, loaded.report)
+    loaded = replace(loaded, settings=settings)
 
     def examples() -> list[object]:
         shifted = [TEXTS[i:] + TEXTS[:i] for i in range(len(TEXTS))]
@@ -115,6 +116,6 @@ def test_only_a_bounded_stretch_is_read_ahead(loaded: LoadedTask, monkeypatch: p
 
 def test_what_does_not_fit_is_counted(loaded: LoadedTask) -> None:
     settings: TaskSettings = loaded.settings.model_copy(update={"max_length": 16})
-    short = LoadedTask(loaded.model, loaded.tokenizer, settings, loaded.labels, loaded.report)
+    short = replace(loaded, settings=settings)
     dropped = [a.dropped for a in predict_stream(runner(short, 2), short.tokenizer, map(example, TEXTS))]
     assert [count > 0 for count in dropped] == [False, False, False, True, False, False, False]

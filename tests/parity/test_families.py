@@ -16,8 +16,9 @@ transformers = pytest.importorskip("transformers")
 from bertcli.families.registry import FAMILIES  # noqa: E402
 from bertcli.hf.convert import convert  # noqa: E402
 from bertcli.hf.folder import load_encoder_folder, load_model_folder  # noqa: E402
+from bertcli.hf.model_files import write_model_files  # noqa: E402
 from bertcli.hf.names import hf_name, modern_name  # noqa: E402
-from bertcli.hf.task_folder import load_task_folder, save_task_folder  # noqa: E402
+from bertcli.hf.task_folder import declare_task, load_task_folder  # noqa: E402
 from bertcli.model.fast.switch import plain_path  # noqa: E402
 from tests.hf.folders import SETTINGS  # noqa: E402
 from tests.parity.families import (  # noqa: E402
@@ -140,7 +141,8 @@ def test_a_task_model_of_transformers_answers_the_same_here(tmp_path: Path, case
 def test_transformers_loads_what_we_save(tmp_path: Path, case: Case, kind: str) -> None:
     saved_task(tmp_path / "theirs", case, kind)
     loaded = load_task_folder(tmp_path / "theirs")
-    save_task_folder(tmp_path / "ours", loaded.model, loaded.tokenizer, SETTINGS[kind], loaded.labels)
+    declared = declare_task(SETTINGS[kind], loaded.labels)
+    write_model_files(tmp_path / "ours", loaded.model, loaded.tokenizer, declared)
     again, info = class_of(case, SETTINGS[kind].type).from_pretrained(
         tmp_path / "ours", output_loading_info=True
     )

@@ -69,7 +69,16 @@ def run(
     progress = Progress("train", 0, 10, 5)
     state = state or RunState()
     try:
-        fit = Fit(settings, checkpoints, log, progress, evaluate, HEALTH)
+        fit = Fit(
+            settings,
+            checkpoints,
+            log,
+            progress=progress,
+            lost=lambda: "all is lost",
+            resume_command="bertcli train run --resume",
+            evaluate=evaluate,
+            health=HEALTH,
+        )
         end, _ = fit.run(iter(reports), state, rows)
     finally:
         progress.close()

@@ -28,7 +28,7 @@ def heard() -> Iterator[None]:
 
 def send(*numbers: signal.Signals, error: Exception | None = None) -> None:
     noted = []
-    with stop_signal() as stop:
+    with stop_signal(lambda: "all is lost") as stop:
         for number in numbers:
             os.kill(os.getpid(), number)
             noted.append(stop.signal)
@@ -47,7 +47,7 @@ def test_a_signal_is_noted_and_ends_what_follows(number: signal.Signals) -> None
 
 
 def break_off_twice() -> None:
-    with stop_signal() as stop:
+    with stop_signal(lambda: "all is lost") as stop:
         for number in (signal.SIGTERM, 0):  # the second time it is there before
             with contextlib.suppress(Interrupted), stop.breaking_off():
                 os.kill(os.getpid(), number)
@@ -61,11 +61,17 @@ def test_what_may_be_broken_off_is() -> None:
     assert reached == []
 
 
-def test_a_second_ctrl_c_acts_at_once() -> None:
-    reached.clear()
-    with pytest.raises(KeyboardInterrupt):
-        send(signal.SIGINT, signal.SIGINT)
-    assert reached == []
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_says_what_is_lost_and_ends_the_process(
+    second: signal.Signals, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    with pytest.raises(SystemExit):
+        send(signal.SIGINT, second)
+    assert codes == [128 + second]
+    said = "a checkpoint saved; a second Ctrl-C stops at once, without\nall is lost\n"
+    assert capfd.readouterr().err.endswith(said)
 
 
 def test_a_second_hang_up_is_nothing_new() -> None:
@@ -77,7 +83,7 @@ def test_a_second_hang_up_is_nothing_new() -> None:
 
 def test_a_hang_up_that_is_ignored_stays_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with stop_signal() as stop:
+    with stop_signal(lambda: "all is lost") as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert stop.signal == 0
     assert signal.signal(signal.SIGHUP, before) == signal.SIG_IGN
@@ -85,7 +91,7 @@ def test_a_hang_up_that_is_ignored_stays_so() -> None:
 
 def test_without_a_signal_nothing_happens_and_the_handlers_are_put_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    with stop_signal() as stop:
+    with stop_signal(lambda: "all is lost") as stop:
         assert stop.signal == 0
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 

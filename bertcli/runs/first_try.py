@@ -1,0 +1,111 @@
+"""The command to try first with a new model, on the user's own text. It works where it is copied."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertcli.examples.examples import Example, QuestionExample
+from bertcli.hf.rtd_folder import GENERATOR
+from bertcli.store.token_store import OpenStore, TokenStore
+from bertcli.text.pieces import BLANK, needs_no_blank
+from bertcli.text.tokenizer import Tokenizer
+
+_LONGEST_TEXT, _LONGEST_CONTEXT = 60, 160
+"""Characters shown."""
+_FEWEST_TOKENS, _MOST_TOKENS = 5, 12
+_SENTENCES = 1000
+"""At most this many are looked at."""
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls, ends of lines, directions of writing, halves of surrogate pairs."""
+
+
+def mask_command(model: Path, store: OpenStore) -> str:
+    """`bertcli predict-mask` on a held-out sentence, or the start of one, with one word masked."""
+    words = model / GENERATOR
+    side = store.heldout if store.heldout.num_sentences else store.train
+    texts = (_masked(ids, store.tokenizer) for ids in _sentences(side))
+    text = next(filter(None, texts), store.tokenizer.mask_token)
+    return _command("predict-mask", words if words.is_dir() else model, [text])
+
+
+def predict_command(model: Path, examples: Sequence[Example]) -> str:
+    """`bertcli predict` on the texts of the first of `examples` that a command line can hold."""
+    texts = next(filter(_can_be_given, map(_shortened_texts, examples)), ["TEXT"])
+    return _command("predict", model, texts)
+
+
+def _command(verb: str, model: Path, texts: Sequence[str]) -> str:
+    ends_options = ["--"] if any(text.startswith("-") for text in texts) else []
+    return shlex.join(["bertcli", verb, str(model), *ends_options, *texts])
+
+
+def _sentences(side: TokenStore) -> Iterator[list[int]]:
+    """The ids of the first sentences, or their beginnings."""
+    for number in range(min(_SENTENCES, side.num_sentences)):
+        start, end = side.sentences[number : number + 2].tolist()
+        yield side.ids[start : min(end, start + _MOST_TOKENS + 1)].tolist()
+
+
+def _masked(ids: list[int], tokenizer: Tokenizer) -> str | None:
+    """A sentence with a mask in the place of a word; None: it has no word that is one piece."""
+    if len(ids) > _MOST_TOKENS:  # the last piece tells whether a word ends before it
+        while ids and tokenizer.continuation[ids[-1]]:
+            ids = ids[:-1]
+        ids = ids[:-1]
+    if len(ids) < _FEWEST_TOKENS or tokenizer.unk_id in ids:
+        return None
+    places = [place for place in range(1, len(ids)) if _is_word(ids, place, tokenizer)]
+    if not places:
+        return None
+    place = min(places, key=lambda each: abs(each - 2 * len(ids) // 3))  # most words are on its left
+    masked = [*ids[:place], tokenizer.mask_id, *ids[place + 1 :]]
+    text = _spelled(masked, tokenizer.readable(ids[place]).startswith(BLANK), tokenizer)
+    is_read = tokenizer.encode_with_masks([text])[0].count(tokenizer.mask_id) == 1
+    return text if is_read and not _UNPRINTABLE.search(text) else None
+
+
+def _is_word(ids: list[int], place: int, tokenizer: Tokenizer) -> bool:
+    """Whether the piece there is a word; a single letter is one in a script without blanks alone."""
+    text = tokenizer.readable(ids[place]).removeprefix(BLANK)
+    is_whole = not tokenizer.continuation[ids[place : place + 2]].any()
+    return text.isalpha() and (needs_no_blank(text) or (is_whole and len(text) > 1))
+
+
+def _spelled(masked: list[int], blank_before: bool, tokenizer: Tokenizer) -> str:
+    """The text of ids, without blanks beside letters that need none, unless it would be read differently."""
+    text, mask = tokenizer.decode(masked).strip(), tokenizer.mask_token
+    if blank_before:
+        text = re.sub(rf" ?{re.escape(mask)}", f" {mask}", text)
+    joined = re.sub(
+        r"(?<=(\S)) (?=(\S))",
+        lambda found: "" if any(map(needs_no_blank, found.groups())) else " ",
+        text,
+    )
+    return joined if tokenizer.encode_with_masks([joined]) == [masked] else text
+
+
+def _shortened_texts(example: Example) -> list[str]:
+    if isinstance(example, QuestionExample):
+        start = example.answers[0].start if example.answers else 0
+        around = example.context[max(0, start - _LONGEST_CONTEXT // 2) :]
+        if len(around) < len(example.context):
+            around = around.partition(" ")[2] or around
+        return [_shortened(example.question, _LONGEST_TEXT), _shortened(around, _LONGEST_CONTEXT)]
+    return [_shortened(text, _LONGEST_TEXT) for text in example.texts]
+
+
+def _shortened(text: str, length: int) -> str:
+    """The beginning of a text on one line, to the end of a word where it has blanks."""
+    line = " ".join(_UNPRINTABLE.sub(" ", text[: 4 * length]).split())
+    if len(line) <= length:
+        return line
+    return line[: length + 1].rpartition(" ")[0] or line[:length]
+
+
+def _can_be_given(texts: Sequence[Any]) -> bool:
+    """Whether `bertcli predict` takes these for texts: none is empty, and a single one is no file or pipe."""
+    return all(texts) and (len(texts) > 1 or not (texts[0] == "-" or Path(texts[0]).is_file()))

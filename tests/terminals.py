@@ -1,0 +1,48 @@
+"""The real command line on a terminal of its own: what a person sees, and what is typed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+
+CTRL_C = b"\x03"
+
+
+def on_a_terminal(
+    *arguments: object, columns: int = 100, typed: Sequence[tuple[str, bytes]] = ()
+) -> tuple[str, int]:
+    """What a command writes to a terminal, standard error with it, and its exit code.
+
+    Args:
+        typed: what is typed, each after a text that is shown later than what was typed before.
+    """
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def begin() -> None:
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+        for number in (signal.SIGINT, signal.SIGHUP):  # where the tests themselves run in the background
+            signal.signal(number, signal.SIG_DFL)
+
+    command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=begin
+    )
+    os.close(theirs)
+    shown, seen, waiting = b"", 0, list(typed)
+    with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+        while block := os.read(ours, 65536):
+            shown += block
+            if waiting and waiting[0][0].encode() in shown[seen:]:
+                os.write(ours, waiting.pop(0)[1])
+                seen = len(shown)
+    os.close(ours)
+    assert not waiting, shown.decode()
+    return shown.decode().replace("\r\n", "\n"), process.wait()
