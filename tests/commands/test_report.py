@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.finetunes import spam_config, spam_files
+from tests.report.runs import pretraining
 from tests.small_runs import small_config, write_config
 
 Bertcli = Callable[..., tuple[int, str, str]]
@@ -20,6 +21,11 @@ def pretrained(run_bertcli: Bertcli, corpus: Path, tmp_path: Path) -> tuple[Path
     code, _, err = run_bertcli("pretrain", write_config(tmp_path / "config.yaml", config))
     assert code == 0, err
     return tmp_path / "run", err
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pretraining(tmp_path_factory.mktemp("run"), training={"steps": 2})
 
 
 def test_a_pretraining_run_writes_its_report_if_asked(
@@ -77,10 +83,7 @@ def test_a_foreign_report_costs_a_run_nothing_but_a_line(
         (["{run}", "--device", "tpu"], "tpu"),
     ],
 )
-def test_bad_input_is_one_message(
-    run_bertcli: Bertcli, pretrained: tuple[Path, str], arguments: list[str], said: str
-) -> None:
-    run, _ = pretrained
+def test_bad_input_is_one_message(run_bertcli: Bertcli, run: Path, arguments: list[str], said: str) -> None:
     code, out, err = run_bertcli("report", *(each.format(run=run) for each in arguments))
     assert (code, out) == (2, "")
     assert said in err

@@ -46,7 +46,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "pretraining": pretraining(folder),
         "finetuning": labeled(folder / "labeled", task, "wild.csv", table(rows)),
     }
-    return {name: write_report([run], ReportOptions()) for name, run in runs.items()}
+    return {
+        name: write_report([run], ReportOptions(attributions=name == "finetuning"))
+        for name, run in runs.items()
+    }
 
 
 def opened(browser: Any, page: Path, width: int = 1100, scheme: str = "light") -> Any:

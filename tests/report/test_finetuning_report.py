@@ -6,18 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.report.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return spam(tmp_path_factory.mktemp("spam"))
-
-
-def test_a_finished_run_has_every_part(finished: Path) -> None:
-    found = report(finished)
+def test_a_finished_run_has_every_part(finetuned: Path) -> None:
+    found = report(finetuned)
     assert "Classification with bert on train.tsv, dev.tsv" in found.head
     assert "finished after 6 steps" in found.head
     assert "reading nothing" not in found.head
@@ -30,8 +23,8 @@ def test_a_finished_run_has_every_part(finished: Path) -> None:
     assert "1 rows of dev are in train as well" in found.text("data")
 
 
-def test_the_matrix_holds_every_row_once(finished: Path) -> None:
-    answers = report(finished).text("answers")
+def test_the_matrix_holds_every_row_once(finetuned: Path) -> None:
+    answers = report(finetuned).text("answers")
     assert "ham" in answers
     cells = answers.split("rows ham ", 1)[1].split(" Labels ", 1)[0]
     counts = [int(each) for each in cells.replace("·", "0").split() if each.isdecimal()]
@@ -39,28 +32,30 @@ def test_the_matrix_holds_every_row_once(finished: Path) -> None:
     assert counts[5] == counts[3] + counts[4] == 5
 
 
-def test_mistakes_are_those_of_the_dev_file_the_surest_first(finished: Path) -> None:
-    found = report(finished)
+def test_mistakes_are_those_of_the_dev_file_the_surest_first(finetuned: Path) -> None:
+    found = report(finetuned)
     text = found.text("mistakes")
     assert "of 32 rows have a wrong answer, the surest first." in text
     scores = [float(each.rstrip("%")) for each in text.split() if each.endswith("%")]
     assert scores == sorted(scores, reverse=True)
     assert "dev.tsv, line" in text
-    assert str(finished.parent) not in text
+    assert str(finetuned.parent) not in text
 
 
-def test_the_words_that_decided_are_shown_if_asked_for(finished: Path) -> None:
-    assert "integrated gradients" not in report(finished).text("mistakes")
-    found = report(finished, attributions=True)
+def test_the_words_that_decided_are_shown_if_asked_for(finetuned: Path) -> None:
+    assert "integrated gradients" not in report(finetuned).text("mistakes")
+    found = report(finetuned, attributions=True)
     assert "integrated gradients" in found.text("mistakes")
     assert any((each.get("class") or "") == "scored for" for each in found.named("span"))
 
 
-def test_a_run_that_ended_without_its_verdict_has_it_from_its_answers(finished: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
+def test_a_run_that_ended_without_its_verdict_has_it_from_its_answers(
+    finetuned: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(finetuned, tmp_path / "run"))
     (run / "verdict.json").unlink()
-    found, before = report(run), report(finished)
-    said = json.loads((finished / "verdict.json").read_text())["lines"][0]
+    found, before = report(run), report(finetuned)
+    said = json.loads((finetuned / "verdict.json").read_text())["lines"][0]
     assert said.partition(": ")[2][1:] in found.head
     assert found.text("scores") == before.text("scores")
     assert found.text("curves") == before.text("curves")
@@ -69,21 +64,21 @@ def test_a_run_that_ended_without_its_verdict_has_it_from_its_answers(finished: 
     assert "baseline" not in report(run).text("scores")
 
 
-def test_the_score_of_one_label_names_it(finished: Path) -> None:
-    found = report(finished)
+def test_the_score_of_one_label_names_it(finetuned: Path) -> None:
+    found = report(finetuned)
     assert "f1 of spam" in found.text("scores")
     assert "f1 of spam" in found.text("curves")
 
 
-def test_a_student_has_its_teacher_and_a_curve_for_each_loss(finished: Path, tmp_path: Path) -> None:
-    found = report(spam(tmp_path, distillation={"teacher": str(finished)}))
+def test_a_student_has_its_teacher_and_a_curve_for_each_loss(finetuned: Path, tmp_path: Path) -> None:
+    found = report(spam(tmp_path, distillation={"teacher": str(finetuned)}))
     assert "Classification with bert (taught by run) on train.tsv, dev.tsv" in found.head
     for loss in ("teacher loss", "labels loss", "loss"):
         assert f"numbers step {loss} " in found.text("curves")
 
 
-def test_without_the_model_the_log_remains_and_the_report_says_so(finished: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
+def test_without_the_model_the_log_remains_and_the_report_says_so(finetuned: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finetuned, tmp_path / "run"))
     shutil.rmtree(run / "model")
     shutil.rmtree(run / "checkpoints")
     found = report(run)
@@ -93,8 +88,8 @@ def test_without_the_model_the_log_remains_and_the_report_says_so(finished: Path
     assert "accuracy" in found.text("scores")
 
 
-def test_without_the_dev_file_too(finished: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
+def test_without_the_dev_file_too(finetuned: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finetuned, tmp_path / "run"))
     config = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(config.replace("dev.tsv", "gone.tsv"))
     found = report(run)
@@ -127,8 +122,8 @@ def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     assert "finished after 6 steps" in report(run / "seed-1").head
 
 
-def test_several_runs_are_compared_without_their_mistakes(finished: Path, tmp_path: Path) -> None:
-    found = report(finished, spam(tmp_path, training={"epochs": 2}))
+def test_several_runs_are_compared_without_their_mistakes(finetuned: Path, tmp_path: Path) -> None:
+    found = report(finetuned, spam(tmp_path, training={"epochs": 2}))
     assert "2 runs of classification" in found.head
     assert "training.epochs 1 2" in found.text("recipe")
     assert "mistakes" not in found.texts
@@ -186,7 +181,7 @@ def test_sets_of_labels_have_no_matrix(tmp_path: Path) -> None:
 
 def test_many_labels_and_long_hostile_texts_stay_small_and_harmless(tmp_path: Path) -> None:
     labels = [f"{ATTACK} {n} {'&' * 300}" for n in range(150)]
-    rows = [["text", "label"], *([f"{ATTACKS} {n} {'<&>' * 700}", labels[n % 150]] for n in range(300))]
+    rows = [["text", "label"], *([f"{ATTACKS} {n} {'<&>' * 200}", labels[n % 150]] for n in range(300))]
     task = {"type": "classification", "text": "text", "label": "label", "max_length": 16}
     run = labeled(tmp_path, task, "many.csv", table(rows))
     found = report(run, attributions=True)  # which also looks for scripts, handlers and size

@@ -7,8 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.files import lock_file
@@ -19,11 +17,6 @@ from bertcli.runs.pretraining import pretrain
 from bertcli.store.manifest import Manifest
 from tests.report.runs import ATTACK, pretraining, report
 from tests.small_runs import read_rows, small_config, write_corpus
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pretraining(tmp_path_factory.mktemp("bert"))
 
 
 def manifest_of(run: Path) -> Manifest:
@@ -48,14 +41,14 @@ def copy(run: Path, to: Path) -> Path:
     return Path(shutil.copytree(run, to / "run"))
 
 
-def test_a_finished_run_has_every_part(finished: Path) -> None:
-    found = report(finished)
+def test_a_finished_run_has_every_part(pretrained: Path) -> None:
+    found = report(pretrained)
     assert "A BERT of 2 layers × 32: mlm+nsp on corpus.txt" in found.head
     assert "finished after 12 steps" in found.head
     assert "parameters 3" in found.head
-    said = json.loads((finished / "verdict.json").read_text())["lines"][0].removeprefix("verdict: ")
+    said = json.loads((pretrained / "verdict.json").read_text())["lines"][0].removeprefix("verdict: ")
     assert f"verdict {said[0].upper()}{said[1:]}" in found.head
-    last = read_rows(finished / "metrics.jsonl", "heldout")[-1]
+    last = read_rows(pretrained / "metrics.jsonl", "heldout")[-1]
     scores = found.text("scores")
     assert f"mlm loss {last['mlm_loss']:.2f}" in scores
     assert f"nsp accuracy {last['nsp_accuracy']:.3f} 0.500" in scores
@@ -66,15 +59,15 @@ def test_a_finished_run_has_every_part(finished: Path) -> None:
     assert "training.learning_rate 0.001" in found.text("recipe")
 
 
-def test_each_example_shows_five_words_and_where_the_right_one_is(finished: Path) -> None:
-    found = report(finished)
+def test_each_example_shows_five_words_and_where_the_right_one_is(pretrained: Path) -> None:
+    found = report(pretrained)
     assert found.text("examples").startswith("Masked words Sentences of held-out text")
     guesses = [each for each in found.named("li") if each.get("class") in ("right", "rank")]
     assert len(guesses) == len([each for each in found.named("mark") if each.get("class") == "blank"]) > 3
 
 
-def test_every_chart_can_be_read_by_three_axes(finished: Path) -> None:
-    found = report(finished)
+def test_every_chart_can_be_read_by_three_axes(pretrained: Path) -> None:
+    found = report(pretrained)
     charts = [each for each in found.named("figure") if "chart" in (each["class"] or "")]
     shown = [each["class"] for each in found.named("div") if "by-" in (each.get("class") or "")]
     assert len(charts) == 7  # two terms with loss and accuracy, learning rate, norm, speed
@@ -83,13 +76,13 @@ def test_every_chart_can_be_read_by_three_axes(finished: Path) -> None:
     assert [each["id"] for each in found.named("input")] == ["axis-step", "axis-tokens", "axis-seconds"]
 
 
-def test_findings_of_the_corpus_are_there_if_asked_for(finished: Path) -> None:
-    assert "The text was not read again" in report(finished).text("corpus")
-    assert "What to mend" in report(finished, check_data=True).text("corpus")
+def test_findings_of_the_corpus_are_there_if_asked_for(pretrained: Path) -> None:
+    assert "The text was not read again" in report(pretrained).text("corpus")
+    assert "What to mend" in report(pretrained, check_data=True).text("corpus")
 
 
-def test_a_killed_run_says_where_it_stopped(finished: Path, tmp_path: Path) -> None:
-    run = copy(finished, tmp_path)
+def test_a_killed_run_says_where_it_stopped(pretrained: Path, tmp_path: Path) -> None:
+    run = copy(pretrained, tmp_path)
     rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)[:9]
     (run / "metrics.jsonl").write_text("".join(rows) + '{"step": 9')
     shutil.rmtree(run / "model")
@@ -100,15 +93,15 @@ def test_a_killed_run_says_where_it_stopped(finished: Path, tmp_path: Path) -> N
     assert found.text("examples")
 
 
-def test_a_run_that_another_process_continues_is_running(finished: Path, tmp_path: Path) -> None:
-    run = copy(finished, tmp_path)
+def test_a_run_that_another_process_continues_is_running(pretrained: Path, tmp_path: Path) -> None:
+    run = copy(pretrained, tmp_path)
     with lock_file(run / ".lock", "in use", "wait"):
         assert "running after 12 of 12 steps" in report(run).head
     assert "finished" in report(run).head
 
 
-def test_a_run_without_its_store_or_model_has_what_its_log_knows(finished: Path, tmp_path: Path) -> None:
-    run = copy(finished, tmp_path)
+def test_a_run_without_its_store_or_model_has_what_its_log_knows(pretrained: Path, tmp_path: Path) -> None:
+    run = copy(pretrained, tmp_path)
     for name in ("model", "checkpoints"):
         shutil.rmtree(run / name)
     config = (run / "config.yaml").read_text()
@@ -122,8 +115,8 @@ def test_a_run_without_its_store_or_model_has_what_its_log_knows(finished: Path,
     assert found.text("curves")
 
 
-def test_a_skipped_step_leaves_a_gap_and_is_counted(finished: Path, tmp_path: Path) -> None:
-    run = copy(finished, tmp_path)
+def test_a_skipped_step_leaves_a_gap_and_is_counted(pretrained: Path, tmp_path: Path) -> None:
+    run = copy(pretrained, tmp_path)
     rows = read_rows(run / "metrics.jsonl")
     rows[3] |= {"loss": None, "mlm_loss": None, "nsp_loss": None, "grad_norm": None}
     for row in rows[3:]:
@@ -132,8 +125,8 @@ def test_a_skipped_step_leaves_a_gap_and_is_counted(finished: Path, tmp_path: Pa
     assert "skipped steps 1, whose loss or gradient was not finite" in report(run).head
 
 
-def test_terms_of_any_name_have_curves_and_scores(finished: Path, tmp_path: Path) -> None:
-    run = copy(finished, tmp_path)
+def test_terms_of_any_name_have_curves_and_scores(pretrained: Path, tmp_path: Path) -> None:
+    run = copy(pretrained, tmp_path)
     lines = (run / "metrics.jsonl").read_text().replace("nsp_", "new_term_")
     (run / "metrics.jsonl").write_text(lines)
     found = report(run)
@@ -157,11 +150,11 @@ def test_replaced_words_are_shown_with_their_probability(tmp_path: Path) -> None
 
 
 def test_a_run_that_ended_without_its_verdict_has_it_from_its_last_evaluation(
-    finished: Path, tmp_path: Path
+    pretrained: Path, tmp_path: Path
 ) -> None:
-    run = copy(finished, tmp_path)
+    run = copy(pretrained, tmp_path)
     (run / "verdict.json").unlink()
-    assert report(run).head == report(finished).head
+    assert report(run).head == report(pretrained).head
     rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
     (run / "metrics.jsonl").write_text("".join(rows[:-1]))  # without that evaluation
     found = report(run)
@@ -170,10 +163,10 @@ def test_a_run_that_ended_without_its_verdict_has_it_from_its_last_evaluation(
 
 
 def test_a_run_that_goes_on_from_a_model_says_what_it_gained_and_forgot(
-    finished: Path, tmp_path: Path
+    pretrained: Path, tmp_path: Path
 ) -> None:
     general = str(write_corpus(tmp_path / "general.txt", documents=5))
-    run = going_on(tmp_path, corpus={"general": [general]}, model={"init_from": str(finished / "model")})
+    run = going_on(tmp_path, corpus={"general": [general]}, model={"init_from": str(pretrained / "model")})
     found = report(run)
     assert "A BERT of 2 layers × 32, from run/model: mlm+nsp on corpus.txt" in found.head
     _, *gains = json.loads((run / "verdict.json").read_text())["lines"]
@@ -184,13 +177,13 @@ def test_a_run_that_goes_on_from_a_model_says_what_it_gained_and_forgot(
 
 
 def test_a_student_has_its_teacher_and_the_distance_from_it_and_ramps_have_both_ends(
-    finished: Path, tmp_path: Path
+    pretrained: Path, tmp_path: Path
 ) -> None:
     run = going_on(
         tmp_path,
         data={"objective": "mlm", "mask_rate": [0.15, 0.3]},
         training={"batch_size": [4, 8]},
-        distillation={"teacher": str(finished)},
+        distillation={"teacher": str(pretrained)},
     )
     found = report(run)
     assert "A BERT of 2 layers × 32 (taught by run): mlm on corpus.txt" in found.head
@@ -203,33 +196,33 @@ def test_a_student_has_its_teacher_and_the_distance_from_it_and_ramps_have_both_
 
 
 def test_losses_of_the_same_tokens_are_compared_whatever_the_special_ones(
-    finished: Path, tmp_path: Path
+    pretrained: Path, tmp_path: Path
 ) -> None:
     other = pretraining(
         tmp_path, model={"family": "roberta"}, data={"objective": "mlm"}, training={"steps": 2}
     )
-    assert manifest_of(other).tokenizer_hash != manifest_of(finished).tokenizer_hash
-    found = report(finished, other)
+    assert manifest_of(other).tokenizer_hash != manifest_of(pretrained).tokenizer_hash
+    found = report(pretrained, other)
     assert "cannot be compared" not in found.head
     assert "nats a word" not in found.head
 
 
-def test_losses_of_other_tokens_are_compared_by_the_word(finished: Path, tmp_path: Path) -> None:
+def test_losses_of_other_tokens_are_compared_by_the_word(pretrained: Path, tmp_path: Path) -> None:
     other = pretraining(tmp_path, tokenizer={"vocab_size": 300}, training={"steps": 2})
-    found = report(finished, other)
+    found = report(pretrained, other)
     assert OTHER_TOKENS in found.head
     loss = read_rows(other / "metrics.jsonl", "heldout")[-1]["mlm_loss"]
     assert f" {number(loss * manifest_of(other).tokens_per_word)} run what" in found.head
 
 
-def test_losses_of_other_text_are_not_compared(finished: Path, tmp_path: Path) -> None:
+def test_losses_of_other_text_are_not_compared(pretrained: Path, tmp_path: Path) -> None:
     other = pretraining(tmp_path, corpus={"heldout_fraction": 0.1}, training={"steps": 2})
-    assert OTHER_TEXT in report(finished, other).head
+    assert OTHER_TEXT in report(pretrained, other).head
 
 
-def test_runs_beside_each_other_show_where_they_differ(finished: Path, tmp_path: Path) -> None:
+def test_runs_beside_each_other_show_where_they_differ(pretrained: Path, tmp_path: Path) -> None:
     other = pretraining(tmp_path, training={"steps": 6})
-    found = report(finished, other)
+    found = report(pretrained, other)
     assert "2 runs of pretraining" in found.head
     assert f"{other} finished after 6 steps" in found.head
     assert "The runs differ in:" in found.text("recipe")

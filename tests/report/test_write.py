@@ -14,17 +14,11 @@ from bertcli.report.options import ReportOptions
 from bertcli.report.write import write_report, write_report_if_asked
 from tests.finetunes import checked, spam_config
 from tests.finetunes import run as finetune
-from tests.report.runs import spam
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return spam(tmp_path_factory.mktemp("spam"))
 
 
 @pytest.fixture
-def run(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished.parent, tmp_path / "spam")) / finished.name
+def run(finetuned: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finetuned.parent, tmp_path / "spam")) / finetuned.name
 
 
 def test_a_report_is_the_runs_own_file_and_is_replaced_by_the_next(run: Path) -> None:
@@ -69,9 +63,9 @@ def test_another_place_must_be_a_html_file(run: Path, tmp_path: Path, name: str,
         write_report([run], ReportOptions(), tmp_path / name)
 
 
-def test_attributions_are_for_one_labeled_run(finished: Path, run: Path) -> None:
+def test_attributions_are_for_one_labeled_run(finetuned: Path, run: Path) -> None:
     with pytest.raises(UserError, match="--attributions: explains the mistakes of one fine-tuning run"):
-        write_report([finished, run], ReportOptions(attributions=True))
+        write_report([finetuned, run], ReportOptions(attributions=True))
 
 
 def test_a_failure_at_the_end_of_a_run_is_one_line(
