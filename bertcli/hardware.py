@@ -92,8 +92,6 @@ def auto_micro_batch_size(
 ) -> int:
     """Rows at once: as many as fit into the free memory and still gain speed.
 
-    A CPU also holds a copy of weights and moments, from which checkpoints are written.
-
     Args:
         sizes: of the step; its `rows` are ignored.
         batch_size: the most rows.
@@ -101,14 +99,34 @@ def auto_micro_batch_size(
         free: bytes; None: as many as the device has free now.
         mean_length: tokens of a labeled row; None: the rows are full.
     """
-    parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
-    available = USABLE * (free_memory(device) if free is None else free)
-    if sizes.on_cpu:
-        available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // sizes.length)
     if sizes.on_cpu and mean_length is not None:
         short = int(_LABELED_TOKENS / mean_length) // _LABELED_ROWS * _LABELED_ROWS
         by_speed = min(by_speed, max(_LABELED_ROWS, short))
-    return rows_that_fit(
-        architecture, parameters, sizes, available=available, at_most=min(batch_size, by_speed)
+    return fitting_rows(
+        architecture,
+        sizes,
+        at_most=min(batch_size, by_speed),
+        device=device,
+        num_local_ranks=num_local_ranks,
+        free=free,
     )
+
+
+def fitting_rows(
+    architecture: Architecture,
+    sizes: StepSizes,
+    at_most: int,
+    device: torch.device,
+    num_local_ranks: int = 1,
+    free: float | None = None,
+) -> int:
+    """Rows at once: as many as fit into the free memory. The arguments are those of `auto_micro_batch_size`.
+
+    A CPU also holds a copy of weights and moments, from which checkpoints are written.
+    """
+    parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
+    available = USABLE * (free_memory(device) if free is None else free)
+    if sizes.on_cpu:
+        available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
+    return rows_that_fit(architecture, parameters, sizes, available=available, at_most=at_most)

@@ -18,6 +18,7 @@ _PIPELINES = {
     "token-classification": "token-classification",
     "question-answering": "question-answering",
     "multiple-choice": "multiple-choice",
+    "sentence-embedding": "sentence-similarity",
 }
 """Task -> its name on model hubs."""
 _LISTED = 50

@@ -92,6 +92,11 @@ def predict(
         check_output(output, asked or [".jsonl", *SEPARATORS], input_)
     where = resolve_device(device)
     loaded = load_task_folder(resolve_model(model))
+    if loaded.settings.type == "sentence-embedding":
+        raise UserError(
+            f"{loaded.folder}: its answers are vectors: give it to bertcli embed, or to bertcli similarity, "
+            "which compares texts"
+        )
     long_rows = LongRows(loaded.folder)
     settings = adapt_settings(
         loaded.settings,

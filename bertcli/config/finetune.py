@@ -11,27 +11,36 @@ from bertcli.config.schema import LoggingConfig
 from bertcli.config.section import Count, Positive, Section, Weight, refuse_other_kind
 
 TaskType = Literal[
-    "classification", "regression", "token-classification", "question-answering", "multiple-choice"
+    "classification",
+    "regression",
+    "token-classification",
+    "question-answering",
+    "multiple-choice",
+    "sentence-embedding",
 ]
 LABEL_LINES = ("fasttext", "trec")
 """Formats whose lines hold their labels before the text."""
 Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
 """A column's name, or its number counted from 0."""
+PoolingMode = Literal["mean", "cls", "max"]
 
 
 class TaskSettings(Section):
     """What a fine-tuned model needs to read its input again; saved in its `config.json`."""
 
     type: TaskType
-    """What is predicted of a text: a label, a number, a tag for each word, a span, or one of its choices."""
-    text: Column | Annotated[list[Column], Field(min_length=1, max_length=2)] | None = None
+    """What is predicted of a text: a label, a number, a tag for each word, a span, or one of its choices; or
+    sentence-embedding: a vector, near those of similar texts."""
+    text: Column | Annotated[list[Column], Field(min_length=1)] | None = None
     """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, `text` of
-    fasttext and trec, and in tables `text` (token-classification) or `question` and `context`
-    (question-answering)."""
+    fasttext and trec, and in tables `text` (token-classification, sentence-embedding) or `question` and
+    `context` (question-answering). sentence-embedding: [anchor, positive], or with more columns, which are
+    texts that do not fit the anchor; one column, or a .txt file with a text a line, is plain text."""
     choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """multiple-choice: a column for each choice, or one column with a list of them."""
     label: Column | None = None
-    """The column of the label; null: the last one of CoNLL files, `label` of fasttext and trec."""
+    """The column of the label; null: the last one of CoNLL files, `label` of fasttext and trec.
+    sentence-embedding: of the number that says how similar the two texts are; null: there is none."""
     format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec"] = "auto"
     """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list. fasttext:
     `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine before each text; `label:
@@ -63,20 +72,28 @@ class TaskSettings(Section):
     null_threshold: float | None = None
     """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
     sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
+    scale: Positive = 20.0
+    """sentence-embedding: the loss multiplies cosines by this."""
 
     @property
     def text_columns(self) -> tuple[Column, ...]:
-        """The columns of text, one or two; none where `text` is null."""
+        """The columns of text; none where `text` is null."""
         if self.text is None:
             return ()
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
 
     @model_validator(mode="before")
     @classmethod
-    def _columns_of_label_lines(cls, values: Any) -> Any:
+    def _usual_columns(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("format") in LABEL_LINES:
             given = {key: value for key, value in values.items() if value is not None}
             return {"text": "text", "label": "label"} | given
+        if (
+            isinstance(values, dict)
+            and values.get("type") == "sentence-embedding"
+            and values.get("text") is None
+        ):
+            return values | {"text": "text"}
         return values
 
     @field_validator("separator", mode="before")
@@ -109,12 +126,17 @@ class TaskSettings(Section):
             ("multi_label", self.multi_label, "classification"),
             ("positive_label", self.positive_label is not None, "classification"),
             ("null_threshold", self.null_threshold is not None, "question-answering"),
+            ("scale", self.scale != 20.0, "sentence-embedding"),
             ("format: conll", self.format == "conll", "token-classification"),
             *((f"format: {name}", self.format == name, "classification") for name in LABEL_LINES),
             ("format: squad", self.format == "squad", "question-answering"),
         ):
             if is_set and self.type != type:
                 raise ValueError(f"{name} is for type: {type}, not {self.type}")
+        if len(self.text_columns) > 2 and self.type != "sentence-embedding":
+            raise ValueError(f"text: one column, or two for pairs ({self.type})")
+        if self.type == "sentence-embedding" and self.label is not None and len(self.text_columns) != 2:
+            raise ValueError("text: with a label, the score of a pair, two columns (sentence-embedding)")
         if self.positive_label is not None and self.multi_label:
             raise ValueError("positive_label is for two labels, one a text: not with multi_label")
         if self.type == "token-classification" and len(self.text_columns) > 1:
@@ -139,9 +161,17 @@ class TaskConfig(TaskSettings):
     """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
     metric: str | None = None
     """Selects the best checkpoint; null: the task's default."""
+    pooling: PoolingMode | None = None
+    """sentence-embedding: the vector of a text is the mean of its tokens, [CLS], or the maximum. null: as the
+    folder of a sentence-transformers model says, else mean."""
     skip_bad: bool = False
     """Leave out unusable rows, and report them, instead of stopping: a wrong number of fields, an empty text,
     a SQuAD answer that is not at the place that the file gives."""
+
+    @property
+    def has_dev(self) -> bool:
+        """Whether there is data to evaluate on."""
+        return self.dev is not None or self.dev_fraction is not None
 
     @property
     def settings(self) -> TaskSettings:
@@ -154,6 +184,13 @@ class TaskConfig(TaskSettings):
             raise ValueError("give dev or dev_fraction, not both")
         if self.label is None and self.type in ("classification", "regression", "multiple-choice"):
             raise ValueError("label: name the column of the label")
+        if self.pooling is not None and self.type != "sentence-embedding":
+            raise ValueError(f"pooling is for type: sentence-embedding, not {self.type}")
+        if self.type == "sentence-embedding" and len(self.text_columns) == 1 and self.has_dev:
+            raise ValueError(
+                "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "
+                "measure the model on pairs: bertcli evaluate RUN --data PAIRS --text A --text B"
+            )
         if self.class_weights is not None and (self.type != "classification" or self.multi_label):
             raise ValueError("class_weights is for type: classification with one label a text")
         return self
@@ -254,6 +291,8 @@ class FinetuneConfig(Section):
     def _check(self) -> Self:
         if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: a seed is given twice")
-        if self.training.early_stopping and self.task.dev is None and self.task.dev_fraction is None:
+        if self.training.early_stopping and not self.task.has_dev:
             raise ValueError("training.early_stopping needs task.dev or task.dev_fraction")
+        if self.distillation is not None and self.task.type == "sentence-embedding":
+            raise ValueError("distillation is for tasks with answers, not for sentence-embedding")
         return self

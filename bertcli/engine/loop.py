@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +17,13 @@ from torch import Tensor, nn
 from bertcli.data.random import make_key
 from bertcli.data.share import MicroBatch
 from bertcli.distributed import ranks, wrapping
+from bertcli.engine.cached_gradients import joined
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.step_report import StepReport
 from bertcli.engine.term_sums import TermSums, count_step
 from bertcli.hardware import Precision, autocast, sum_in_order
 from bertcli.memory.heap import keep_freed_memory
-from bertcli.tasks.base import Task, Term
+from bertcli.tasks.base import JointTask, Task, Term
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,13 @@ def train(
         # Reducing gives the mean over the ranks; the step's gradient is their sum.
         factor = ranks.num_ranks() * (scale.factor if scale else 1.0)
         sums = TermSums()
+        first_pass = partial(_outputs, model=model, settings=settings, step=step)
+        step_task, micro_batches = joined(task, micro_batches, first_pass)
         for turn, (number, batch, is_dummy) in enumerate(micro_batches, start=1):
             _seed_dropout(settings.seed, step, number)
             with wrapping.sync_gradients(model, now=turn == len(micro_batches)):
                 with autocast(settings.precision, settings.device):
-                    terms = task.terms(model, batch.to(settings.device))
+                    terms = step_task.terms(model, batch.to(settings.device))
                 (_divided_loss(terms, divisors) * (0.0 if is_dummy else factor)).backward()
             sums.add(terms, is_dummy)
 
@@ -106,6 +110,15 @@ def train(
 def _divided_loss(terms: Mapping[str, Term], divisors: Mapping[str, float]) -> Tensor:
     """The sum over terms of weight * loss / divisor."""
     return torch.stack([term.weight * term.loss / divisors[name] for name, term in terms.items()]).sum()
+
+
+def _outputs(
+    task: JointTask, micro_batch: MicroBatch, model: nn.Module, settings: LoopSettings, step: int
+) -> Tensor:
+    """Computed as in the second pass to the bit: without gradients, attention would draw other dropout."""
+    _seed_dropout(settings.seed, step, micro_batch.number)
+    with wrapping.sync_gradients(model, now=False), autocast(settings.precision, settings.device):
+        return task.outputs(model, micro_batch.batch.to(settings.device))
 
 
 def _divide_gradients(parameters: Iterable[nn.Parameter], factor: float) -> None:

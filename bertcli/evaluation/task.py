@@ -38,8 +38,9 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     if parts > 1:
         predictions, total = ranks.gather(predictions), ranks.add_up([total])[0]
     everything = LabeledBatch(tuple(split.items), runner.pad_id)
+    joint_loss, predictions = task.join(predictions)
     scores = Scores(
-        losses={"": total / task.count(everything)},
+        losses={"": total / task.count(everything) if joint_loss is None else joint_loss},
         accuracies={},
         tokens=everything.num_tokens,
         metrics=task.score(examples, predictions),

@@ -12,7 +12,14 @@ import torch
 from bertcli.config.finetune import TaskSettings
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task import evaluate_task
-from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
+from bertcli.examples.examples import (
+    ChoiceExample,
+    Example,
+    QuestionExample,
+    SimilarExample,
+    TaggedExample,
+    TextExample,
+)
 from bertcli.examples.files import read_examples
 from bertcli.examples.labels import check_labels
 from bertcli.hf.lengths import LongRows
@@ -88,10 +95,12 @@ def evaluate_file(
 
 
 def right_answer(example: Example) -> Any:
-    """The right answer as JSON: label(s), number, tags, answers, or number of the choice."""
+    """The right answer as JSON: label(s), number, tags, answers, number of the choice, or positive text."""
     if isinstance(example, TaggedExample):
         return list(example.tags or ())
     if isinstance(example, QuestionExample):
         return [answer.text for answer in example.answers or ()]
+    if isinstance(example, SimilarExample):
+        return example.texts[1] if example.score is None else example.score
     assert isinstance(example, TextExample | ChoiceExample)
     return list(example.label) if isinstance(example.label, tuple) else example.label

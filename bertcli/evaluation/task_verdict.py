@@ -12,6 +12,7 @@ import numpy as np
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.evaluation.evaluate import Scores
+from bertcli.metrics.ranking import random_order
 
 _NO_SCORE = "no score can show what was learned"
 SURE = 2.0
@@ -54,7 +55,8 @@ def task_verdict(settings: TaskSettings, examples: Sequence[Any], scores: Scores
     """The verdict on the scores of `examples`, at least one, with labels.
 
     The baselines: the most frequent label; the best constant set of labels; the mean value; no entity; "no
-    answer", if some questions have none; the most frequent place of the right choice, or chance.
+    answer", if some questions have none; the most frequent place of the right choice, or chance; texts in
+    random order.
     """
     verdicts: dict[str, Callable[[Sequence[Any], Any], Verdict]] = {
         "classification": _of_label_sets if settings.multi_label else _of_labels,
@@ -62,6 +64,7 @@ def task_verdict(settings: TaskSettings, examples: Sequence[Any], scores: Scores
         "token-classification": _of_tags,
         "question-answering": _of_answers,
         "multiple-choice": _of_choices,
+        "sentence-embedding": _of_numbers_by_order if settings.label is not None else _of_ranks,
     }
     return verdicts[settings.type](examples, scores.metrics)
 
@@ -163,6 +166,28 @@ def _of_choices(examples: Sequence[Any], metrics: Any) -> Verdict:
     return _of_shares(
         "accuracy", "accuracy", metrics["accuracy"], share=share, blind=f"{what} ({share:.4g})", rows=n
     )
+
+
+def _of_ranks(examples: Sequence[Any], metrics: Any) -> Verdict:
+    n, candidates, mrr = len(examples), metrics["candidates"], metrics["mrr"]
+    baseline = random_order(candidates)
+    if candidates < 2:
+        return Verdict(False, baseline, f"there is one text to find alone: {_NO_SCORE}")
+    chance, reciprocal = baseline["mrr"], 1 / np.arange(1, candidates + 1)
+    said, blind = f"mrr {mrr:.4g}", f"{candidates:,} texts in random order ({chance:.4g})"
+    if mrr > chance + SURE * float(reciprocal.std()) / math.sqrt(n):
+        return Verdict(True, baseline, f"{said} is {mrr - chance:.4g} above {blind}")
+    return _no_better(baseline, said, blind, noise_of=n if mrr > chance else None)
+
+
+def _of_numbers_by_order(examples: Sequence[Any], metrics: Any) -> Verdict:
+    n, spearman, baseline = len(examples), metrics["spearman"], {"spearman": 0.0, "pearson": 0.0}
+    if len({example.score for example in examples}) == 1:
+        return Verdict(False, baseline, f"every pair has the score {examples[0].score:g}: {_NO_SCORE}")
+    said, blind = f"spearman {spearman:.4g}", "pairs in random order (0)"
+    if spearman > SURE / math.sqrt(n):
+        return Verdict(True, baseline, f"{said}, where {blind.removesuffix(' (0)')} give 0")
+    return _no_better(baseline, said, blind, noise_of=n if spearman > 0 else None)
 
 
 def _of_shares(

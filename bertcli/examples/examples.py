@@ -106,3 +106,21 @@ class ChoiceExample(Example):
     def texts(self) -> tuple[str, ...]:
         """The text and every choice."""
         return (self.text_a, *([] if self.text_b is None else [self.text_b]), *self.choices)
+
+
+@dataclass(frozen=True)
+class SimilarExample(Example):
+    """sentence-embedding: texts that shall be near each other, and texts that shall not.
+
+    Attributes:
+        given: anchor, positive, negatives; the anchor alone where it is plain text.
+        score: how similar anchor and positive are; None: they fit, or nothing is known.
+    """
+
+    given: tuple[str, ...]
+    score: float | None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.given

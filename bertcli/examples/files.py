@@ -13,11 +13,12 @@ from bertcli.examples.bad_rows import BadRow, keep_usable
 from bertcli.examples.choices import choice_examples
 from bertcli.examples.conll import read_conll
 from bertcli.examples.delimited import open_delimited
-from bertcli.examples.examples import Example, TextExample
+from bertcli.examples.examples import Example, SimilarExample, TextExample
 from bertcli.examples.jsonl import open_jsonl
 from bertcli.examples.label_lines import label_lines_hint, open_label_lines
 from bertcli.examples.parquet import open_parquet
 from bertcli.examples.questions import question_examples
+from bertcli.examples.similar import similar_examples
 from bertcli.examples.squad import read_squad
 from bertcli.examples.table import Table
 from bertcli.examples.texts import text_examples
@@ -45,6 +46,7 @@ _FROM_TABLES: dict[str, Callable[[Table, TaskSettings, bool], Iterator[Example |
     "token-classification": tagged_examples,
     "question-answering": question_examples,
     "multiple-choice": choice_examples,
+    "sentence-embedding": similar_examples,
 }
 
 
@@ -116,7 +118,8 @@ def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
             path, settings.encoding, "task.encoding"
         )
         return "squad" if is_squad else "jsonl"
-    if suffix == ".txt" and not labeled:
+    is_plain = settings.type == "sentence-embedding" and len(settings.text_columns) == 1
+    if suffix == ".txt" and (is_plain or not labeled):
         return "lines"
     if is_words and not isinstance(settings.text, str):
         return "conll"
@@ -136,7 +139,7 @@ def _read(
     if format == "squad":
         return read_squad(path, settings, labeled)
     if format == "lines":
-        return _read_lines(path, settings, report)
+        return _read_lines(path, settings, report, labeled=labeled)
     if format == "jsonl":
         table = open_jsonl(path, settings.encoding, report)
     elif format == "parquet":
@@ -148,8 +151,10 @@ def _read(
     return _FROM_TABLES[settings.type](table, settings, labeled)
 
 
-def _read_lines(path: Path, settings: TaskSettings, report: Callable[[str], None]) -> Iterator[Example]:
-    """A text a line, to predict; a blank line is an empty text. Raises `UserError` if a row is several."""
+def _read_lines(
+    path: Path, settings: TaskSettings, report: Callable[[str], None], labeled: bool
+) -> Iterator[Example]:
+    """A text a line; to predict, a blank line is an empty text. Raises `UserError` if a row is several."""
     if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
         raise UserError(
             f"{path}: a line of plain text is one text, but a row of this task has several; give a "
@@ -161,5 +166,8 @@ def _read_lines(path: Path, settings: TaskSettings, report: Callable[[str], None
             report(f"{where}: is read as text, from its first word on{hint}")
         if settings.type == "token-classification":
             yield tagged_text(where, {"text": text}, text)
+        elif settings.type == "sentence-embedding":
+            if text or not labeled:
+                yield SimilarExample(where, {"text": text}, (text,), score=None)
         else:
             yield TextExample(where, {"text": text}, text, text_b=None, label=None)

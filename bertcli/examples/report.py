@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from bertcli.config.finetune import TaskSettings
-from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
+from bertcli.examples.examples import (
+    ChoiceExample,
+    Example,
+    QuestionExample,
+    SimilarExample,
+    TaggedExample,
+    TextExample,
+)
 from bertcli.examples.label_doubts import label_doubts
 
 _LISTED = 12
@@ -77,7 +84,10 @@ def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) 
     train, dev = splits["train"], splits.get("dev")
     in_windows = settings.type in ("token-classification", "question-answering")
     train_texts = {example.texts for example in train}
-    what, count = ("values", _values) if settings.type == "regression" else ("counts", _counts)
+    has_values = settings.type == "regression" or (
+        settings.type == "sentence-embedding" and settings.label is not None
+    )
+    what, count = ("values", _values) if has_values else ("counts", _counts)
     return {
         "rows": {split: len(each) for split, each in splits.items()},
         what: {split: count(each) for split, each in splits.items()},
@@ -102,7 +112,7 @@ def _lengths(lengths: Sequence[int], max_length: int) -> dict[str, Any]:
 
 
 def _values(examples: Sequence[Example]) -> dict[str, float]:
-    numbers = [each.label for each in examples if isinstance(each, TextExample)]
+    numbers = [each.score if isinstance(each, SimilarExample) else each.label for each in examples]  # pyright: ignore[reportAttributeAccessIssue]
     values = np.array(numbers, dtype=np.float64)
     return {"min": float(values.min()), "mean": float(values.mean()), "max": float(values.max())}
 
@@ -121,6 +131,8 @@ def _names(example: Example) -> Sequence[str]:
         return ["answered" if example.answers else "without an answer"]
     if isinstance(example, ChoiceExample):
         return [f"choice {example.label}"]
+    if isinstance(example, SimilarExample):
+        return []
     assert isinstance(example, TextExample)
     return example.label if isinstance(example.label, tuple) else [str(example.label)]
 

@@ -39,11 +39,11 @@ def _label(row: Row, column: str, settings: TaskSettings) -> Label:
             f"{row.where}: the label is {value!r}, as in the first line: if that line is not a header, name "
             "the columns in task.columns; if the header is repeated here, delete this line"
         )
+    if settings.type == "regression":
+        return read_number(row, column, settings)
     where = f"{row.where}, column {column!r}"
     if settings.multi_label:
         return _labels(value, where)
-    if settings.type == "regression":
-        return _number(value, where)
     text = "" if value is None else scalar_text(value, where).strip()
     if not text:
         raise BadRow(f"{where}: no label")
@@ -59,7 +59,9 @@ def _labels(value: Any, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label for label in labels if label))
 
 
-def _number(value: Any, where: str) -> float:
+def read_number(row: Row, column: str, settings: TaskSettings) -> float:
+    """The number in a column. Raises `BadRow` if it is none, or not finite."""
+    value, where = row.value(column), f"{row.where}, column {column!r}"
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -72,5 +74,5 @@ def _number(value: Any, where: str) -> float:
                 f"{where}: {shown} is not a number; its comma may be decimal or separate thousands: write "
                 f"numbers with a decimal point and no commas, such as {point}"
             )
-        raise BadRow(f"{where}: {shown} is not a number; task.type: regression needs one, such as 3.5")
+        raise BadRow(f"{where}: {shown} is not a number; task.type: {settings.type} needs one, such as 3.5")
     return number

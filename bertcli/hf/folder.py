@@ -33,7 +33,8 @@ class LoadedModel:
         """Raise `UserError` unless the folder holds `head` (of `PARTS`) and the parts that it reads: new ones
         cannot predict."""
         if self.task is not None:
-            raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli predict")
+            verb = "embed" if self.task == "sentence-embedding" else "predict"
+            raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli {verb}")
         family = self.report.family
         if self.report.has(head, *read) and (head != "pair_head" or family.pair_term == "nsp"):
             return

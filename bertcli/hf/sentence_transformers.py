@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
+from bertcli.config.finetune import PoolingMode
 from bertcli.errors import UserError
 from bertcli.text.json_file import is_inside, read_json, read_json_value
 from bertcli.text.tokenizer import Tokenizer
@@ -34,7 +36,7 @@ _READ = ("mean", "cls", "max")
 class SentencePooling:
     """How a model's hidden states become one vector a text (Reimers and Gurevych 2019, section 3)."""
 
-    mode: Literal["mean", "cls", "max"]
+    mode: PoolingMode
     """Over the real tokens, with the special ones; cls: the first token's hidden state, without pooler."""
     normalize: bool
     """To length 1."""
@@ -68,14 +70,45 @@ def read_pooling(folder: Path) -> SentencePooling | None:
     return SentencePooling(_mode(read_json(pooling), pooling), "Normalize" in kinds, _max_length(folder))
 
 
-def _mode(config: Mapping[str, Any], path: Path) -> Literal["mean", "cls", "max"]:
+def write_pooling(folder: Path, pooling: SentencePooling, hidden: int) -> None:
+    """Write the files that make a folder of an encoder one of sentence-transformers, release 2 or later.
+
+    The keys are the old ones, which new releases read too. Raises `OSError` if the disk is full or read-only.
+    """
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if pooling.normalize else [])]
+    modules = [
+        {
+            "idx": number,
+            "name": str(number),
+            "path": f"{number}_{kind}" if number else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for number, kind in enumerate(kinds)
+    ]
+    modes = {key: name == pooling.mode for key, name in _OLD_KEYS.items()}
+    files = {
+        "modules.json": modules,
+        "1_Pooling/config.json": {"word_embedding_dimension": hidden, **modes},
+        "sentence_bert_config.json": {"max_seq_length": pooling.max_length, "do_lower_case": False},
+        "config_sentence_transformers.json": {
+            "prompts": {},
+            "default_prompt_name": None,
+            "similarity_fn_name": "cosine",
+        },
+    }
+    (folder / "1_Pooling").mkdir(exist_ok=True)  # Normalize has no file
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _mode(config: Mapping[str, Any], path: Path) -> PoolingMode:
     modes = config.get("pooling_mode", [name for key, name in _OLD_KEYS.items() if config.get(key)])
     modes = modes if isinstance(modes, list) and modes else [modes or "mean"]
     if len(modes) != 1 or modes[0] not in _READ:
         raise UserError(
             f"{path}: pools by {' and '.join(map(str, modes))}; bertcli pools by one of {', '.join(_READ)}"
         )
-    return cast(Literal["mean", "cls", "max"], modes[0])
+    return cast(PoolingMode, modes[0])
 
 
 def _max_length(folder: Path) -> int | None:

@@ -14,7 +14,8 @@ from bertcli.families.family import Family
 SETTINGS = "bertcli_task"
 """The key of the `TaskSettings`; other libraries ignore it."""
 _PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
-_LONGEST = 512
+LONGEST = 512
+"""Tokens in a row of a model that does not say it."""
 _MOST_LABELS = 1 << 20
 """More outputs than any head has."""
 
@@ -40,6 +41,9 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
 def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
     """The task that a model was fine-tuned for; None: it was not."""
     classes = _classes(config)
+    settings = config.get(SETTINGS)
+    if family.classes["encoder"] in classes and isinstance(settings, Mapping):  # a task without a head
+        return "sentence-embedding" if settings.get("type") == "sentence-embedding" else None
     for task in get_args(TaskType):
         if family.classes.get(task) in classes:
             regression = config.get("problem_type") == "regression" or (
@@ -76,7 +80,7 @@ def read_task(
         )
     values = config[SETTINGS] if SETTINGS in config else _usual_settings(task, config, max_positions)
     settings = check_config(TaskSettings, values, f"{where}, {SETTINGS}")
-    if task in ("question-answering", "multiple-choice"):
+    if task in ("question-answering", "multiple-choice", "sentence-embedding"):
         return settings, ()
     names = _names_of_outputs(config)
     if task == "regression":
@@ -97,7 +101,7 @@ def _classes(config: Mapping[str, Any]) -> list[Any]:
 
 def _usual_settings(task: TaskType, config: Mapping[str, Any], max_positions: int) -> dict[str, Any]:
     """The settings of a model that was not written by bertcli."""
-    length = min(max_positions, _LONGEST)
+    length = min(max_positions, LONGEST)
     settings: dict[str, Any] = {"type": task, "max_length": length, "doc_stride": length // 4}
     if task in ("classification", "regression", "multiple-choice"):
         settings["text"] = "text"

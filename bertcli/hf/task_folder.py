@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertcli.config.finetune import TaskSettings
+from bertcli.config.finetune import PoolingMode, TaskSettings
 from bertcli.errors import UserError
 from bertcli.hf.config_file import find_family
 from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.model_files import Declaration, ModelFiles, read_model_files
-from bertcli.hf.task_config import read_task, task_keys, task_type
+from bertcli.hf.sentence_transformers import read_pooling
+from bertcli.hf.task_config import LONGEST, read_task, task_keys, task_type
+from bertcli.model.pooling import VectorModel
 from bertcli.model.task_models import TaskModel, build_task_model
 from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
@@ -44,13 +46,14 @@ def declare_task(
 
     `settings` may be a full `TaskConfig`: the keys of training alone are not written.
     """
-    return Declaration(settings.type, task_keys(settings, labels), trained_length)
+    kind = "encoder" if settings.type == "sentence-embedding" else settings.type
+    return Declaration(kind, task_keys(settings, labels), trained_length)
 
 
 def load_task_folder(folder: Path) -> LoadedTask:
     """Read a fine-tuned model, ours or one of transformers (`Family.classes`), on the CPU in fp32.
 
-    `hf.task_config.read_task` says how the input of transformers' models is read.
+    Any folder of sentence-transformers is one, for sentence-embedding. `hf.task_config.read_task` says how the input of transformers' models is read.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`; the model is not fine-tuned.
@@ -68,37 +71,49 @@ def is_finetuned(folder: Path) -> bool:
 def task_model(files: ModelFiles) -> LoadedTask:
     """As `load_task_folder`, from the content of the folder."""
     settings, labels = _read_task(files)
-    model, report = build_from(
-        files, lambda: build_task_model(settings.type, files.architecture, len(labels)), settings.type
-    )
+    model, report = build_from(files, lambda: _new_model(files, settings, len(labels)), settings.type)
     return LoadedTask(
         model, files.tokenizer, settings, labels=labels, report=report, folder=files.where.parent
     )
 
 
-def load_for_finetuning(folder: Path, settings: TaskSettings, labels: Sequence[str]) -> LoadedTask:
+def load_for_finetuning(
+    folder: Path, settings: TaskSettings, labels: Sequence[str], pooling: PoolingMode | None = None
+) -> LoadedTask:
     """A model to train on a task, from any model folder: its body, its pooler if it has one, and a head.
 
     The head is the folder's if that was fine-tuned for the same task with the same labels in the same order.
     Else it is new, as is a missing pooler: initialized from torch's generator, and named in the report.
+    `pooling` is that of `TaskConfig`.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`.
     """
     files = read_model_files(folder)
-    if settings.type not in files.family.heads:
+    if settings.type not in (*files.family.heads, "sentence-embedding"):
         raise UserError(
             f"task.type: {settings.type}, for which transformers has no {files.family.name} class, so nobody "
             f"could load the result; choose another task, or a model of another family"
         )
     model, report = build_from(
         files,
-        lambda: build_task_model(settings.type, files.architecture, len(labels)),
+        lambda: _new_model(files, settings, len(labels), pooling=pooling),
         kind=settings.type,
         may_be_new=("pooler",),
         fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
     )
     return LoadedTask(model, files.tokenizer, settings, labels=tuple(labels), report=report, folder=folder)
+
+
+def _new_model(
+    files: ModelFiles, settings: TaskSettings, num_labels: int, pooling: PoolingMode | None = None
+) -> TaskModel:
+    if settings.type != "sentence-embedding":
+        return build_task_model(settings.type, files.architecture, num_labels)
+    own = read_pooling(files.where.parent)
+    if own is None:
+        return VectorModel(files.architecture, pooling or "mean")
+    return VectorModel(files.architecture, pooling or own.mode, own.normalize)
 
 
 def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> bool:
@@ -110,4 +125,7 @@ def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, 
 
 def _read_task(files: ModelFiles) -> tuple[TaskSettings, tuple[str, ...]]:
     config = files.where.with_name("config.json")
+    if task_type(files.config, files.family) is None and (own := read_pooling(files.where.parent)):
+        length = own.max_length or min(files.architecture.usable_positions, LONGEST)
+        return TaskSettings(type="sentence-embedding", max_length=max(16, length)), ()
     return read_task(files.config, files.family, files.architecture.usable_positions, where=config)

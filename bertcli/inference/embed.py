@@ -15,7 +15,7 @@ from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
 from bertcli.inference.rows import by_length
-from bertcli.model.encoder import mean
+from bertcli.model.pooling import pool
 from bertcli.model.task_models import PooledModel
 from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
@@ -71,17 +71,3 @@ class Embedder:
         if self.pooling.normalize:
             vectors_BD = F.normalize(vectors_BD, dim=-1)
         return list(vectors_BD.cpu())
-
-
-def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: str) -> Tensor:
-    """vectors_BD: the mean or the maximum over the real tokens of a row, or the first token's hidden state.
-
-    `mask_BT` (bool): True at real tokens, also special ones; None: no padding.
-    """
-    if mode == "cls":
-        return hidden_BTD[:, 0]
-    if mode == "mean":
-        return mean(hidden_BTD, mask_BT)
-    if mask_BT is None:
-        return hidden_BTD.amax(dim=1)
-    return hidden_BTD.masked_fill(~mask_BT.to(hidden_BTD.device)[:, :, None], -torch.inf).amax(dim=1)

@@ -140,7 +140,10 @@ def adapt_settings(
         if settings.type in ("token-classification", "question-answering"):
             raise UserError(f"--pair: a {settings.type} model reads no pairs; leave it out")
         changes["text"] = ["text_a", "text_b"]
-    if text:
+    if text and settings.type == "sentence-embedding":
+        names = [_column(name) for name in text]
+        changes["text"] = names if len(names) > 1 else names[0]
+    elif text:
         expected = 2 if is_pair else _num_texts(settings)
         if len(text) != expected:
             two = "two texts a row: name both columns, --text A --text B"

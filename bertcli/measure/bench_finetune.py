@@ -30,7 +30,12 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
     plan = plan_finetuning(config)
     training = plan.training.model_copy(update={"compile": False})
     training = resolve_loop(
-        training, plan.architecture, plan.length, tokens=plan.tokens, mean_length=plan.mean_length
+        training,
+        plan.architecture,
+        plan.length,
+        tokens=plan.tokens,
+        mean_length=plan.mean_length,
+        joint_rows=plan.joint_rows,
     )
     assert training.micro_batch_size != "auto"
     device, size = torch.device(training.device), training.largest_batch

@@ -58,6 +58,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
             tokens=plan.tokens,
             predicted=plan.predicted,
             mean_length=plan.mean_length,
+            joint_rows=plan.joint_rows,
         )
         where = torch.device(training.device)
         free, before = free_memory(where), resident_memory(where)

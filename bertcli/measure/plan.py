@@ -54,6 +54,8 @@ class Plan:
     build: Callable[[], nn.Module]
     make_steps: MakeSteps
     given: list[str]
+    joint_rows: int | None = None
+    """As in `runs.resolve.resolve_loop`."""
 
 
 def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:

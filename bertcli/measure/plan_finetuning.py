@@ -68,4 +68,5 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
         build=lambda: model,
         make_steps=make_steps,
         given=[],
+        joint_rows=data.joint_rows(training.batch_size),
     )

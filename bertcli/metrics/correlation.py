@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ def correlation_scores(truth: Sequence[float], predicted: Sequence[float]) -> di
     truth_N, predicted_N = np.asarray(truth, np.float64), np.asarray(predicted, np.float64)
     varied = np.ptp(truth_N) > 0 and np.ptp(predicted_N) > 0
     pearson = float(np.corrcoef(truth_N, predicted_N)[0, 1]) if varied else 0.0
-    spearman = float(np.corrcoef(_ranks(truth_N), _ranks(predicted_N))[0, 1]) if varied else 0.0
+    spearman = float(np.corrcoef(mean_ranks(truth_N), mean_ranks(predicted_N))[0, 1]) if varied else 0.0
     return {
         "pearson": pearson,
         "spearman": spearman,
@@ -26,7 +27,7 @@ def correlation_scores(truth: Sequence[float], predicted: Sequence[float]) -> di
     }
 
 
-def _ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_ranks(values_N: NDArray[Any]) -> NDArray[np.float64]:
     """Ranks from 1; equal values have the mean of their ranks."""
     _, places_N, counts_K = np.unique(values_N, return_inverse=True, return_counts=True)
     return (counts_K.cumsum() - (counts_K - 1) / 2)[places_N]

@@ -12,6 +12,7 @@ from bertcli.model.encoder import Body, first_tokens, mean
 from bertcli.model.fast.dropout import Dropout
 from bertcli.model.heads import PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize
+from bertcli.model.pooling import VectorModel
 
 
 class SequenceModel(nn.Module):
@@ -96,14 +97,17 @@ class PooledModel(nn.Module):
         return self.body(ids_BT, segments_BT, mask_BT)
 
 
-TaskModel = SequenceModel | TokenModel | SpanModel
+TaskModel = SequenceModel | TokenModel | SpanModel | VectorModel
 
 
 def build_task_model(task: TaskType, architecture: Architecture, num_labels: int) -> TaskModel:
     """The body with the head of `task` that its family has in transformers, freshly initialized.
 
     `num_labels` is for classification and token-classification; the other tasks have fixed outputs.
+    sentence-embedding has no head.
     """
+    if task == "sentence-embedding":
+        return VectorModel(architecture)
     head = FAMILIES[architecture.family].heads[task]
     if task == "question-answering":
         return SpanModel(architecture, head)

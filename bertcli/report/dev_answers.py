@@ -82,7 +82,7 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
         if time.monotonic() - start > MOST_SECONDS:
             break
     chosen = sorted(answers)
-    answered, predictions = [examples[i] for i in chosen], [answers[i] for i in chosen]
+    answered, predictions = [examples[i] for i in chosen], task.join([answers[i] for i in chosen])[1]
     metrics = task.score(answered, predictions)
     return DevAnswers(loaded, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
 

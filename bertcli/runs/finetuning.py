@@ -26,8 +26,10 @@ from bertcli.examples.examples import Example
 from bertcli.hf.lengths import LongRows, check_length, length_after
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.model_files import write_model_files
+from bertcli.hf.sentence_transformers import SentencePooling, write_pooling
 from bertcli.hf.task_folder import declare_task, load_task_folder
 from bertcli.inference.examples import Runner
+from bertcli.model.pooling import VectorModel
 from bertcli.model.task_models import TaskModel
 from bertcli.owned.sealed import find_damage
 from bertcli.owned.verdict import KeptVerdict
@@ -115,6 +117,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
                 max_length,
                 tokens=tokens,
                 mean_length=mean_length(self.data.train.items),
+                joint_rows=self.data.joint_rows(config.training.batch_size),
             )
         )
         self.config = config.model_copy(update={"training": training})
@@ -123,7 +126,8 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         self.steps = max(1, round(training.epochs * self.steps_per_epoch))
         warmup_steps = round(training.warmup_ratio * self.steps)
         self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps=warmup_steps)
-        self.share, self.task = own_share(training), trained_task(config, self.data.task, self.tokenizer)
+        self.task = trained_task(config, self.data.task, self.tokenizer)
+        self.share = own_share(training, self.data.joint_rows(training.batch_size))
         self.model.to(self.loop.device)
 
     @property
@@ -209,6 +213,9 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         task, longest = self.data.task, max(item.length for item in self.data.train.items)
         declared = declare_task(task.settings, task.labels, trained_length=length_after(self.source, longest))
         write_model_files(folder, self.model, self.tokenizer, declared=declared, card=card, weights=weights)
+        if isinstance(self.model, VectorModel):
+            pooling = SentencePooling(self.model.mode, self.model.normalize, task.settings.max_length)
+            write_pooling(folder, pooling, self.model.architecture.hidden)
 
     def finish(self, scores: Scores | None) -> Finetuned:
         """Write the best model, or without dev data the last one, to `model/` with its card."""

@@ -23,7 +23,7 @@ def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]
         UserError: `source` cannot be read, or has fewer layers than should be kept or frozen.
     """
     torch.manual_seed(int(make_key(config.training_seed, "init")))
-    loaded = load_for_finetuning(source, config.task.settings, labels)
+    loaded = load_for_finetuning(source, config.task.settings, labels, pooling=config.task.pooling)
     model, report, frozen = loaded.model, loaded.report, config.training.freeze_layers
     say(f"model: {source}, {len(report.loaded)} tensors loaded")
     if report.new:

@@ -16,7 +16,13 @@ from bertcli.engine.compiling import is_worth_compiling
 from bertcli.engine.loop import LoopSettings
 from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
-from bertcli.hardware import auto_micro_batch_size, resolve_device, resolve_precision, resolve_workers
+from bertcli.hardware import (
+    auto_micro_batch_size,
+    fitting_rows,
+    resolve_device,
+    resolve_precision,
+    resolve_workers,
+)
 from bertcli.memory.need import StepSizes
 from bertcli.model.architecture import Architecture
 from bertcli.runs.recipe import adopt_recipe, update_sections
@@ -79,6 +85,7 @@ def resolve_loop(
     tokens: float,
     predicted: float = 0.0,
     mean_length: float | None = None,
+    joint_rows: int | None = None,
 ) -> Loop:
     """The training section with every `auto` decided, for rows of at most `length` tokens.
 
@@ -86,6 +93,8 @@ def resolve_loop(
         tokens: of the complete run.
         predicted: the share of tokens whose word is predicted.
         mean_length: tokens of a labeled row; None: the rows are full.
+        joint_rows: of the largest step, if one loss joins them: a second micro-batch would need a second
+            forward pass of both. None: the loss is a sum over rows.
 
     Raises `UserError` for a device that is missing.
     """
@@ -101,15 +110,21 @@ def resolve_loop(
             checkpointing=training.activation_checkpointing,
             on_cpu=device.type == "cpu",
         )
-        micro_batch_size = auto_micro_batch_size(
-            architecture,
-            sizes=sizes,
-            batch_size=training.largest_batch,
-            device=device,
-            num_local_ranks=ranks.num_local_ranks(),
-            mean_length=mean_length,
-        )
-    micro_batch_size = min(micro_batch_size, training.largest_batch)
+        num_ranks = ranks.num_local_ranks()
+        if joint_rows is not None:
+            micro_batch_size = fitting_rows(
+                architecture, sizes, at_most=joint_rows, device=device, num_local_ranks=num_ranks
+            )
+        else:
+            micro_batch_size = auto_micro_batch_size(
+                architecture,
+                sizes=sizes,
+                batch_size=training.largest_batch,
+                device=device,
+                num_local_ranks=num_ranks,
+                mean_length=mean_length,
+            )
+    micro_batch_size = min(micro_batch_size, joint_rows or training.largest_batch)
     decided: dict[str, Any] = {
         "micro_batch_size": micro_batch_size,
         "precision": precision,
@@ -144,8 +159,11 @@ def loop_settings(
     )
 
 
-def own_share(training: LoopConfig) -> Share:
-    """This rank's share of each step; in the largest one every rank has rows, if there are enough."""
+def own_share(training: LoopConfig, joint_rows: int | None = None) -> Share:
+    """This rank's share of each step; in the largest one every rank has rows, if there are enough.
+
+    `joint_rows`: as in `resolve_loop`.
+    """
     assert training.micro_batch_size != "auto"
-    rows_a_rank = math.ceil(training.largest_batch / ranks.num_ranks())
+    rows_a_rank = math.ceil((joint_rows or training.largest_batch) / ranks.num_ranks())
     return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())

@@ -8,6 +8,7 @@ from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_task_folder
 from bertcli.runs.teacher import check_teacher_reads
 from bertcli.tasks.base import Task
+from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
 from bertcli.tasks.soft_targets import SoftTargets
 from bertcli.tasks.supervised import LabeledTask, Supervised
 from bertcli.text.tokenizer import Tokenizer
@@ -19,6 +20,8 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
     Raises:
         UserError: the teacher cannot be read, or it has another task, other labels or another tokenizer.
     """
+    if isinstance(task, SentenceEmbedding):
+        return JointlySupervised(task)
     if config.distillation is None:
         return Supervised(task)
     folder = resolve_model(config.distillation.teacher)

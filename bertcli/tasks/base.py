@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -53,3 +54,26 @@ class Task(Protocol):
     def terms(self, model: nn.Module, batch: Any) -> Mapping[str, Term]:
         """Forward pass of one micro-batch."""
         ...
+
+
+class JointTask(ABC):
+    """A task with one loss over all rows of a step, which is no sum over rows.
+
+    It is a `Task` of steps that are one micro-batch; `engine.cached_gradients` computes those of several.
+    """
+
+    @abstractmethod
+    def counts(self, batch: Any) -> Mapping[str, float]:
+        """As `Task.counts`, of a term whose name is ""."""
+
+    @abstractmethod
+    def outputs(self, model: nn.Module, batch: Any) -> Tensor:
+        """Forward pass of one micro-batch: float32 [rows, ...]."""
+
+    @abstractmethod
+    def term(self, outputs: Tensor, batches: Sequence[Any]) -> Term:
+        """The loss of the step, times its count; `outputs` of its micro-batches, one after the other."""
+
+    def terms(self, model: nn.Module, batch: Any) -> dict[str, Term]:
+        """As `Task.terms`, of a batch that is the whole step."""
+        return {"": self.term(self.outputs(model, batch), [batch])}

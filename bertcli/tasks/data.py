@@ -14,6 +14,7 @@ from bertcli.examples.report import Sizes, describe
 from bertcli.examples.split import split_dev
 from bertcli.tasks.classification import label_weights
 from bertcli.tasks.registry import build_task
+from bertcli.tasks.sentence_embedding import SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledTask, full_lengths
 from bertcli.text.tokenizer import Tokenizer
 
@@ -39,6 +40,12 @@ class LabeledData:
     task: LabeledTask
     train: Split
     dev: Split | None
+
+    def joint_rows(self, batch_size: int) -> int | None:
+        """Rows of a step of `batch_size` items, if one loss joins them; None: it is a sum over items."""
+        if not isinstance(self.task, SentenceEmbedding):
+            return None
+        return batch_size * len(self.train.items[0].rows)
 
 
 def load_labeled_data(

@@ -9,6 +9,7 @@ from bertcli.tasks.classification import Classification
 from bertcli.tasks.multiple_choice import MultipleChoice
 from bertcli.tasks.question_answering import QuestionAnswering
 from bertcli.tasks.regression import Regression
+from bertcli.tasks.sentence_embedding import SentenceEmbedding
 from bertcli.tasks.supervised import LabeledTask
 from bertcli.tasks.token_classification import TokenClassification
 
@@ -24,5 +25,6 @@ def build_task(
         "token-classification": TokenClassification,
         "question-answering": QuestionAnswering,
         "multiple-choice": MultipleChoice,
+        "sentence-embedding": SentenceEmbedding,
     }
     return others[settings.type](settings, labels)

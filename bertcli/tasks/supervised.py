@@ -141,6 +141,13 @@ class LabeledTask(ABC):
     def predict(self, example: Any, items: Sequence[Item], logits: Sequence[Tensor]) -> Prediction:
         """The answer for one example, from all of its items and their logits (fp32, on the CPU)."""
 
+    def join(self, predictions: Sequence[Any]) -> tuple[float | None, list[Prediction]]:
+        """The answers where they need those to all examples, and the mean loss over all of them.
+
+        None: the loss is a sum over items, by `term`; the answers stay as they are.
+        """
+        return None, list(predictions)
+
     @abstractmethod
     def is_right(self, example: Any, prediction: Any) -> bool:
         """Whether the prediction for a labeled example is right (for the file of wrong cases)."""

@@ -1,0 +1,132 @@
+"""Texts -> vectors whose cosines say how similar the texts are (Reimers and Gurevych 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.examples.examples import SimilarExample
+from bertcli.metrics.correlation import correlation_scores
+from bertcli.metrics.ranking import ranking_scores
+from bertcli.tasks.base import JointTask, Term
+from bertcli.tasks.compared_vectors import Ranked, Scored, compare_pairs, rank_positives
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
+from bertcli.tasks.vector_losses import Key, cosent_loss, ranking_loss
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of an example's texts, fp32 [texts, D], and a key of each."""
+
+    vectors_CD: Tensor
+    keys: tuple[Key, ...]
+    score: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The vectors alone."""
+        return {"vectors": self.vectors_CD.tolist()}
+
+
+class SentenceEmbedding(LabeledTask):
+    """Three kinds of rows:
+
+    - anchor, positive and any number of negatives: `vector_losses.ranking_loss`;
+    - a pair with a score (`label`): `vector_losses.cosent_loss`;
+    - plain text: a text is its own positive, with other dropout (SimCSE, Gao et al. 2021, section 3).
+    """
+
+    answer_kind = "value"
+
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
+        super().__init__(settings, labels)
+        self.has_scores = settings.label is not None
+        self.metric = "spearman" if self.has_scores else "mrr"
+
+    def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
+        """An item for each example, with a row for each text; plain text has two equal rows."""
+        encoded = iter(tokenizer.encode_batch([text for example in examples for text in example.texts]))
+        frame, items = tokenizer.frame, []
+        for number, example in enumerate(examples):
+            texts = [next(encoded) for _ in example.texts]
+            rows = tuple(frame.fit(ids, None, self.settings.max_length) for ids in texts)
+            lengths = [len(ids) + frame.cost(pair=False) for ids in texts]
+            dropped = sum(lengths) - sum(row.length for row in rows)
+            rows = rows * 2 if len(rows) == 1 else rows
+            items.append(Item(number, rows, example.score, dropped=dropped, full_length=max(lengths)))
+        return items
+
+    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
+        """The vectors, [items, texts, D]."""
+        return logits.float().unflatten(0, (len(batch.items), -1))
+
+    def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
+        vectors_BCD = self.answers(logits, batch)
+        if self.has_scores:
+            scores_B = torch.tensor([item.target for item in batch.items], device=logits.device)
+            loss = cosent_loss(vectors_BCD, scores_B, self.settings.scale)
+        else:
+            loss = ranking_loss(vectors_BCD, [_keys(item) for item in batch.items], self.settings.scale)
+        return Term(loss * len(batch.items), correct=None)
+
+    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
+        """The vectors of each item, [texts, D]."""
+        return list(self.answers(logits, batch))
+
+    def predict(self, example: SimilarExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Vectors:
+        return Vectors(logits[0], _keys(items[0]), example.score)
+
+    def join(self, predictions: Sequence[Vectors]) -> tuple[float | None, list[Prediction]]:
+        """Each positive's rank among all texts of all examples, or each pair's place by its cosine."""
+        vectors_BCD = torch.stack([each.vectors_CD for each in predictions])
+        if self.has_scores:
+            scores_B = torch.tensor([each.score for each in predictions])
+            loss = cosent_loss(vectors_BCD, scores_B, self.settings.scale)
+            return float(loss), list(compare_pairs(vectors_BCD, scores_B))
+        keys = [each.keys for each in predictions]
+        loss, ranked = rank_positives(vectors_BCD, keys, self.settings.scale)
+        return loss, list(ranked)
+
+    def is_right(self, example: SimilarExample, prediction: Ranked | Scored) -> bool:
+        """Whether nothing is nearer to the anchor; of scores, whether the place by the cosine is not far from
+        that by the score."""
+        return prediction.is_right
+
+    def score(
+        self, examples: Sequence[SimilarExample], predictions: Sequence[Ranked | Scored]
+    ) -> Mapping[str, Any]:
+        """`predictions` are those of `join`."""
+        if self.has_scores:
+            cosines = [each.similarity for each in predictions]
+            found = correlation_scores([each.score or 0.0 for each in examples], cosines)
+            return {name: found[name] for name in ("spearman", "pearson")}
+        ranks = [each.rank for each in predictions if isinstance(each, Ranked)]
+        candidates = [each.candidates for each in predictions if isinstance(each, Ranked)]
+        return {**ranking_scores([[rank] for rank in ranks]), "candidates": max(candidates)}
+
+
+def _keys(item: Item) -> tuple[Key, ...]:
+    """Texts are equal if the model reads the same tokens."""
+    return tuple(tuple(row.ids) for row in item.rows)
+
+
+@dataclass(frozen=True)
+class JointlySupervised(JointTask):
+    """`SentenceEmbedding` for the training loop."""
+
+    task: SentenceEmbedding
+
+    def counts(self, batch: LabeledBatch) -> dict[str, float]:
+        return {"": self.task.count(batch)}
+
+    def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
+        return forward(model, batch)
+
+    def term(self, outputs: Tensor, batches: Sequence[LabeledBatch]) -> Term:
+        items = tuple(item for batch in batches for item in batch.items)
+        return self.task.term(outputs, LabeledBatch(items, batches[0].pad_id))
