@@ -25,6 +25,7 @@ COMMANDS = (
     "predict-next",
     "predict",
     "embed",
+    "similarity",
     "attention",
     "evaluate",
     "report",

@@ -72,7 +72,7 @@ def embed(
     from bertcli.hf.folder import load_encoder_folder
     from bertcli.hf.lengths import LongRows, check_length
     from bertcli.hf.locate import resolve_model
-    from bertcli.hf.sentence_transformers import SentencePooling, read_pooling
+    from bertcli.hf.sentence_transformers import PLAIN, SentencePooling, read_pooling
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.embed import Embedder
     from bertcli.inference.inputs import adapt_settings, read_inputs
@@ -94,7 +94,7 @@ def embed(
         encoding=encoding,
     )
     folder = resolve_model(model)
-    own = read_pooling(folder) or SentencePooling("mean", normalize=False, max_length=None)
+    own = read_pooling(folder) or PLAIN
     if max_length is not None:
         check_length(folder, max_length, "--max-length")
     encoder, tokenizer = load_encoder_folder(folder)

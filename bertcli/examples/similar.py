@@ -1,4 +1,4 @@
-"""Rows of a table -> texts that shall have similar vectors: pairs, with or without a score, triplets, texts."""
+"""Rows of a table -> texts to compare: pairs, with or without a score, triplets, plain texts."""
 
 from __future__ import annotations
 

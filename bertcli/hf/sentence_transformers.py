@@ -44,6 +44,10 @@ class SentencePooling:
     """Tokens in a row; longer texts are cut. None: the model's limit."""
 
 
+PLAIN = SentencePooling("mean", normalize=False, max_length=None)
+"""Of a folder that says nothing."""
+
+
 def read_pooling(folder: Path) -> SentencePooling | None:
     """The pooling of a sentence-transformers folder; None: it is another kind of folder.
 

@@ -53,7 +53,8 @@ def declare_task(
 def load_task_folder(folder: Path) -> LoadedTask:
     """Read a fine-tuned model, ours or one of transformers (`Family.classes`), on the CPU in fp32.
 
-    Any folder of sentence-transformers is one, for sentence-embedding. `hf.task_config.read_task` says how the input of transformers' models is read.
+    Any folder of sentence-transformers is one, for sentence-embedding. `hf.task_config.read_task` says how
+    the input of transformers' models is read.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`; the model is not fine-tuned.

@@ -62,6 +62,14 @@ class Embedder:
             for text, ids, row, vector_D in zip(some, encoded, rows, vectors, strict=True):
                 yield Embedded(text.text_a, vector_D, len(ids) + frame.cost(pair=False) - row.length)
 
+    def matrix(
+        self,
+        texts: Iterable[TextExample],
+        watch: Callable[[Iterable[Embedded]], Iterable[Embedded]] = lambda embedded: embedded,
+    ) -> Tensor:
+        """The vectors of `texts` as one tensor [texts, hidden], fp32 on the CPU; `watch` sees each of them."""
+        return torch.stack([embedded.vector_D for embedded in watch(self.embed(texts))])
+
     @torch.inference_mode()
     def _compute(self, rows: list[Row]) -> list[Tensor]:
         batch = batch_of(rows, self.tokenizer.pad_id, self.device)

@@ -34,7 +34,8 @@ class VectorModel(nn.Module):
     ) -> None:
         super().__init__()
         self.architecture = architecture
-        self.mode, self.normalize = mode, normalize
+        self.mode: PoolingMode = mode
+        self.normalize = normalize
         self.body = Body(architecture)
         initialize(self, architecture.init_std)
 

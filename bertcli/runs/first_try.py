@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bertcli.examples.examples import Example, QuestionExample
+from bertcli.examples.examples import Example, QuestionExample, SimilarExample
 from bertcli.hf.rtd_folder import GENERATOR
 from bertcli.store.token_store import OpenStore, TokenStore
 from bertcli.text.pieces import BLANK, needs_no_blank
@@ -33,9 +33,12 @@ def mask_command(model: Path, store: OpenStore) -> str:
 
 
 def predict_command(model: Path, examples: Sequence[Example]) -> str:
-    """`bertcli predict` on the texts of the first of `examples` that a command line can hold."""
+    """`bertcli predict` on the texts of the first of `examples` that a command line can hold; of a model that
+    makes vectors `bertcli similarity`, or `bertcli embed` on plain text."""
     texts = next(filter(_can_be_given, map(_shortened_texts, examples)), ["TEXT"])
-    return _command("predict", model, texts)
+    if not isinstance(examples[0], SimilarExample):
+        return _command("predict", model, texts)
+    return _command("similarity" if len(texts) > 1 else "embed", model, texts)
 
 
 def _command(verb: str, model: Path, texts: Sequence[str]) -> str:

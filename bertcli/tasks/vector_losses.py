@@ -1,4 +1,4 @@
-"""The losses of a batch of vectors: multiple negatives ranking, and CoSENT. Both join all rows of the batch."""
+"""The losses of a batch of vectors, which join all of its rows: multiple negatives ranking, and CoSENT."""
 
 from __future__ import annotations
 
