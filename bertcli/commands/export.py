@@ -57,11 +57,13 @@ def export(
     """
     from bertcli.errors import UserError
     from bertcli.export.folder import export_onnx, read_source
+    from bertcli.export.graph import check_packages
     from bertcli.export.sample import read_sample
     from bertcli.hf.convert import check_new
 
     if not int8 and (sample is not None or text):
         raise UserError("--sample and --text say what --int8 is compared on; give --int8 too")
+    check_packages()
     check_new(destination)
     source = read_source(model, encoder)
     rows = read_sample(sample, source.subject.settings, text) if int8 else None

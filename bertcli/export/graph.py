@@ -72,13 +72,14 @@ class ExportedModel(nn.Module):
         return tuple(torch.ones(sizes, dtype=torch.int64) for _ in self.inputs)
 
 
-def write_onnx(model: ExportedModel, path: Path) -> None:
-    """Write a model in evaluation mode as one file, with axes of any size.
+def check_packages() -> None:
+    """Raise `UserError` where a package is missing that the export needs."""
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        import_extra(package, "onnx", f"{package} is not installed", doing="exporting")
 
-    Raises `UserError` where a package of the extra `onnx` is missing.
-    """
-    for package in ("onnx", "onnxscript"):
-        import_extra(package, "onnx", f"an ONNX file is written by {package}", doing="exporting")
+
+def write_onnx(model: ExportedModel, path: Path) -> None:
+    """Write a model in evaluation mode as one file, with axes of any size."""
     axes = {name: Dim(name) for name in model.axes[:-1]}
     axes |= {model.axes[-1]: Dim(model.axes[-1], max=model.architecture.usable_positions)}
     sizes = tuple(dict(enumerate(axes.values())) for _ in model.inputs)

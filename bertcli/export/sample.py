@@ -14,7 +14,7 @@ from bertcli.terminal import say
 MOST = 1000
 """Rows of the user's file that are read."""
 _BUNDLED, _NUM_BUNDLED = "sms-spam", 256
-_NO_TASK = TaskSettings(type="classification", text="text")
+NO_TASK = TaskSettings(type="classification", text="text")
 """How a file is read for a model without a task: one column of text."""
 
 
@@ -27,11 +27,11 @@ def read_sample(file: str | None, settings: TaskSettings | None, text: Sequence[
 
     Raises `UserError` as `read_inputs` does.
     """
-    settings = adapt_settings(settings or _NO_TASK, text)
+    settings = adapt_settings(settings or NO_TASK, text)
     if file is not None:
         return list(islice(read_inputs([], file, settings, report=say), MOST))
     path = find_labeled_file(_BUNDLED)
-    rows = read_examples(path, adapt_settings(_NO_TASK, ["message"]), labeled=False)
+    rows = read_examples(path, adapt_settings(NO_TASK, ["message"]), labeled=False)
     texts = [row.text_a for row in islice(rows, _NUM_BUNDLED)]
     size = num_texts(settings) + (2 if settings.type == "multiple-choice" else 0)
     groups = ([*texts[at:], *texts][:size] for at in range(len(texts)))
