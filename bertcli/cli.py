@@ -29,6 +29,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "convert",
+    "export",
     "extend-vocab",
     "prepare",
     "check-data",

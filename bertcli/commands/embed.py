@@ -64,18 +64,18 @@ def embed(
     The vector is the mean over its tokens, or what the folder of a sentence-transformers model says. If a
     model was not trained to embed, all cosine similarities are high, and only their order is useful.
 
+    MODEL may also be a folder that bertcli export wrote, or an .onnx file in it; onnxruntime runs it.
+
     Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
     """
     from bertcli.config.finetune import TaskSettings
     from bertcli.errors import UserError
-    from bertcli.hardware import resolve_device, resolve_precision
-    from bertcli.hf.folder import load_encoder_folder
     from bertcli.hf.lengths import LongRows, check_length
-    from bertcli.hf.locate import resolve_model
     from bertcli.hf.sentence_transformers import SentencePooling, read_pooling
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.embed import Embedder
     from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.outputs import CutRows, check_output, opened, writing
     from bertcli.inference.vector_files import SUFFIXES, vector_line, write_vectors
 
@@ -93,23 +93,22 @@ def embed(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    folder = resolve_model(model)
-    own = read_pooling(folder) or SentencePooling("mean", normalize=False, max_length=None)
+    encoder = open_encoder(model, Compute(device, precision))
+    own = read_pooling(encoder.folder) or SentencePooling("mean", normalize=False, max_length=None)
     if max_length is not None:
-        check_length(folder, max_length, "--max-length")
-    encoder, tokenizer = load_encoder_folder(folder)
-    where, long_rows = resolve_device(device), LongRows(folder)
+        check_length(encoder.folder, max_length, "--max-length")
+    long_rows = LongRows(encoder.folder)
     embedder = Embedder(
-        encoder.to(where).eval(),
-        tokenizer,
+        encoder.model,
+        encoder.tokenizer,
         SentencePooling(
             pooling or own.mode,
             own.normalize if normalize is None else normalize,
             max_length or own.max_length,
         ),
-        device=where,
-        precision=resolve_precision(precision, where),
-        batch_size=batch_size or default_batch_size(where),
+        device=encoder.device,
+        precision=encoder.precision,
+        batch_size=batch_size or default_batch_size(encoder.device),
         count=long_rows.count,
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
@@ -120,6 +119,6 @@ def embed(
             file.writelines(vector_line(embedded) for embedded in vectors)
     else:
         with writing(output):
-            write_vectors(output, vectors, encoder.architecture.hidden)
+            write_vectors(output, vectors, encoder.model.architecture.hidden)
     cut.tell()
     long_rows.tell()

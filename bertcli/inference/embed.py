@@ -14,6 +14,7 @@ from bertcli.examples.examples import TextExample
 from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
+from bertcli.inference.onnx_model import OnnxModel
 from bertcli.inference.rows import by_length
 from bertcli.model.encoder import mean
 from bertcli.model.task_models import PooledModel
@@ -38,7 +39,7 @@ class Embedder:
     close to 1, and only the order of the cosines has a meaning. `count` is called with the lengths of rows.
     """
 
-    model: PooledModel
+    model: PooledModel | OnnxModel
     tokenizer: Tokenizer
     pooling: SentencePooling
     device: torch.device
