@@ -22,8 +22,8 @@ MASK_RATE = 0.15
 class HeldoutBatches:
     """The batches that hold the text once, masked by BERT's own rule, not by the training's.
 
-    So runs with different `data.mask_rate` or `data.mask_split` can be compared as well. With rtd both are the
-    training's, at its end: how many tokens are replaced is what the discriminator has learned to expect.
+    So runs with different `data.mask_rate` or `data.mask_split` can be compared as well. With rtd both are
+    the training's, at its end: the discriminator has learned how many tokens are replaced.
     """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
