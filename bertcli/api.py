@@ -62,8 +62,8 @@ def pretrain(config: Config, resume: bool = False, overwrite: bool = False) -> d
 
 
 def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, Any]:
-    """A model and labeled data -> a task model, as `bertcli finetune --json`: its folder as `model`, its scores
-    on the dev data, and the verdict. Arguments and errors are those of `pretrain`."""
+    """A model and labeled data -> a task model, as `bertcli finetune --json`: its folder as `model`, its
+    scores on the dev data, and the verdict. Arguments and errors are those of `pretrain`."""
     from bertcli import training
 
     with _as_a_call():
@@ -210,7 +210,7 @@ def _given(config: Config) -> Path | Mapping[str, Any]:
 
 @contextmanager
 def _as_a_call() -> Iterator[None]:
-    """With the other ranks of torchrun; a signal, which would end the program, becomes `KeyboardInterrupt`."""
+    """With the other ranks of torchrun; a signal, which would end a command, is a `KeyboardInterrupt`."""
     from bertcli.distributed import ranks
 
     try:

@@ -42,7 +42,7 @@ def pretrain(given: Given, overrides: Sequence[str], resume: bool, overwrite: bo
 
 
 def finetune(given: Given, overrides: Sequence[str], resume: bool, overwrite: bool) -> dict[str, Any]:
-    """Train on labeled data, as `pretrain`; the result also has the scores on the dev data and the verdict."""
+    """Train on labeled data, as `pretrain`; the result also has the dev data's scores and the verdict."""
     resume, overwrite = ranks.after_restart(resume, overwrite)
     config = ranks.on_first(lambda: _checked(FinetuneConfig, given, overrides, resume=resume))
     start = finetune_seeds if config.seeds else finetuning.finetune
