@@ -71,9 +71,6 @@ def embed(
     from bertcli.config.finetune import TaskSettings
     from bertcli.errors import UserError
     from bertcli.hf.lengths import LongRows, check_length
-    from bertcli.hf.sentence_transformers import SentencePooling, read_pooling
-    from bertcli.inference.buffers import default_batch_size
-    from bertcli.inference.embed import Embedder
     from bertcli.inference.inputs import adapt_settings, read_inputs
     from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.outputs import CutRows, check_output, opened, writing
@@ -94,22 +91,11 @@ def embed(
         encoding=encoding,
     )
     encoder = open_encoder(model, Compute(device, precision))
-    own = read_pooling(encoder.folder) or SentencePooling("mean", normalize=False, max_length=None)
     if max_length is not None:
         check_length(encoder.folder, max_length, "--max-length")
     long_rows = LongRows(encoder.folder)
-    embedder = Embedder(
-        encoder.model,
-        encoder.tokenizer,
-        SentencePooling(
-            pooling or own.mode,
-            own.normalize if normalize is None else normalize,
-            max_length or own.max_length,
-        ),
-        device=encoder.device,
-        precision=encoder.precision,
-        batch_size=batch_size or default_batch_size(encoder.device),
-        count=long_rows.count,
+    embedder = encoder.embedder(
+        long_rows, pooling, normalize=normalize, max_length=max_length, batch_size=batch_size
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
     cut = CutRows()

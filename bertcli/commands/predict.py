@@ -76,14 +76,11 @@ def predict(
     """
     from bertcli.errors import UserError
     from bertcli.hf.lengths import LongRows
-    from bertcli.inference.buffers import default_batch_size
-    from bertcli.inference.examples import Runner
     from bertcli.inference.formats import SEPARATORS, AnswerTable, json_line, lines_to, readable, row_json
     from bertcli.inference.inputs import adapt_settings, read_inputs
     from bertcli.inference.opened import Compute, open_task
     from bertcli.inference.outputs import CutRows, check_output, opened
     from bertcli.inference.predict import predict_stream
-    from bertcli.tasks.registry import build_task
 
     asked = [suffix for suffix, is_asked in ((".tsv", tsv), (".csv", csv), (".jsonl", json_)) if is_asked]
     if len(asked) > 1:
@@ -103,15 +100,7 @@ def predict(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    runner = Runner(
-        model=loaded.model,
-        task=build_task(settings, loaded.labels),
-        pad_id=loaded.tokenizer.pad_id,
-        device=loaded.device,
-        precision=loaded.precision,
-        batch_size=batch_size or default_batch_size(loaded.device),
-        watch=lambda logits, batch: long_rows.count(item.length for item in batch.items),
-    )
+    runner = loaded.runner(settings, long_rows, batch_size)
     examples = read_inputs(texts or [], input_, settings, report=say)
     suffix = output.suffix if output is not None else next(iter(asked), None)
     is_for_people = bool(texts) and texts != ["-"] and suffix is None

@@ -53,7 +53,8 @@ def read_inputs(
             )
         if is_one_text:
             return (example_of([line.text], line.where, settings) for line in lines)
-        return iter([example_of([line.text for line in lines], COMMAND_LINE, settings)])
+        parts = [line.text for line in lines]
+        return iter([example_of(parts, COMMAND_LINE, settings, how="each in quotation marks")])
     if settings.format == "fasttext":
         lines = (replace(line, text=without_labels(line.text)) for line in lines)
     examples = (
@@ -84,8 +85,13 @@ def _cells(line: str, settings: TaskSettings) -> list[str]:
     return [""] * num_texts(settings)
 
 
-def example_of(parts: Sequence[str], where: str, settings: TaskSettings) -> Example:
-    """The example of the texts of one row. Raises `UserError` for another number than the task reads."""
+def example_of(
+    parts: Sequence[str], where: str, settings: TaskSettings, how: str = "with a tab between them"
+) -> Example:
+    """The example of the texts of one row.
+
+    Raises `UserError` for another number than the task reads; `how`: the way in which several are given.
+    """
     wanted = num_texts(settings)
     is_choice = settings.type == "multiple-choice"
     if len(parts) < wanted + 2 if is_choice else len(parts) != wanted:
@@ -94,7 +100,6 @@ def example_of(parts: Sequence[str], where: str, settings: TaskSettings) -> Exam
         )
         if is_choice:
             expected = f"{'a text' if wanted == 1 else 'a pair of texts'} and at least two choices"
-        how = "each in quotation marks" if where == COMMAND_LINE else "with a tab between them"
         raise UserError(f"{where}: the model reads {expected}, {how}; found {len(parts)}")
     texts = parts[:wanted]
     if settings.type == "token-classification":

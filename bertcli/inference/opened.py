@@ -14,11 +14,17 @@ from bertcli.errors import UserError
 from bertcli.hardware import Precision, resolve_device, resolve_precision
 from bertcli.hf.config_file import find_family, read_architecture
 from bertcli.hf.folder import load_encoder_folder
+from bertcli.hf.lengths import LongRows
 from bertcli.hf.locate import OnnxPlace, find_onnx, resolve_model
+from bertcli.hf.sentence_transformers import SentencePooling, read_pooling
 from bertcli.hf.task_config import read_task
 from bertcli.hf.task_folder import load_task_folder
+from bertcli.inference.buffers import default_batch_size
+from bertcli.inference.embed import Embedder
+from bertcli.inference.examples import Runner
 from bertcli.inference.onnx_model import HIDDEN, LOGITS, SPANS, OnnxModel
 from bertcli.model.task_models import PooledModel
+from bertcli.tasks.registry import build_task
 from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
 
@@ -61,6 +67,18 @@ class OpenedTask:
     device: torch.device
     precision: Precision
 
+    def runner(self, settings: TaskSettings, long_rows: LongRows, batch_size: int | None = None) -> Runner:
+        """`settings`: its own, or as a file asks for; None: the usual number of rows for the device."""
+        return Runner(
+            model=self.model,
+            task=build_task(settings, self.labels),
+            pad_id=self.tokenizer.pad_id,
+            device=self.device,
+            precision=self.precision,
+            batch_size=batch_size or default_batch_size(self.device),
+            watch=lambda logits, batch: long_rows.count(item.length for item in batch.items),
+        )
+
 
 @dataclass(frozen=True)
 class OpenedEncoder:
@@ -71,6 +89,33 @@ class OpenedEncoder:
     folder: Path
     device: torch.device
     precision: Precision
+
+    def embedder(
+        self,
+        long_rows: LongRows,
+        pooling: Literal["mean", "cls", "max"] | None = None,
+        normalize: bool | None = None,
+        max_length: int | None = None,
+        batch_size: int | None = None,
+    ) -> Embedder:
+        """None: as the folder says, else the mean, not normalized; the usual number of rows for the device.
+
+        Raises `UserError` for a folder of sentence-transformers that is not supported.
+        """
+        own = read_pooling(self.folder) or SentencePooling("mean", normalize=False, max_length=None)
+        return Embedder(
+            self.model,
+            self.tokenizer,
+            SentencePooling(
+                pooling or own.mode,
+                own.normalize if normalize is None else normalize,
+                max_length or own.max_length,
+            ),
+            device=self.device,
+            precision=self.precision,
+            batch_size=batch_size or default_batch_size(self.device),
+            count=long_rows.count,
+        )
 
 
 def open_task(model: Path, compute: Compute) -> OpenedTask:
