@@ -12,7 +12,7 @@ _TEXT = "tag:yaml.org,2002:str"
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML quotes what YAML 1.1 reads as another type; this one also quotes numbers of YAML 1.2 and ours."""
+    """PyYAML quotes what YAML 1.1 reads as another type; this one also quotes what `as_number` reads."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         """Quoted where a reader may see a number; with line ends as escapes, so that it stays on a line."""
