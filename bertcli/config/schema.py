@@ -37,7 +37,7 @@ class CorpusConfig(Section):
     """Paths, folders, globs, or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
     """text: a paragraph a line; sentences: a sentence a line, and a blank line ends a document; jsonl: JSON
-    objects, one a line or in a list, each a document; parquet: a document a row."""
+    objects or texts, one a line or in a list, each a document; parquet: a document a row."""
     text_key: str = "text"
     """The key (jsonl) or column (parquet) that holds a document."""
     document: Literal["blank-line", "file"] = "blank-line"
