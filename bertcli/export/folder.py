@@ -150,7 +150,8 @@ def _fill(source: Source, folder: Path, sample: Sequence[Example] | None) -> Exp
     if sample is not None:
         say("rounding the weights to 8 bits, and measuring")
         seven_bits = write_int8(file, quantized)
-        report = _compare(subject, served, OnnxModel(quantized, model.architecture), sample, seven_bits)
+        int8 = OnnxModel(quantized, model.architecture)
+        report = _compare(subject, served, int8, sample=sample, seven_bits=seven_bits)
     return Exported(model.outputs, file.stat().st_size, difference, int8=report)
 
 
