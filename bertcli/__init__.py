@@ -1,1 +1,12 @@
-"""bertcli: from raw text to your own BERT and on to predictions."""
+"""bertcli: from raw text to your own BERT and on to predictions.
+
+import bertcli
+
+run = bertcli.pretrain("configs/quickstart.yaml")
+bertcli.load(run["model"]).fill_mask("The [MASK] was dark.")
+"""
+
+from bertcli.api import Model, finetune, load, pretrain
+from bertcli.errors import UserError
+
+__all__ = ["Model", "UserError", "finetune", "load", "pretrain"]

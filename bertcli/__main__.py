@@ -1,5 +1,32 @@
-"""`python -m bertcli`: the same as the console script."""
+"""The console script, and `python -m bertcli`: so small that Ctrl-C meets it before the rest is imported."""
 
-from bertcli.cli import main
+import os
+import signal
+import sys
+from types import FrameType
 
-main()
+
+def main() -> None:
+    """Import the command line and run it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the caller ignores Ctrl-C
+        signal.signal(signal.SIGINT, _on_ctrl_c)
+    from bertcli.cli import main as run
+
+    run()
+
+
+def _on_ctrl_c(number: int, frame: FrameType | None) -> None:
+    """End the process at once during an import, which nothing follows and which turns a `KeyboardInterrupt`
+    into errors of its own; else raise it."""
+    inner = frame
+    while inner is not None:
+        if inner.f_code.co_filename.startswith("<frozen importlib"):
+            if sys.stderr is not None:
+                print("stopped", file=sys.stderr, flush=True)
+            os._exit(130)
+        inner = inner.f_back
+    signal.default_int_handler(number, frame)
+
+
+if __name__ == "__main__":
+    main()

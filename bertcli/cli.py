@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from bertcli.errors import DISK_FULL, UserError
 from bertcli.exhausted import describe_exhausted
-from bertcli.terminal import discard, guard_streams
+from bertcli.terminal import discard, guard_streams, say
 
 COMMANDS = (
     "init",
@@ -30,6 +30,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "convert",
+    "export",
     "extend-vocab",
     "prepare",
     "check-data",
@@ -113,22 +114,29 @@ def root(
 
 
 def main() -> None:
-    """The console script."""
-    _open_closed_streams()
-    _name_stdout()
-    guard_streams()
+    """The program, after `__main__`."""
     code = None
     try:
+        _open_closed_streams()
+        _name_stdout()
+        guard_streams()
         _call()
-    except SystemExit as end:
-        code = end.code
-    except KeyboardInterrupt:
-        code = CTRL_C
+    except (SystemExit, KeyboardInterrupt) as end:
+        code = end.code if isinstance(end, SystemExit) else CTRL_C
+        if _is_unsaid_ctrl_c(end):
+            say("stopped")
     # The frames of the command are gone here, and with them loaders and their processes. After a Ctrl-C the
     # next one shall not meet Python's teardown.
     if _is_one_of_several() or code == CTRL_C:
         _leave_at_once(code)
     sys.exit(code)
+
+
+def _is_unsaid_ctrl_c(end: BaseException | None) -> bool:
+    """Whether Ctrl-C ended the command, which typer hides in `SystemExit`, and `said_on_ctrl_c` is silent."""
+    while end is not None and not isinstance(end, KeyboardInterrupt):
+        end = end.__context__
+    return end is not None and not end.args
 
 
 def _open_closed_streams() -> None:

@@ -10,6 +10,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 from hypothesis import settings
 
+from bertcli import cli
+from tests.hf.folders import saved_task
 from tests.small_runs import write_corpus
 
 settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
@@ -20,3 +22,26 @@ settings.load_profile("bertcli")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small English corpus of 40 documents; stores may be built beside it."""
     return write_corpus(tmp_path_factory.mktemp("corpus") / "corpus.txt")
+
+
+@pytest.fixture
+def run_bertcli(monkeypatch, capsys):
+    """(exit code, standard output, standard error) of a command line."""
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["bertcli", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        captured = capsys.readouterr()
+        return exit_.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of every task."""
+    folder = tmp_path_factory.mktemp("models")
+    for kind in ("classification", "multi-label", "regression", "tokens", "questions", "choices"):
+        saved_task(folder / kind, kind, max_positions=128)
+    return folder

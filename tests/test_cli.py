@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -220,3 +221,34 @@ def test_a_standard_stream_that_the_caller_closed_is_missed_by_nobody(number: in
 
 def test_an_error_with_standard_error_closed_is_still_exit_code_2() -> None:
     assert run_cli("finetune", "absent.yaml", preexec_fn=lambda: os.close(2)).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("typer", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"),
+        ("torch", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"),
+        ("torch", "raise KeyboardInterrupt"),
+    ],
+)
+def test_ctrl_c_during_an_import_is_one_line(tmp_path: Path, module: str, line: str) -> None:
+    """A module of that name is found first, and gets the signal while it is imported."""
+    swallowed = f"try:\n    {line}\nexcept KeyboardInterrupt:\n    raise ImportError\n"
+    (tmp_path / f"{module}.py").write_text(line if line.startswith("raise") else swallowed)
+    paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])
+    result = run_cli("embed", "nowhere", "text", env=os.environ | {"PYTHONPATH": paths})
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "stopped\n")
+
+
+def test_ctrl_c_of_a_command_in_the_background_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text(
+        f"import os, signal, sys\nos.kill(os.getpid(), signal.SIGINT)\nsys.path.remove({str(tmp_path)!r})\n"
+        "del sys.modules['typer']\nimport typer\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])
+    result = run_cli(
+        "--version",
+        env=os.environ | {"PYTHONPATH": paths},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert (result.returncode, result.stderr) == (0, "")

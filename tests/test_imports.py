@@ -44,6 +44,10 @@ LAYERS: dict[str, set[str]] = {
             "terminal",
         ),
     },
+    "export": {
+        *("errors", "files", "owned", "terminal", "families", "config", "text", "examples", "data", "model"),
+        *("tasks", "hf", "inference"),
+    },
     "engine": {
         *("errors", "config", "store", "data", "model", "distributed", "memory", "hardware", "tasks"),
     },
@@ -86,10 +90,15 @@ LAYERS: dict[str, set[str]] = {
         *("families", "errors", "files", "owned", "config", "text", "store", "examples", "metrics"),
         *("data", "model", "distributed", "hardware", "tasks", "hf", "inference", "engine", "checks"),
         *("memory", "measure", "start", "terminal", "checkpoints", "evaluation", "runs", "report"),
+        *("export", "training"),
     },
+    "training": {
+        *("config", "distributed", "evaluation", "report", "runs", "store", "terminal"),
+    },
+    "api": {"distributed", "examples", "hf", "inference", "training"},
     "cli": {"errors", "exhausted", "terminal"},
     "__main__": {"cli"},
-    "__init__": set(),
+    "__init__": {"api", "errors"},
 }
 """Layer -> the layers it may import from, besides itself."""
 NO_TORCH = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from bertcli.config.yaml_text import yaml_text
 
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~&$!#]|(?<![^\W_])_|_(?![^\W_])")
 """An underscore within a word is not markup."""
@@ -16,8 +16,7 @@ _HUB_CACHE = "models--"
 
 def front_matter(values: Mapping[str, Any]) -> str:
     """The YAML block of `values` between `---` lines, which model hubs read."""
-    text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None)
-    return f"---\n{text}---"
+    return f"---\n{yaml_text(dict(values), flow=None)}---"
 
 
 def plain(text: str) -> str:

@@ -64,18 +64,15 @@ def embed(
     The vector is the mean over its tokens, or what the folder of a sentence-transformers model says. If a
     model was not trained to embed, all cosine similarities are high, and only their order is useful.
 
+    MODEL may also be a folder that bertcli export wrote, or an .onnx file in it; onnxruntime runs it.
+
     Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
     """
     from bertcli.config.finetune import TaskSettings
     from bertcli.errors import UserError
-    from bertcli.hardware import resolve_device, resolve_precision
-    from bertcli.hf.folder import load_encoder_folder
     from bertcli.hf.lengths import LongRows, check_length
-    from bertcli.hf.locate import resolve_model
-    from bertcli.hf.sentence_transformers import PLAIN, SentencePooling, read_pooling
-    from bertcli.inference.buffers import default_batch_size
-    from bertcli.inference.embed import Embedder
     from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.outputs import CutRows, check_output, opened, writing
     from bertcli.inference.vector_files import SUFFIXES, vector_line, write_vectors
 
@@ -93,24 +90,12 @@ def embed(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    folder = resolve_model(model)
-    own = read_pooling(folder) or PLAIN
+    encoder = open_encoder(model, Compute(device, precision))
     if max_length is not None:
-        check_length(folder, max_length, "--max-length")
-    encoder, tokenizer = load_encoder_folder(folder)
-    where, long_rows = resolve_device(device), LongRows(folder)
-    embedder = Embedder(
-        encoder.to(where).eval(),
-        tokenizer,
-        SentencePooling(
-            pooling or own.mode,
-            own.normalize if normalize is None else normalize,
-            max_length or own.max_length,
-        ),
-        device=where,
-        precision=resolve_precision(precision, where),
-        batch_size=batch_size or default_batch_size(where),
-        count=long_rows.count,
+        check_length(encoder.folder, max_length, "--max-length")
+    long_rows = LongRows(encoder.folder)
+    embedder = encoder.embedder(
+        long_rows, pooling, normalize=normalize, max_length=max_length, batch_size=batch_size
     )
     examples = read_inputs(texts or [], input_, settings, report=say)
     cut = CutRows()
@@ -120,6 +105,6 @@ def embed(
             file.writelines(vector_line(embedded) for embedded in vectors)
     else:
         with writing(output):
-            write_vectors(output, vectors, encoder.architecture.hidden)
+            write_vectors(output, vectors, encoder.model.architecture.hidden)
     cut.tell()
     long_rows.tell()

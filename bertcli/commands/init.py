@@ -20,7 +20,7 @@ def init(
     purpose: Annotated[
         Literal["pretrain", "finetune"] | None,
         typer.Option(
-            "--for", metavar="pretrain|finetune", help="Of JSON lines and Parquet; default: a guess."
+            "--for", metavar="pretrain|finetune", help="What the files are for; default: by their content."
         ),
     ] = None,
     model: Annotated[

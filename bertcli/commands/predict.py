@@ -60,6 +60,8 @@ def predict(
 ) -> None:
     """Run a fine-tuned model on texts.
 
+    MODEL may also be a folder that bertcli export wrote, or an .onnx file in it; onnxruntime runs it.
+
     For texts on the command line it prints readable lines, or with --json JSON lines. A model for pairs takes
     two texts, one for questions takes QUESTION CONTEXT, one for choices takes TEXT CHOICE CHOICE...
 
@@ -73,25 +75,19 @@ def predict(
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
     from bertcli.errors import UserError
-    from bertcli.hardware import resolve_device, resolve_precision
     from bertcli.hf.lengths import LongRows
-    from bertcli.hf.locate import resolve_model
-    from bertcli.hf.task_folder import load_task_folder
-    from bertcli.inference.buffers import default_batch_size
-    from bertcli.inference.examples import Runner
     from bertcli.inference.formats import SEPARATORS, AnswerTable, json_line, lines_to, readable, row_json
     from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference.opened import Compute, open_task
     from bertcli.inference.outputs import CutRows, check_output, opened
     from bertcli.inference.predict import predict_stream
-    from bertcli.tasks.registry import build_task
 
     asked = [suffix for suffix, is_asked in ((".tsv", tsv), (".csv", csv), (".jsonl", json_)) if is_asked]
     if len(asked) > 1:
         raise UserError("give one of --tsv, --csv and --json")
     if output is not None:
         check_output(output, asked or [".jsonl", *SEPARATORS], input_)
-    where = resolve_device(device)
-    loaded = load_task_folder(resolve_model(model))
+    loaded = open_task(model, Compute(device, precision))
     if loaded.settings.type == "sentence-embedding":
         raise UserError(
             f"{loaded.folder}: its answers are vectors: give it to bertcli embed, or to bertcli similarity, "
@@ -109,15 +105,7 @@ def predict(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    runner = Runner(
-        model=loaded.model.to(where).eval(),
-        task=build_task(settings, loaded.labels),
-        pad_id=loaded.tokenizer.pad_id,
-        device=where,
-        precision=resolve_precision(precision, where),
-        batch_size=batch_size or default_batch_size(where),
-        watch=lambda logits, batch: long_rows.count(item.length for item in batch.items),
-    )
+    runner = loaded.runner(settings, long_rows, batch_size)
     examples = read_inputs(texts or [], input_, settings, report=say)
     suffix = output.suffix if output is not None else next(iter(asked), None)
     is_for_people = bool(texts) and texts != ["-"] and suffix is None

@@ -52,25 +52,20 @@ def similarity(
 ) -> None:
     """Find the texts that are most similar to a query.
 
-    Each line or row of --input is compared with each QUERY by the cosine of their vectors (bertcli embed), and
-    the nearest ones are printed, the nearest first. Files of any size are streamed. If many queries are asked
-    of one file, save its vectors once (bertcli embed MODEL --input FILE --output FILE.npy), and give them by
-    --vectors. Without --input, the first text is compared with the others.
+    Each line or row of --input is compared with each QUERY by the cosine of their vectors (bertcli embed),
+    and the nearest ones are printed, the nearest first. Files of any size are streamed. If many queries are
+    asked of one file, save its vectors once (bertcli embed MODEL --input FILE --output FILE.npy), and give
+    them by --vectors. Without --input, the first text is compared with the others.
 
     Example: bertcli similarity runs/search "how do I reset it" --input manual.txt --top 3
     """
     from bertcli.config.finetune import TaskSettings
     from bertcli.errors import UserError
-    from bertcli.hardware import resolve_device, resolve_precision
-    from bertcli.hf.folder import load_encoder_folder
     from bertcli.hf.lengths import LongRows
-    from bertcli.hf.locate import resolve_model
-    from bertcli.hf.sentence_transformers import PLAIN, read_pooling
-    from bertcli.inference.buffers import default_batch_size
-    from bertcli.inference.embed import Embedder
     from bertcli.inference.formats import beside
     from bertcli.inference.inputs import adapt_settings, read_inputs
     from bertcli.inference.nearest import VectorFile, chosen, nearest
+    from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.outputs import CutRows
 
     if input_ is None and (vectors is not None or len(queries) < 2):
@@ -85,22 +80,13 @@ def similarity(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    folder = resolve_model(model)
-    encoder, tokenizer = load_encoder_folder(folder)
-    where, long_rows, cut = resolve_device(device), LongRows(folder), CutRows()
-    embedder = Embedder(
-        encoder.to(where).eval(),
-        tokenizer,
-        read_pooling(folder) or PLAIN,
-        device=where,
-        precision=resolve_precision(precision, where),
-        batch_size=batch_size or default_batch_size(where),
-        count=long_rows.count,
-    )
+    encoder = open_encoder(model, Compute(device, precision))
+    long_rows, cut = LongRows(encoder.folder), CutRows()
+    embedder = encoder.embedder(long_rows, batch_size=batch_size)
     asked, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
     queries_QD = embedder.matrix(read_inputs(asked, None, settings, report=say))
     examples = read_inputs(others, input_, settings, report=say)
-    file = None if vectors is None else VectorFile(vectors, encoder.architecture.hidden)
+    file = None if vectors is None else VectorFile(vectors, encoder.model.architecture.hidden)
     found = nearest(
         queries_QD,
         examples,

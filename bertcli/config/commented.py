@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
+from bertcli.config.yaml_text import comment, scalar
 
 WIDTH = 110
 """Columns of a comment."""
@@ -49,13 +49,6 @@ def commented_yaml(lines: Sequence[Line | Block], head: str = "") -> str:
     return "\n".join([*top, *_lines(lines, "")]) + "\n"
 
 
-def scalar(value: Any) -> str:
-    """A value in one line, as YAML writes it."""
-    return yaml.safe_dump(
-        value, default_flow_style=True, allow_unicode=True, width=float("inf")
-    ).removesuffix("...\n").strip()  # fmt: skip
-
-
 def _lines(lines: Sequence[Line | Block], indent: str) -> Iterator[str]:
     for each in lines:
         if isinstance(each, Line):
@@ -68,7 +61,7 @@ def _lines(lines: Sequence[Line | Block], indent: str) -> Iterator[str]:
 
 
 def _line(line: Line, indent: str) -> Iterator[str]:
-    above, beside = line.above, line.beside
+    above, beside = line.above, comment(line.beside)
     if len(beside) > _BESIDE:
         above, beside = " ".join(filter(None, [above, beside])), ""
     yield from (f"{indent}# {part}" for part in _wrapped(above, indent))
@@ -80,4 +73,4 @@ def _line(line: Line, indent: str) -> Iterator[str]:
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(comment(text), WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from bertcli.config.run_config import config_of_run, output_dir
 from bertcli.config.section import section_in
 from bertcli.config.unknown_key import unknown_key
+from bertcli.config.yaml_text import as_number, yaml_text
 from bertcli.errors import UserError
 from bertcli.files import looked_in, write_text
 
@@ -52,12 +53,8 @@ def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> str | float:
     text = node.value
     if _NO_TEXT.search(text):
         raise _yaml_error(f"{_short.repr(text)} has a character that no text can hold", node)
-    if node.style is None and text[:1] in "+-.0123456789":  # only the forms that YAML 1.1 lacks: 1e-4, 5E3
-        try:
-            return float(text)
-        except ValueError:
-            pass
-    return text
+    number = as_number(text) if node.style is None else None
+    return text if number is None else number
 
 
 _Loader.add_constructor("tag:yaml.org,2002:str", _construct_scalar)  # pyright: ignore[reportArgumentType]
@@ -129,7 +126,7 @@ def save_config(config: BaseModel, path: Path) -> None:
 
 def config_text(config: BaseModel) -> str:
     """The full config as YAML."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return yaml_text(config.model_dump(mode="json"))
 
 
 def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:

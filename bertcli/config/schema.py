@@ -37,7 +37,7 @@ class CorpusConfig(Section):
     """Paths, folders, globs, or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
     """text: a paragraph a line; sentences: a sentence a line, and a blank line ends a document; jsonl: JSON
-    objects, one a line or in a list, each a document; parquet: a document a row."""
+    objects or texts, one a line or in a list, each a document; parquet: a document a row."""
     text_key: str = "text"
     """The key (jsonl) or column (parquet) that holds a document."""
     document: Literal["blank-line", "file"] = "blank-line"
@@ -132,8 +132,8 @@ class DataConfig(Section):
     """Share of the rows that are cut to a random length (Devlin et al. 2019, appendix A.2)."""
     mask_rate: Decided[Share | tuple[Share, Share], Field()] = AUTO
     """Of the tokens, to predict; or [start, end]: it moves over `training.ramp_steps`. auto: 0.4 (Wettig et
-    al. 2023), so that the model learns more from each row; modernbert 0.3; 0.15 for rtd, with `init_from`
-    and with `distillation`."""
+    al. 2023), so that the model learns more from each row; modernbert 0.3; 0.15 with `init_from` and with
+    `distillation`."""
     mask_split: Decided[tuple[Probability, Probability, Probability], Field()] = AUTO
     """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged. auto: [0.8, 0.1, 0.1];
     with rtd, [0.85, 0, 0.15] for electra and [1, 0, 0] for deberta-v3."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from bertcli.config.ramp import ends
 from bertcli.config.schema import MASK_SPLIT, DataConfig
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
@@ -21,7 +22,8 @@ MASK_RATE = 0.15
 class HeldoutBatches:
     """The batches that hold the text once, masked by BERT's own rule, not by the training's.
 
-    So runs with different `data.mask_rate` or `data.mask_split` can be compared as well.
+    So runs with different `data.mask_rate` or `data.mask_split` can be compared as well. With rtd both are
+    the training's, at its end: the discriminator has learned how many tokens are replaced.
     """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
@@ -30,8 +32,8 @@ class HeldoutBatches:
         rule = DataConfig(
             objective=objective,
             max_length=config.max_length,
-            mask_rate=MASK_RATE,
-            mask_split=MASK_SPLIT,
+            mask_rate=ends(config.mask_rate)[1] if objective == "rtd" else MASK_RATE,
+            mask_split=config.mask_split if objective == "rtd" else MASK_SPLIT,
             short_steps=0,
         )
         self._stream = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, batch_size=batch_size)

@@ -15,8 +15,9 @@ from bertcli.text.streams import read_lines
 
 _FASTTEXT = re.compile(r"(?<!\S)__label__(\S*)\s*")
 _TREC = re.compile(r"([^\s:]+):(\S+)(?:\s+|$)")
-_USUAL = {"fastText": re.compile(r"__label__\S"), "TREC": re.compile(r"[A-Z]{2,}:[a-z]+\s+\S")}
+_USUAL = {"fasttext": re.compile(r"__label__\S"), "trec": re.compile(r"[A-Z]{2,}:[a-z]+\s+\S")}
 """How the lines of a file begin that is surely meant so."""
+_NAMES = {"fasttext": "fastText", "trec": "TREC"}
 _SAMPLE = 100
 """Lines that show whether a file of TREC to predict has labels."""
 
@@ -52,8 +53,15 @@ def without_labels(line: str) -> str:
 
 def label_lines_hint(line: str) -> str:
     """What to set if a line that is read otherwise looks like fastText's or TREC's; else nothing."""
-    kind = next((name for name, usual in _USUAL.items() if usual.match(line)), None)
-    return "" if kind is None else f"; this looks like a line of {kind}'s: set task.format: {kind.lower()}"
+    format = likely_format(line)
+    if format is None:
+        return ""
+    return f"; this looks like a line of {_NAMES[format]}'s: set task.format: {format}"
+
+
+def likely_format(line: str) -> str | None:
+    """`fasttext` or `trec` if a line begins as theirs usually do; else None."""
+    return next((name for name, usual in _USUAL.items() if usual.match(line)), None)
 
 
 def _fasttext_rows(

@@ -62,15 +62,14 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     Raises:
         UserError: bad input; `destination` is not empty, cannot be written, or has other outputs.
     """
-    if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
-        raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
+    check_new(destination)
     files, optimizer = _read(source, cased)
     ours = with_heads(files)
     differences = []
 
     def fill(partial: Path) -> None:
         write_model_files(partial, ours.model, files.tokenizer, declared=ours.declared)
-        _carry(files.where.parent, partial)
+        carry_files(files.where.parent, partial)
         differences.append(_compare(ours, files.tokenizer, read_model_files(partial)))
 
     with disk_errors(
@@ -94,7 +93,14 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
     return read_model_files(folder), ()
 
 
-def _carry(source: Path, destination: Path) -> None:
+def check_new(destination: Path) -> None:
+    """Raise `UserError` unless `destination` is an empty folder, or nothing yet."""
+    if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
+        raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
+
+
+def carry_files(source: Path, destination: Path) -> None:
+    """Copy the card of a model, and how a sentence-transformers folder computes vectors."""
     for path in [path for pattern in _CARRIED for path in source.glob(pattern)]:
         copy = destination / path.relative_to(source)
         copy.parent.mkdir(exist_ok=True)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
-from bertcli.errors import UserError
 from bertcli.files import disk_errors
+from bertcli.hf.convert import check_new
 from bertcli.hf.model_files import read_model_files, write_model_files
 from bertcli.hf.rtd_folder import DIFFERENCES, GENERATOR
 from bertcli.hf.weights import read_weights, write_safetensors
@@ -32,8 +32,7 @@ def write_extended(source: Path, destination: Path, tokenizer: Tokenizer, replac
     Raises:
         UserError: `source` cannot be read; `destination` holds something, or cannot be written.
     """
-    if destination.exists() and (not destination.is_dir() or any(destination.iterdir())):
-        raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
+    check_new(destination)
 
     def fill(partial: Path) -> None:
         _write(source, partial, tokenizer, replaced=replaced)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
@@ -18,6 +19,46 @@ WEIGHT_FILES = (
     "pytorch_model.bin.index.json",
 )
 """In the order of preference; an index lists the files of a model in several parts."""
+ONNX_FOLDER, ONNX_FILE, QUANTIZED_FILE = "onnx", "model.onnx", "model_quantized.onnx"
+_ONNX_FILES = (f"{ONNX_FOLDER}/{ONNX_FILE}", ONNX_FILE, f"{ONNX_FOLDER}/{QUANTIZED_FILE}")
+"""In the order of preference."""
+_ONNX_ADVICE = (
+    "an ONNX file, which only bertcli predict and bertcli embed run; give the model that it was exported from"
+)
+
+
+@dataclass(frozen=True)
+class OnnxPlace:
+    """An ONNX file, and the model folder that it belongs to, with `config.json` and the tokenizer."""
+
+    file: Path
+    folder: Path
+
+
+def find_onnx(path: Path) -> OnnxPlace | None:
+    """What MODEL names, if that is an ONNX file, or a folder with one and without other weights; else None.
+
+    Raises `UserError` for a file without `config.json` or tokenizer beside it, or in the folder above.
+    """
+    if path.suffix == ".onnx" and path.is_file():
+        above = [path.absolute().parent, path.absolute().parent.parent]
+        folder = next((each for each in above if (each / "config.json").is_file()), above[0])
+        return OnnxPlace(path, _described(folder, path))
+    if not path.is_dir() or any((path / name).is_file() for name in WEIGHT_FILES):
+        return None
+    file = next((path / name for name in _ONNX_FILES if (path / name).is_file()), None)
+    return None if file is None else OnnxPlace(file, _described(path, file))
+
+
+def _described(folder: Path, file: Path) -> Path:
+    missing = [] if (folder / "config.json").is_file() else ["config.json"]
+    if not any((folder / name).is_file() for name in VOCABULARY_FILES):
+        missing.append(f"a vocabulary ({' or '.join(VOCABULARY_FILES)})")
+    if missing:
+        raise UserError(
+            f"{file}: {' and '.join(missing)} must be beside it, or in the folder above; copy it there"
+        )
+    return folder
 
 
 def resolve_model(path: Path | str) -> Path:
@@ -34,6 +75,8 @@ def resolve_model(path: Path | str) -> Path:
             f"{path}: no such folder. MODEL is a run folder, a model folder, a checkpoint, or a model's "
             f"id on the Hugging Face hub (org/name)."
         )
+    if path.suffix == ".onnx" and path.is_file():
+        raise UserError(f"{path}: is {_ONNX_ADVICE}")
     if not path.is_dir():
         raise UserError(f"{path}: is a file. MODEL is the folder that holds config.json and the weights.")
     run = RunLayout(path)
@@ -72,6 +115,9 @@ def check_folder(folder: Path) -> Path:
         missing.append(f"weights (one of {', '.join(WEIGHT_FILES)})")
     if not any((folder / name).is_file() for name in VOCABULARY_FILES):
         missing.append(f"a vocabulary (one of {', '.join(VOCABULARY_FILES)})")
+    onnx = [name for name in _ONNX_FILES if (folder / name).is_file()]
+    if weights is None and onnx:
+        raise UserError(f"{folder}: holds {onnx[0]}, {_ONNX_ADVICE}")
     if weights is None and any(folder.glob("*.index")):
         raise UserError(
             f"{folder}: holds a TensorFlow checkpoint; convert it first: bertcli convert {folder} DESTINATION"

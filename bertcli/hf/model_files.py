@@ -113,16 +113,22 @@ def write_model_files(
     """
     folder.mkdir(parents=True, exist_ok=True)
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
-    kind, length = declared.kind, declared.trained_length
-    text = config_json(architecture, kind, tokenizer, more=declared.keys)
-    (folder / "config.json").write_text(text, encoding="utf-8")
+    write_description(folder, architecture, tokenizer, declared=declared)
     family, state = FAMILIES[architecture.family], weights or model.state_dict()
-    named = hf_weights(family, state, kind, heads=architecture.heads)
+    named = hf_weights(family, state, declared.kind, heads=architecture.heads)
     write_safetensors(folder / "model.safetensors", named)
-    positions = architecture.usable_positions
-    tokenizer.save(folder, model_max_length=min(length or positions, positions))
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def write_description(
+    folder: Path, architecture: Architecture, tokenizer: Tokenizer, declared: Declaration
+) -> None:
+    """Write what a model folder holds besides its weights: `config.json` and the tokenizer's files."""
+    text = config_json(architecture, declared.kind, tokenizer, more=declared.keys)
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    positions = architecture.usable_positions
+    tokenizer.save(folder, model_max_length=min(declared.trained_length or positions, positions))
 
 
 def hf_weights(family: Family, state: Mapping[str, Tensor], kind: str, heads: int) -> dict[str, Tensor]:

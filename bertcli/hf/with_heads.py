@@ -24,6 +24,12 @@ class WithHeads:
     declared: Declaration
 
 
+def without_heads(files: ModelFiles) -> WithHeads:
+    """The encoder alone; raises `UserError` as `fill.build_from`."""
+    model, report = build_from(files, lambda: PooledModel(files.architecture, pooler=False))
+    return WithHeads(model, report, Declaration("encoder", trained_length=trained_length(files.where.parent)))
+
+
 def with_heads(files: ModelFiles) -> WithHeads:
     """Raises `UserError` as `fill.build_from`."""
     length = trained_length(files.where.parent)

@@ -14,6 +14,7 @@ from bertcli.examples.examples import TextExample
 from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
+from bertcli.inference.onnx_model import OnnxModel
 from bertcli.inference.rows import by_length
 from bertcli.model.pooling import pool
 from bertcli.model.task_models import PooledModel
@@ -38,7 +39,7 @@ class Embedder:
     close to 1, and only the order of the cosines has a meaning. `count` is called with the lengths of rows.
     """
 
-    model: PooledModel
+    model: PooledModel | OnnxModel
     tokenizer: Tokenizer
     pooling: SentencePooling
     device: torch.device
@@ -67,7 +68,7 @@ class Embedder:
         texts: Iterable[TextExample],
         watch: Callable[[Iterable[Embedded]], Iterable[Embedded]] = lambda embedded: embedded,
     ) -> Tensor:
-        """The vectors of `texts` as one tensor [texts, hidden], fp32 on the CPU; `watch` sees each of them."""
+        """The vectors of `texts`, fp32 [texts, hidden] on the CPU; `watch` sees each of them."""
         return torch.stack([embedded.vector_D for embedded in watch(self.embed(texts))])
 
     @torch.inference_mode()

@@ -44,7 +44,7 @@ def read_inputs(
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
     lines = read_lines(texts, None if file is None else Path(file))
-    is_one_text = settings.type != "multiple-choice" and _num_texts(settings) == 1
+    is_one_text = settings.type != "multiple-choice" and num_texts(settings) == 1
     if texts and list(texts) != ["-"]:
         lines = list(lines)
         if empty := [line.where for line in lines if not line.text.strip()]:
@@ -52,12 +52,13 @@ def read_inputs(
                 f"{COMMAND_LINE}: {len(empty):,} of {len(lines):,} texts are empty; the first is {empty[0]}"
             )
         if is_one_text:
-            return (_example([line.text], line.where, settings) for line in lines)
-        return iter([_example([line.text for line in lines], COMMAND_LINE, settings)])
+            return (example_of([line.text], line.where, settings) for line in lines)
+        parts = [line.text for line in lines]
+        return iter([example_of(parts, COMMAND_LINE, settings, how="each in quotation marks")])
     if settings.format == "fasttext":
         lines = (replace(line, text=without_labels(line.text)) for line in lines)
     examples = (
-        _example([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
+        example_of([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
         for line in lines
     )
     return keep_usable(examples, STANDARD_INPUT, labeled=False, skip_bad=False, report=report)
@@ -70,7 +71,7 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _num_texts(settings: TaskSettings) -> int:
+def num_texts(settings: TaskSettings) -> int:
     """How many texts a row has, without its choices."""
     if settings.type == "question-answering":
         return 2
@@ -81,32 +82,37 @@ def _cells(line: str, settings: TaskSettings) -> list[str]:
     """The texts of a line; all are empty if the line is blank."""
     if line.strip() or settings.type == "multiple-choice":  # a blank line has no number of choices
         return line.split("\t")
-    return [""] * _num_texts(settings)
+    return [""] * num_texts(settings)
 
 
-def _example(parts: Sequence[str], where: str, settings: TaskSettings) -> Example:
-    num_texts = _num_texts(settings)
+def example_of(
+    parts: Sequence[str], where: str, settings: TaskSettings, how: str = "with a tab between them"
+) -> Example:
+    """The example of the texts of one row.
+
+    Raises `UserError` for another number than the task reads; `how`: the way in which several are given.
+    """
+    wanted = num_texts(settings)
     is_choice = settings.type == "multiple-choice"
-    if len(parts) < num_texts + 2 if is_choice else len(parts) != num_texts:
+    if len(parts) < wanted + 2 if is_choice else len(parts) != wanted:
         expected = (
             "a question and its context" if settings.type == "question-answering" else "a pair of texts"
         )
         if is_choice:
-            expected = f"{'a text' if num_texts == 1 else 'a pair of texts'} and at least two choices"
-        how = "each in quotation marks" if where == COMMAND_LINE else "with a tab between them"
+            expected = f"{'a text' if wanted == 1 else 'a pair of texts'} and at least two choices"
         raise UserError(f"{where}: the model reads {expected}, {how}; found {len(parts)}")
-    texts = parts[:num_texts]
+    texts = parts[:wanted]
     if settings.type == "token-classification":
         return tagged_text(where, {"text": texts[0]}, texts[0])
     if settings.type == "question-answering":
         question, context = texts
         columns = {"question": question, "context": context}
         return QuestionExample(where, columns, where, question=question, context=context, answers=None)
-    names = ("text",) if num_texts == 1 else ("text_a", "text_b")
+    names = ("text",) if wanted == 1 else ("text_a", "text_b")
     columns: dict[str, Any] = dict(zip(names, texts, strict=True))
-    text_a, text_b = texts[0], texts[1] if num_texts == 2 else None
+    text_a, text_b = texts[0], texts[1] if wanted == 2 else None
     if is_choice:
-        choices = tuple(parts[num_texts:])
+        choices = tuple(parts[wanted:])
         return ChoiceExample(
             where, columns | {"choices": list(choices)}, text_a, text_b=text_b, choices=choices, label=None
         )
@@ -144,7 +150,7 @@ def adapt_settings(
         names = [_column(name) for name in text]
         changes["text"] = names if len(names) > 1 else names[0]
     elif text:
-        expected = 2 if is_pair else _num_texts(settings)
+        expected = 2 if is_pair else num_texts(settings)
         if len(text) != expected:
             two = "two texts a row: name both columns, --text A --text B"
             reads = two if expected == 2 else "one text a row: name one column"

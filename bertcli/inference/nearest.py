@@ -75,8 +75,8 @@ class VectorFile:
         shape = getattr(self._vectors_ND, "shape", ())
         if len(shape) != 2 or shape[1] != hidden or self._vectors_ND.dtype.kind != "f":
             raise UserError(
-                f"{path}: holds numbers of the shape {list(shape)}; expected a row of {hidden} for each text: "
-                "make it by bertcli embed with the same model"
+                f"{path}: holds numbers of the shape {list(shape)}; expected a row of {hidden} for each "
+                "text: make it by bertcli embed with the same model"
             )
 
     def take(self, examples: Sequence[TextExample]) -> Tensor:
@@ -93,8 +93,8 @@ class VectorFile:
 
     def _differs(self, texts: str) -> UserError:
         return UserError(
-            f"{self._path}: holds {len(self._vectors_ND):,} vectors, but the input has {texts} texts; make it "
-            "again from that file: bertcli embed MODEL --input FILE --output FILE.npy"
+            f"{self._path}: holds {len(self._vectors_ND):,} vectors, but the input has {texts} texts; make "
+            "it again from that file: bertcli embed MODEL --input FILE --output FILE.npy"
         )
 
 

@@ -30,7 +30,7 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
     check_length(source, config.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
     data = load_labeled_data(config, tokenizer, report)
-    model = new_task_model(config, source, data.task.labels)
+    model = new_task_model(config, source, data.task.labels, say=report)
     training, items = config.training, data.train.items
     lengths_N = np.array([item.length for item in items])
 

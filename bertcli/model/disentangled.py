@@ -32,8 +32,9 @@ def disentangled_probabilities(
     Kr and Qr are taken at the distance i - j; a term whose positions are None is absent. The paper writes
     j - i for Qr, but its code and all released models have i - j. `mask_B11T` as in `attention`.
     """
-    tokens_T = torch.arange(query_BNTH.shape[-2], device=query_BNTH.device)
-    distances_TT = (len(tokens_T) - 1 + tokens_T[:, None] - tokens_T).expand(*query_BNTH.shape[:2], -1, -1)
+    length = query_BNTH.shape[-2]
+    tokens_T = torch.arange(length, device=query_BNTH.device)
+    distances_TT = (length - 1 + tokens_T[:, None] - tokens_T).expand(*query_BNTH.shape[:2], -1, -1)
     scores_BNTT, terms = query_BNTH @ key_BNTH.mT, 1
     if position_key_NEH is not None:
         scores_BNTT = scores_BNTT + (query_BNTH @ position_key_NEH.mT).gather(-1, distances_TT)
@@ -71,11 +72,11 @@ def distance_rows(relative: Relative, length: int) -> Tensor:
     released models' code (microsoft/DeBERTa, `da_utils.py`), in fp32: a distance at the border of two
     buckets would else change its row.
     """
-    rows_E = torch.arange(1 - length, length)
+    rows_E = torch.arange(1 - length, length, device="cpu")
     if relative.buckets is not None:
         exact, farthest = relative.buckets // 2, relative.max_distance
         far_E = rows_E.abs().clamp(min=exact)
-        share_E = torch.log(far_E / exact) / torch.log(torch.tensor((farthest - 1) / exact))
+        share_E = torch.log(far_E / exact) / torch.log(torch.tensor((farthest - 1) / exact, device="cpu"))
         beyond_E = (torch.ceil(share_E * (exact - 1)) + exact) * rows_E.sign()
         rows_E = torch.where(rows_E.abs() <= exact, rows_E, beyond_E.long())
     return (rows_E + relative.span).clamp(0, 2 * relative.span - 1)
@@ -110,6 +111,8 @@ class DisentangledAttention(Attention):
             if relative.position_to_content:
                 self.position_query = nn.Linear(hidden, hidden)
         self.position_dropout = Dropout(architecture.dropout)
+        # Not computed in `forward`: a logarithm of another library may differ in its last bit.
+        self.distance_rows = distance_rows(relative, architecture.usable_positions)
 
     def attend(
         self,
@@ -132,9 +135,11 @@ class DisentangledAttention(Attention):
     def positions(self, table_PD: Tensor, length: int) -> tuple[Tensor | None, Tensor | None]:
         """Kr and Qr of every distance in rows of this length: [N, E, H]; None: without this term."""
         span, shared = self.relative.span, self.relative.shared_projections
-        reach = min(span, length)  # no row of the table beyond it is used
+        reach = torch.sym_min(span, length)  # no row of the table beyond it is used
         near_1PD = self.position_dropout(table_PD[span - reach : span + reach])[None]
-        rows_E = (distance_rows(self.relative, length) - span + reach).to(table_PD.device)
+        middle = len(self.distance_rows) // 2
+        rows_E = self.distance_rows[middle + 1 - length : middle + length]
+        rows_E = (rows_E - span + reach).to(table_PD.device)
         key_NEH = query_NEH = None
         if self.relative.content_to_position:
             layer = self.key if shared else self.position_key

@@ -158,7 +158,7 @@ def encoders(model: nn.Module) -> Iterator[Encoder]:
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
     """int64 [B]: the flat positions of the rows' first tokens, whose hidden states represent the rows."""
-    return torch.arange(0, ids_BT.numel(), ids_BT.shape[1], device=ids_BT.device)
+    return torch.arange(ids_BT.shape[0], device=ids_BT.device) * ids_BT.shape[1]
 
 
 def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:

@@ -108,7 +108,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         for split in filter(None, (self.data.train, self.data.dev)):
             long_rows.count(item.length for item in split.items)
         long_rows.tell()
-        self.model = new_task_model(config, self.source, self.data.task.labels)
+        self.model = new_task_model(config, self.source, self.data.task.labels, say=say)
         tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
         training = ranks.on_first(
             lambda: resolve_loop(

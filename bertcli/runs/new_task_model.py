@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -13,11 +14,12 @@ from bertcli.errors import UserError
 from bertcli.hf.task_folder import load_for_finetuning
 from bertcli.model.shallow import keep_layers
 from bertcli.model.task_models import TaskModel
-from bertcli.terminal import say
 
 
-def new_task_model(config: FinetuneConfig, source: Path, labels: tuple[str, ...]) -> TaskModel:
-    """The names of new and unused weights are printed; new ones are initialized from the seed.
+def new_task_model(
+    config: FinetuneConfig, source: Path, labels: tuple[str, ...], say: Callable[[str], None]
+) -> TaskModel:
+    """The names of new and unused weights are given to `say`; new ones are initialized from the seed.
 
     Raises:
         UserError: `source` cannot be read, or has fewer layers than should be kept or frozen.

@@ -179,8 +179,7 @@ def first_short_steps(steps: int, rows: float) -> int:
 
 
 def _mask_rate(config: PretrainConfig) -> float:
-    is_known = config.model.init_from is not None or config.distillation is not None
-    if is_known or config.data.objective == "rtd":
+    if config.model.init_from is not None or config.distillation is not None:
         return 0.15
     return config.model.fresh.mask_rate or 0.4
 

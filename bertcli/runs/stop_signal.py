@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,6 +58,9 @@ def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
     else starts, even if there was nothing left to stop.
     """
     stop = Stop()
+    if threading.current_thread() is not threading.main_thread():  # where Python delivers no signal
+        yield stop
+        return
     terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
 
     def leave(number: int, frame: FrameType | None) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
 from bertcli.start.columns import columns_of, text_column
 from bertcli.start.files import Found, Seen
-from bertcli.start.tables import read_table
+from bertcli.start.tables import SOME_ROWS, read_table
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.layout import look_at_files, wrapped_files
 from bertcli.text.sentences import split_sentences
@@ -57,9 +56,10 @@ def look_at_corpus(found: Found) -> CorpusLook:
     comments: dict[str, str] = {}
     if found.encoding.name != "utf-8":
         keys["encoding"], comments["encoding"] = found.encoding
-    if found.kind in ("jsonl", "parquet"):
-        keys["format"] = found.kind
-        comments["format"] = "an object a line" if found.kind == "jsonl" else "by the file's first bytes"
+    if found.kind == "json-texts":
+        keys["format"], comments["format"] = "jsonl", "a list of texts"
+    elif found.kind in ("jsonl", "parquet"):
+        keys["format"], comments["format"] = found.kind, _how(found.seen[0])
         keys["text_key"], comments["text_key"] = _text_key(found.seen[0])
     corpus = CorpusConfig(**keys)
     keys["language"], comments["language"] = _language(found, corpus)
@@ -72,23 +72,14 @@ def look_at_corpus(found: Found) -> CorpusLook:
     return CorpusLook(CorpusConfig(**keys), comments, has_documents)
 
 
-def text_rows(seen: Seen) -> list[Mapping[str, Any]]:
-    """The first rows of JSON lines, or those of Parquet."""
+def _how(seen: Seen) -> str:
     if seen.kind == "parquet":
-        return read_table(seen).rows
-    rows = []
-    for line in seen.lines[:-1] or seen.lines:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            rows.append(value)
-    return rows
+        return "by the file's first bytes"
+    return "a list of objects" if "".join(seen.lines).lstrip().startswith("[") else "an object a line"
 
 
 def _text_key(seen: Seen) -> tuple[str, str]:
-    columns = columns_of(text_rows(seen))
+    columns = columns_of(read_table(seen, SOME_ROWS).rows)
     text = text_column(columns)
     names = [column.name for column in columns]
     if text is None:

@@ -118,7 +118,7 @@ def find_files(names: Sequence[str], output: Path) -> Found:
     _check_encodings(chosen)
     left_out = [
         *(each.reason for each in refused),
-        *(f"{each.path}: is {_NAMES[each.kind]}" for each in others),
+        *(f"{each.path}: is {KIND_NAMES[each.kind]}" for each in others),
     ]
     unwanted = {each.source.name for each in (*others, *refused)}
     if unwanted or _would_read(names, output):
@@ -126,14 +126,17 @@ def find_files(names: Sequence[str], output: Path) -> Found:
     return Found(list(names), sources, chosen, left_out=left_out)
 
 
-_NAMES: dict[Kind, str] = {
+KIND_NAMES: dict[Kind, str] = {
     "text": "plain text",
-    "jsonl": "JSON lines",
+    "json-texts": "a list of texts in JSON",
+    "jsonl": "JSON objects",
     "parquet": "Parquet",
     "tsv": "a table (TSV)",
     "csv": "a table (CSV)",
     "conll": "CoNLL",
     "squad": "SQuAD JSON",
+    "fasttext": "lines of fastText",
+    "trec": "lines of TREC",
     "json": "JSON",
 }
 

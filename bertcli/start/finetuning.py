@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from bertcli.checks.language import likely_language
 from bertcli.config.commented import Block, Line
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
+from bertcli.config.yaml_text import scalar
 from bertcli.hf.config_file import read_architecture
 from bertcli.samples import LABELED
 from bertcli.start.files import Found
@@ -23,7 +25,19 @@ _LANGUAGE_ROWS = 400
 _SMALL = 256
 """Hidden size of a model that takes larger steps."""
 _ORDER = (
-    *("type", "train", "dev", "dev_fraction", "format", "columns", "encoding", "text", "choices", "label"),
+    *(
+        "type",
+        "train",
+        "dev",
+        "dev_fraction",
+        "format",
+        "separator",
+        "columns",
+        "encoding",
+        "text",
+        "choices",
+        "label",
+    ),
     *("multi_label", "skip_bad", "max_length", "doc_stride"),
 )
 """Of the keys of `task` in the YAML."""
@@ -45,7 +59,7 @@ def write_finetuning(
     seen, dev, test = split_files(found.seen)
     train = next((name for name, path in LABELED.items() if path == seen.path), str(seen.path))
     task = find_task(seen)
-    report(f"labels: {train}: {task.summary}")
+    report(f"found: {train}: {task.summary}")
     rows = look_at_rows(train, dev, task.keys, test=test)
     for line in rows.lines:
         report(f"  {line}")
@@ -59,14 +73,17 @@ def write_finetuning(
     config = check_config(
         FinetuneConfig, value | {"training": {line.name: line.value for line in training}}, "the config"
     )
-    fit = None if start.folder is None else fit_finetuning(config, seconds, lambda line: None)
+    if start.folder is not None:
+        report(f"measuring: some seconds of steps of {start.name}")
+    fit = None if start.folder is None else fit_finetuning(config, seconds)
     lines: list[Line | Block] = [
         Line("output_dir", output_dir),
         Line("model", start.name, beside=start.comment),
         Block("task", _task_lines(keys, comments, rows)),
         Block("training", [_epochs(fit), *training]),
     ]
-    written = Written(lines, _head(fit), "finetune", summary=list(_summary(fit, start, seconds)))
+    summary = list(_summary(keys, start, fit, seconds=seconds))
+    written = Written(lines, _head(fit), "finetune", summary=summary)
     check_config(FinetuneConfig, written.value, "the config")
     return written
 
@@ -74,7 +91,7 @@ def write_finetuning(
 def _task_lines(keys: Mapping[str, Any], comments: dict[str, str], rows: LabeledLook) -> list[Line]:
     held = [comments["train"]] if "train" in comments else []
     given = comments | {"train": "; ".join([*rows.lines[:1], *held]).removeprefix("train: ")}
-    return [Line(name, keys[name], beside=given.get(name, "")) for name in _ORDER if name in keys]
+    return [Line(name, keys[name], beside=given.get(name, "")) for name in sorted(keys, key=_ORDER.index)]
 
 
 def _learning_rate(start: ModelChoice) -> list[Line]:
@@ -91,7 +108,17 @@ def _epochs(fit: FinetuningFit | None) -> Line:
     why = f"{in_words(fit.seconds)} in all, at {fit.rows_per_second:,.0f} rows a second (measured)"
     if fit.is_short:
         why += "; more would not help: the rows are few"
+    elif fit.epochs < 1.0:
+        why += f": {_part_of_an_epoch(fit)}"
     return Line("epochs", fit.epochs, beside=why)
+
+
+def _part_of_an_epoch(fit: FinetuningFit) -> str:
+    minutes = math.ceil(fit.epoch_seconds / 60)
+    return (
+        f"{fit.epochs:.0%} of the rows are read, once; a run that reads all of them takes "
+        f"{in_words(fit.epoch_seconds)} (epochs: 1.0, or --minutes {minutes})"
+    )
 
 
 def _head(fit: FinetuningFit | None) -> str:
@@ -104,7 +131,10 @@ def _head(fit: FinetuningFit | None) -> str:
     )
 
 
-def _summary(fit: FinetuningFit | None, start: ModelChoice, seconds: float) -> Iterator[str]:
+def _summary(
+    keys: Mapping[str, Any], start: ModelChoice, fit: FinetuningFit | None, seconds: float
+) -> Iterator[str]:
+    yield f"chosen: {_task_in_words(keys)}, rows of {keys['max_length']} tokens"
     yield f"model: {start.name} ({start.comment})"
     if fit is None:
         yield "the time was not measured: the model is not on this machine; then bertcli estimate tells it"
@@ -112,3 +142,11 @@ def _summary(fit: FinetuningFit | None, start: ModelChoice, seconds: float) -> I
     yield f"predicted: {in_words(fit.seconds)} for {fit.epochs:g} epochs, of {in_words(seconds)} asked for"
     if fit.is_short:
         yield "note: the rows are so few that the run ends sooner; more epochs would not help"
+    elif fit.epochs < 1.0:
+        yield f"note: {_part_of_an_epoch(fit)}"
+
+
+def _task_in_words(keys: Mapping[str, Any]) -> str:
+    """`classification, text: message, label: kind`."""
+    given = [f"{name}: {scalar(keys[name])}" for name in ("text", "choices", "label") if name in keys]
+    return ", ".join([keys["type"], *given])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertcli.config.finetune import FinetuneConfig
@@ -25,32 +24,32 @@ class FinetuningFit:
 
     Attributes:
         seconds: of the whole command.
+        epoch_seconds: of the whole command with a single epoch.
         is_short: the rows are so few that the run ends before its time.
     """
 
     epochs: float
     seconds: float
+    epoch_seconds: float
     is_short: bool
     rows_per_second: float
     speed: StepSpeed
 
 
-def fit_finetuning(config: FinetuneConfig, seconds: float, report: Callable[[str], None]) -> FinetuningFit:
+def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
     """The epochs that fit. Raises `UserError` as `measure.plan_finetuning.plan_finetuning`.
 
     Args:
         seconds: of the whole command: start, reading, steps, evaluations.
-        report: called with what is in the files.
     """
     fixed = start_seconds("bertcli.runs.finetuning")
     begun = time.perf_counter()
-    plan = plan_finetuning(update_sections(config, {"training": {"epochs": 1.0}}), report)
+    plan = plan_finetuning(update_sections(config, {"training": {"epochs": 1.0}}), lambda line: None)
     fixed += time.perf_counter() - begun
     speed = step_speed(plan, SECONDS)
     epoch = plan.steps * speed.seconds
-    evaluation = (
-        plan.heldout_tokens / 3 / (speed.tokens / speed.seconds)
-    )  # a forward pass is a third of a step
+    forward = speed.seconds / 3  # of a step: the pass without gradients
+    evaluation = forward * plan.heldout_tokens / speed.tokens
     rows = plan.steps * config.training.batch_size
     most = next((epochs for below, epochs in _EPOCHS if rows < below), _USUAL_EPOCHS)
 
@@ -61,6 +60,7 @@ def fit_finetuning(config: FinetuneConfig, seconds: float, report: Callable[[str
     return FinetuningFit(
         epochs,
         seconds_of(epochs),
+        epoch_seconds=seconds_of(1.0),
         is_short=epochs == most and seconds_of(epochs) < 0.75 * seconds,
         rows_per_second=config.training.batch_size / speed.seconds,
         speed=speed,

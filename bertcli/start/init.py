@@ -10,9 +10,9 @@ from typing import Literal
 
 from bertcli.errors import UserError
 from bertcli.files import looked_in
-from bertcli.start.files import Found, find_files
+from bertcli.start.files import KIND_NAMES, Found, find_files, suffix_of
 from bertcli.start.finetuning import write_finetuning
-from bertcli.start.kinds import TABLES
+from bertcli.start.kinds import LABELED, TEXTS
 from bertcli.start.pretraining import write_pretraining
 from bertcli.start.splits import split_of
 from bertcli.start.task import can_be_labeled
@@ -20,6 +20,8 @@ from bertcli.start.written import Written
 
 Purpose = Literal["pretrain", "finetune"]
 _LISTED = 3
+_TABLES = (".tsv", ".tab", ".csv", ".conll", ".bio", ".iob")
+"""Suffixes of which a file is no plain text."""
 
 
 def init(
@@ -72,28 +74,31 @@ def _check_output(output: Path) -> None:
 
 def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None]) -> Purpose:
     """What the files are for; says how to have it otherwise where that is a guess."""
-    kind = found.kind
+    kind, path = found.kind, found.seen[0].path
     if kind == "json":
         raise UserError(
-            f"{found.seen[0].path}: is JSON, but neither an object a line nor SQuAD's; write an object a "
-            "line (JSON lines), for example with: jq -c '.[]'"
+            f"{path}: is JSON of another form than those that are read: a list of objects or of texts, an "
+            'object a line, or SQuAD\'s; write it as a list of objects: [{"text": ..., "label": ...}, ...]'
         )
-    if given == "pretrain" and kind in TABLES:
+    is_sure = kind == "squad" or suffix_of(path) in _TABLES
+    if given == "pretrain" and kind in LABELED and is_sure:
         raise UserError(
-            f"{found.seen[0].path}: is a table; a corpus is plain text, JSON lines or Parquet. Write the "
-            "column of the texts to a file, a text a paragraph"
+            f"{path}: is {KIND_NAMES[kind]}; a corpus is plain text, JSON or Parquet. Write the texts to a "
+            "file, a text a paragraph"
         )
-    if given == "finetune" and kind == "text":
+    if given == "finetune" and kind in TEXTS:
         raise UserError(
-            f"{found.seen[0].path}: is plain text, without labels; a labeled file is a table (.tsv, .csv, "
-            ".jsonl, .parquet), CoNLL or SQuAD JSON"
+            f"{path}: is {KIND_NAMES[kind]}, without labels; a labeled file is a table (.tsv, .csv, .jsonl, "
+            ".parquet), a list of JSON objects, lines of fastText or TREC, CoNLL or SQuAD JSON"
         )
     if given is not None:
         return given
-    if kind in TABLES:
-        return "finetune"
-    if kind == "text":
+    if kind in TEXTS:
         return "pretrain"
+    if kind in LABELED:
+        if not is_sure:
+            report(f"taken as {KIND_NAMES[kind]} to fine-tune on; if it is plain text: --for pretrain")
+        return "finetune"
     is_labeled = can_be_labeled(found.seen[0])
     report(
         "taken as labeled rows to fine-tune on; for a corpus to pretrain on: --for pretrain"

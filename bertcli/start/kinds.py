@@ -8,19 +8,25 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from bertcli.config.finetune import LABEL_LINES
 from bertcli.examples.conll_layout import DOCUMENT, conll_fields
+from bertcli.examples.label_lines import likely_format
 from bertcli.examples.tags import is_tag
 
-Kind = Literal["text", "jsonl", "parquet", "tsv", "csv", "conll", "squad", "json"]
-"""`json`: JSON in another form than a line an object or SQuAD's."""
-TABLES = ("tsv", "csv", "conll", "squad")
+Kind = Literal[
+    "text", "json-texts", "jsonl", "parquet", "tsv", "csv", "conll", "squad", "fasttext", "trec", "json"
+]
+"""jsonl: JSON objects, one a line or in a list; json-texts: a list of texts; json: JSON of another form."""
+TEXTS = ("text", "json-texts")
+"""Kinds that hold texts without labels."""
+LABELED = ("tsv", "csv", "conll", "squad", "fasttext", "trec")
 """Kinds that hold labeled examples; jsonl and parquet hold either."""
 _RECORDS = 200
 _FEWEST = 3
 """Records with the same number of fields; fewer prove nothing."""
 _SAME = 0.95
 """Share of the records with the same number of fields."""
-_SEPARATORS = (",", ";")
+_SEPARATORS = (",", ";", "|")
 
 
 def kind_of_text(lines: Sequence[str], suffix: str) -> Kind:
@@ -33,9 +39,11 @@ def kind_of_text(lines: Sequence[str], suffix: str) -> Kind:
     start = full[0].lstrip()[:1] if full else ""
     if start in "{[" and start and (kind := _kind_of_json(full)):
         return kind
+    if (format := _label_lines(full)) is not None:
+        return format
     if _is_conll(lines):
         return "conll"
-    if suffix in (".tsv", ".tab") or _is_tsv(full):
+    if _is_tsv(full) or (suffix in (".tsv", ".tab") and csv_separator(full) is None):
         return "tsv"
     if suffix == ".csv" or csv_separator(full) is not None:
         return "csv"
@@ -48,8 +56,31 @@ def _kind_of_json(full: Sequence[str]) -> Kind | None:
     start = "".join(full)[:200_000]
     if '"paragraphs"' in start and '"qas"' in start:
         return "squad"
-    is_json = full[0].strip() in ("{", "[", "[{") or start[:2] in ('{"', '["', "[{", "[[")
+    if start.startswith("[") and (kind := _kind_of_list("".join(full)[1:].lstrip())):
+        return kind
+    is_json = full[0].strip() in ("{", "[") or start[:2] in ('{"', "[[", "[]")
     return "json" if is_json else None
+
+
+def _kind_of_list(inside: str) -> Kind | None:
+    """The kind of a list in JSON by what stands in it first."""
+    if inside.startswith("{"):
+        return "jsonl"
+    try:
+        first, end = json.JSONDecoder().raw_decode(inside)
+    except (ValueError, RecursionError):
+        return None
+    is_list_of_texts = isinstance(first, str) and inside[end:].lstrip()[:1] in (",", "]")
+    return "json-texts" if is_list_of_texts else None
+
+
+def _label_lines(full: Sequence[str]) -> Literal["fasttext", "trec"] | None:
+    """Whether the lines begin with labels, as those of fastText or TREC."""
+    some = full[:_RECORDS]
+    for format in LABEL_LINES:
+        if sum(likely_format(line.strip()) == format for line in some) >= max(_FEWEST, _SAME * len(some)):
+            return format
+    return None
 
 
 def _object(line: str) -> Any:

@@ -45,7 +45,7 @@ def write_pretraining(
     """
     look = look_at_corpus(found)
     amount = measure_amount(found.sources, look.config)
-    report(f"text: {amount.line()}, language {look.config.language}")
+    report(f"found: {amount.line()}, language {look.config.language}")
     if amount.text_bytes < _FEWEST_BYTES:
         raise UserError(
             f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "

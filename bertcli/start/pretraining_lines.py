@@ -120,22 +120,25 @@ def _model(plan: PretrainingPlan) -> Line:
 def _training(plan: PretrainingPlan) -> Iterator[Line]:
     fit = plan.fit
     comment = (
-        f"of {fit.batch_size} rows, as auto decides: {fit.rows:,} rows, the text about {_times(fit.reads)}. "
+        f"of {fit.batch_size} rows, as auto decides: {fit.rows:,} rows, {_read(fit.reads)}. "
         f"{in_words(fit.seconds)} at {fit.rows_per_second:,.0f} full rows a second (measured)"
     )
     yield Line("steps", fit.steps, beside=comment)
 
 
-def _times(reads: float) -> str:
-    return f"{reads:.2g} times"
+def _read(reads: float) -> str:
+    """How often the text is read, in words."""
+    if reads < 0.95:
+        return f"about {100 * reads:.2g}% of the text, once"
+    return "the text about once" if reads < 1.05 else f"the text about {reads:.2g} times"
 
 
 def _summary(plan: PretrainingPlan) -> Iterator[str]:
     fit = plan.fit
     what = f"model {fit.preset}" if fit.preset else f"the model in {plan.config.model.init_from}"
     yield (
-        f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, the text "
-        f"read about {_times(fit.reads)}"
+        f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, which "
+        f"read {_read(fit.reads)}"
     )
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
     if plan.share < 1.0:

@@ -14,14 +14,16 @@ from bertcli.examples.delimited import open_delimited
 from bertcli.examples.files import file_format
 from bertcli.examples.jsonl import open_jsonl
 from bertcli.examples.parquet import open_parquet
+from bertcli.examples.records import find_separator
 from bertcli.examples.table import Row
 from bertcli.start.files import Seen, suffix_of
 from bertcli.start.kinds import csv_records, csv_separator
 
-_MOST_ROWS = 100_000
-_NAME = re.compile(r"[^\W\d][\w .()/-]{0,39}|#\d[\w .]{0,39}")
+SOME_ROWS, MOST_ROWS = 2_000, 100_000
+"""Rows that are read to tell what a file is, and to tell its task."""
+_NAME = re.compile(r"[^\W\d][\w .,()/-]{0,39}|#\d[\w .]{0,39}")
 _ANY = TaskSettings(type="classification", text="text")
-_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class TableLook:
     """The rows of a table.
 
     Attributes:
-        rows: column -> value, of the first `_MOST_ROWS`.
+        rows: column -> value, of the first ones.
         is_named: whether the columns have names of their own.
         keys: of `task`, as needed to read the file: format, columns, encoding.
         comments: why, by key.
@@ -43,11 +45,11 @@ class TableLook:
     how: str = ""
 
 
-def read_table(seen: Seen) -> TableLook:
-    """The table. Raises `UserError` where it cannot be read."""
+def read_table(seen: Seen, most: int = MOST_ROWS) -> TableLook:
+    """The table, with at most so many rows. Raises `UserError` where it cannot be read."""
     keys: dict[str, Any] = {}
     comments: dict[str, str] = {}
-    is_named, how = True, {"jsonl": "JSON lines", "parquet": "Parquet"}.get(seen.kind, "")
+    is_named, how = True, {"jsonl": "JSON", "parquet": "Parquet"}.get(seen.kind, "")
     if file_format(seen.path, _ANY, labeled=True) != seen.kind:
         keys["format"] = seen.kind
         comments["format"] = f"by its content; the suffix {suffix_of(seen.path) or '(none)'} does not say it"
@@ -55,31 +57,40 @@ def read_table(seen: Seen) -> TableLook:
         keys["encoding"], comments["encoding"] = seen.encoding
     if seen.kind in ("tsv", "csv"):
         separator, records = _records(seen)
+        name = _SEPARATORS[separator]
+        if find_separator(seen.path, seen.kind, _settings(keys)) != separator:
+            keys["separator"] = separator
+            comments["separator"] = f"{name} divide the lines into {len(records[0])} fields"
         is_named = _has_header(records)
-        how = f"{_SEPARATORS[separator]} between {len(records[0])} columns"
-        how += ", with a header" if is_named else ", without a header"
+        how = f"{name} between {len(records[0])} columns, with{'' if is_named else 'out'} a header"
         if not is_named:
             keys["columns"] = _column_names(records)
             comments["columns"] = "the first line is data, not a header; the names are made up"
-    rows = _rows(seen, keys)
-    return TableLook(rows, is_named, keys, comments=comments, how=how)
+    return TableLook(_rows(seen, keys, most), is_named, keys, comments=comments, how=how)
 
 
-def _rows(seen: Seen, keys: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    settings = TaskSettings(type="token-classification", **{**keys, "format": seen.kind})
+def _settings(keys: Mapping[str, Any]) -> TaskSettings:
+    """Of a task that needs no names of columns."""
+    return TaskSettings(type="token-classification", **keys)
+
+
+def _rows(seen: Seen, keys: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
+    settings = _settings(keys)
     if seen.kind == "jsonl":
-        table = open_jsonl(seen.path, settings.encoding, lambda line: None)
+        table = open_jsonl(seen.path, settings.encoding, _quiet)
     elif seen.kind == "parquet":
         table = open_parquet(seen.path)
     else:
-        table = open_delimited(
-            seen.path, seen.kind, settings, labeled=True, report=lambda line: None, note=lambda line: None
-        )
-    rows = itertools.islice((row for row in table.rows if isinstance(row, Row)), _MOST_ROWS)
+        table = open_delimited(seen.path, seen.kind, settings, labeled=True, report=_quiet, note=_quiet)
+    rows = itertools.islice((row for row in table.rows if isinstance(row, Row)), most)
     found: list[Mapping[str, Any]] = [row.values for row in rows]
     if not found:
         raise UserError(f"{seen.path}: holds no rows that can be read{table.hint}")
     return found
+
+
+def _quiet(line: str) -> None:
+    """What a run says of its own."""
 
 
 def _records(seen: Seen) -> tuple[str, list[list[str]]]:
@@ -87,12 +98,8 @@ def _records(seen: Seen) -> tuple[str, list[list[str]]]:
     full = [line for line in seen.lines if line.strip()]
     if seen.kind == "tsv":
         return "\t", [line.split("\t") for line in full]
-    separator = csv_separator(full) or ","
-    if separator == ";" and "," in full[0]:
-        raise UserError(
-            f"{seen.path}: semicolons separate its fields, but commas are taken, because the first line "
-            "has one; save the file with tabs (.tsv), or give it a header without commas"
-        )
+    by_header = (each for each in _SEPARATORS if each in full[0])
+    separator = csv_separator(full) or next(by_header, ",")
     return separator, csv_records(full, separator) or [full[0].split(separator)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from bertcli.errors import UserError
@@ -17,35 +16,20 @@ from bertcli.start.columns import (
     tagged_columns,
     text_column,
 )
-from bertcli.start.files import Seen, suffix_of
-from bertcli.start.tables import TableLook, read_table
+from bertcli.start.files import Seen
+from bertcli.start.formats import FORMATS, TaskLook, task_of_format
+from bertcli.start.tables import SOME_ROWS, TableLook, read_table
 
 _FEW_VALUES = 20
 """Whole numbers of which a label has at most as many different ones are classes, not measures."""
-_CONLL = (".conll", ".bio", ".iob")
 _SHOWN = 5
 _NO_LABELS = "To pretrain on the texts alone, write them to a plain text file, a blank line between two"
 
 
-@dataclass(frozen=True)
-class TaskLook:
-    """What a labeled file is for.
-
-    Attributes:
-        keys: of `task`, in their order, without the files.
-        comments: why, by key.
-        summary: what the file holds, in words.
-    """
-
-    keys: dict[str, Any]
-    comments: dict[str, str] = field(default_factory=dict)
-    summary: str = ""
-
-
 def find_task(seen: Seen) -> TaskLook:
     """The task of a file. Raises `UserError` where no task can be read in it."""
-    if seen.kind in ("conll", "squad"):
-        return _by_format(seen)
+    if seen.kind in FORMATS:
+        return task_of_format(seen)
     table = read_table(seen)
     columns = columns_of(table.rows)
     if len(columns) < 2:
@@ -68,7 +52,7 @@ def find_task(seen: Seen) -> TaskLook:
 
 def can_be_labeled(seen: Seen) -> bool:
     """Whether JSON lines or Parquet hold a label beside a text: by its name, or as the only other column."""
-    columns = columns_of(read_table(seen).rows)
+    columns = columns_of(read_table(seen, SOME_ROWS).rows)
     if tagged_columns(columns) or choice_columns(columns) or list_label(columns):
         return True
     text = text_column(columns)
@@ -76,23 +60,6 @@ def can_be_labeled(seen: Seen) -> bool:
         return False
     labels = label_columns(columns, [text])
     return bool(labels) and (labels[0].is_named_label or (len(columns) == 2 and not labels[0].is_other))
-
-
-def _by_format(seen: Seen) -> TaskLook:
-    """CoNLL and SQuAD, whose form is the task."""
-    if seen.kind == "squad":
-        keys: dict[str, Any] = {"type": "question-answering"}
-        comments = {"type": "questions with answers in their texts, in SQuAD's JSON"}
-        summary, suffixes = "SQuAD JSON", (".json",)
-    else:
-        keys = {"type": "token-classification"}
-        comments = {"type": "a word and its tag a line, in CoNLL's form"}
-        summary, suffixes = "CoNLL", _CONLL
-    if suffix_of(seen.path) not in suffixes and seen.kind == "squad":
-        keys["format"] = seen.kind
-    if seen.encoding.name != "utf-8":
-        keys["encoding"], comments["encoding"] = seen.encoding
-    return TaskLook(keys, comments, summary)
 
 
 def _joined(keys: dict[str, Any], comments: dict[str, str], table: TableLook, seen: Seen) -> TaskLook:

@@ -90,10 +90,10 @@ def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragra
             raise UserError(
                 f"{where}: not JSON: {error}; format: jsonl needs one object a line, or a list of objects"
             ) from None
-        if not isinstance(value, dict) or key not in value:
+        if not isinstance(value, str) and (not isinstance(value, dict) or key not in value):
             got = f"the keys {', '.join(value)}" if isinstance(value, dict) else type(value).__name__
             raise UserError(f"{where}: no key {key!r}, got {got}; name the text's key in corpus.text_key")
-        text = value[key]
+        text = value if isinstance(value, str) else value[key]
         if not isinstance(text, str):
             raise UserError(f"{where}: the text under {key!r} is not a string: {json.dumps(text)[:80]}")
         if "\\u" in line:

@@ -1,4 +1,4 @@
-"""A file of JSON objects, one a line or in a list -> the text of each with its place, streamed."""
+"""A file of JSON values, one a line or in a list -> the text of each with its place, streamed."""
 
 from __future__ import annotations
 

@@ -205,12 +205,12 @@ def _zst_blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
         raise UserError(f"{path}: the .zst ends in mid-stream: it is truncated; copy or download it again")
 
 
-def import_extra(module: str, extra: str, reason: str) -> Any:
+def import_extra(module: str, extra: str, reason: str, doing: str = "reading that") -> Any:
     """A module of an optional dependency. Raises `UserError`, with how to install it, where it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise UserError(f"{reason}; reading that needs: pip install 'bertcli[{extra}]'") from None
+        raise UserError(f"{reason}; {doing} needs: pip install 'bertcli[{extra}]'") from None
 
 
 def check_file_extras(path: Path, is_parquet: bool) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from bertcli.config.either import load_either_config
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import parse_yaml
 from bertcli.config.schema import PretrainConfig
-from bertcli.start.speed import step_speed
+from bertcli.start.speed import StepSpeed, step_speed
 from tests.finetunes import write_model
 from tests.start.files import messages, write_csv, write_jsonl
 
@@ -47,7 +49,7 @@ def test_a_corpus_gets_a_config_that_passes_check_data_and_runs(
     code, out, err = run_bertcli("init", "stories.txt", "--minutes", "0.2")
     assert (code, out) == (0, "bertcli.yaml\n"), err
     assert err.endswith("written: bertcli.yaml; next: bertcli pretrain bertcli.yaml\n")
-    assert "text: 1 file, 0.3 MB of text, 40 documents, " in err
+    assert "found: 1 file, 0.3 MB of text, 40 documents, " in err
     assert "predicted: " in err
     config = load_either_config(tmp_path / "bertcli.yaml")
     assert isinstance(config, PretrainConfig)
@@ -132,6 +134,80 @@ def test_json_lines_are_taken_by_their_labels_or_as_said(run_bertcli, tmp_path: 
     assert (config.corpus.format, config.corpus.text_key) == ("jsonl", "text")
 
 
+@pytest.mark.parametrize("is_texts", [True, False])
+def test_a_json_list_is_a_corpus(run_bertcli, text: Path, tmp_path: Path, is_texts: bool) -> None:
+    documents = text.read_text(encoding="utf-8").split("\n\n")[:12]
+    rows = documents if is_texts else [{"id": n, "body": each} for n, each in enumerate(documents)]
+    (tmp_path / "a.json").write_text(json.dumps(rows, indent=1))
+    code, _, err = run_bertcli("init", "a.json", "--minutes", "0.1")
+    assert code == 0, err
+    assert "found: 1 file, 0.1 MB of text, 12 documents, " in err
+    code, _, err = run_bertcli("check-data", "bertcli.yaml")
+    assert code == 0, err
+
+
+def _json_list(path: Path) -> None:
+    path.write_text(json.dumps([{"text": text, "label": label} for label, text in messages(80)], indent=1))
+
+
+def _fasttext(path: Path) -> None:
+    path.write_text("".join(f"__label__{label} {text}\n" for label, text in messages(80)))
+
+
+def _trec(path: Path) -> None:
+    path.write_text("".join(f"{label.upper()}:x {text}\n" for label, text in messages(80)))
+
+
+def _separated(separator: str) -> Callable[[Path], object]:
+    return lambda path: write_csv(path, [("kind", "words, or more"), *messages(80)], separator)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "task"),
+    [
+        ("a.json", _json_list, {"text": "text", "label": "label", "format": "auto"}),
+        ("a.txt", _fasttext, {"text": "text", "label": "label", "format": "fasttext"}),
+        ("a.label", _trec, {"text": "text", "label": "label", "format": "trec"}),
+        ("a.csv", _separated(";"), {"text": "words, or more", "label": "kind", "separator": ";"}),
+        ("a.csv", _separated("|"), {"text": "words, or more", "label": "kind", "separator": "|"}),
+        ("a.txt", _separated("|"), {"format": "csv", "label": "kind", "separator": "|"}),
+    ],
+)
+def test_layouts_of_labeled_files_pass_check_data(
+    run_bertcli, tmp_path: Path, name: str, write: Any, task: dict[str, str]
+) -> None:
+    write(tmp_path / name)
+    write_model(tmp_path / "bert")
+    code, _, err = run_bertcli("init", name, "--model", "bert")
+    assert code == 0, err
+    assert ("if it is plain text: --for pretrain" in err) == (name in ("a.txt", "a.label"))
+    config = load_either_config(tmp_path / "bertcli.yaml")
+    assert isinstance(config, FinetuneConfig)
+    assert {key: getattr(config.task, key) for key in task} == task
+    code, _, err = run_bertcli("check-data", "bertcli.yaml")
+    assert code == 0, err
+
+
+def test_a_table_that_may_be_plain_text_is_a_corpus_if_asked(run_bertcli, tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.txt", [(text, "and so on") for _, text in messages(300)])
+    assert run_bertcli("init", "a.txt", "--for", "pretrain", "--minutes", "0.1")[0] == 0
+    assert isinstance(load_either_config(tmp_path / "bertcli.yaml"), PretrainConfig)
+
+
+def test_less_than_an_epoch_is_said_with_the_time_of_one(run_bertcli, tmp_path: Path, monkeypatch) -> None:
+    spam(tmp_path / "spam.csv", 600)
+    write_model(tmp_path / "bert")
+    speed = StepSpeed(1.0, 0.0, 32 * 16, device="cpu", precision="fp32")
+    monkeypatch.setattr("bertcli.start.fit_finetuning.step_speed", lambda plan, seconds: speed)
+    code, _, err = run_bertcli("init", "spam.csv", "--model", "bert", "--minutes", "0.25")
+    assert code == 0, err
+    assert "left aside" not in err
+    said = "of the rows are read, once; a run that reads all of them takes "
+    assert said in err
+    assert said in " ".join(comments(tmp_path / "bertcli.yaml").split())
+    assert "--minutes 1)" in err
+
+
 def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:
     write_model(tmp_path / "bert")
     code, _, err = run_bertcli("init", "stories.txt", "--minutes", "0.1", "--model", "bert")
@@ -149,12 +225,19 @@ def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:
         ("x.txt", b"", (), "x.txt: is empty"),
         ("x.txt", b"\x7fELF" + bytes(99), (), "x.txt: is a program, not text"),
         ("x.txt", b"12 34\n", ("--for", "finetune"), "x.txt: is plain text, without labels"),
-        ("x.json", b'{\n "a": 1\n}\n', (), "x.json: is JSON, but neither an object a line nor SQuAD's"),
+        ("x.json", b'{\n "a": 1\n}\n', (), "x.json: is JSON of another form than those that are read"),
         (
             "x.csv",
             b"a,b\n1,x\n2,y\n3,z\n",
             ("--for", "pretrain"),
-            "x.csv: is a table; a corpus is plain text",
+            "x.csv: is a table (CSV); a corpus is plain text",
+        ),
+        ("x.json", b'[["a", "b"]]', (), "x.json: is JSON of another form than those that are read"),
+        (
+            "x.json",
+            b'["a", "b"]',
+            ("--for", "finetune"),
+            "x.json: is a list of texts in JSON, without labels",
         ),
         ("x.txt", b"A text.\n", ("--minutes", "0"), "greater than or equal to 0.1"),
         ("x.txt", b"A text. Of two sentences.\n", (), "x.txt: 26 bytes of text are too few to train on"),

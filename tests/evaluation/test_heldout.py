@@ -37,6 +37,15 @@ def test_the_masks_are_the_same_for_every_run_and_hold_the_text_once(store: Open
     assert store.heldout.num_tokens * 0.9 < tokens < store.heldout.num_tokens * 1.3
 
 
+def test_replaced_tokens_are_masked_as_at_the_end_of_their_training(store: OpenStore) -> None:
+    config = data_config(objective="rtd", mask_rate=(0.2, 0.4), mask_split=(1.0, 0.0, 0.0), max_length=32)
+    heldout = HeldoutBatches(store.heldout, store.tokenizer, config, 8)
+    batches = [micro_batch.batch for (micro_batch,) in heldout.steps(Share(8))]
+    shown = torch.cat([batch.ids_BT.flatten()[batch.masked_M] for batch in batches])
+    assert (shown == store.tokenizer.mask_id).all()
+    assert 0.35 < len(shown) / sum(batch.num_tokens for batch in batches) < 0.4
+
+
 def test_at_most_so_many_batches(store: OpenStore) -> None:
     heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(max_length=32), 8)
     assert len(list(heldout.steps(Share(8), 2))) == 2

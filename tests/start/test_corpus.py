@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import textwrap
 from pathlib import Path
 
@@ -110,6 +111,22 @@ def test_the_text_of_json_lines_is_the_longest_and_others_are_named(
     found = look(write_jsonl(tmp_path / "a.jsonl", rows))
     assert (found.config.format, found.config.text_key) == ("jsonl", "body")
     assert "or title" in found.comments["text_key"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_objects_or_of_texts(tmp_path: Path, chapters: list[str], indent: int | None) -> None:
+    rows = [{"n": n, "body": chapter} for n, chapter in enumerate(chapters)]
+    found = look(written(tmp_path / "a.json", json.dumps(rows, indent=indent)))
+    assert (found.config.format, found.config.text_key) == ("jsonl", "body")
+    assert found.comments["format"] == "a list of objects"
+    texts = look(written(tmp_path / "b.json", json.dumps(chapters, indent=indent)))
+    assert (texts.config.format, texts.comments["format"]) == ("jsonl", "a list of texts")
+    amounts = [
+        measure_amount(find_files([str(tmp_path / name)], tmp_path / "c").sources, each.config)
+        for name, each in (("a.json", found), ("b.json", texts))
+    ]
+    assert amounts[0] == amounts[1]
+    assert amounts[0].documents == len(chapters)
 
 
 def test_the_column_of_parquet(tmp_path: Path, chapters: list[str]) -> None:

@@ -21,7 +21,7 @@ def fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         speed = StepSpeed(step, 0.0, 16 * 20, device="cpu", precision="fp32")
         monkeypatch.setattr(fits, "start_seconds", lambda module: 0.0)
         monkeypatch.setattr(fits, "step_speed", lambda plan, seconds: speed)
-        return fit_finetuning(config, seconds, lambda line: None)
+        return fit_finetuning(config, seconds)
 
     return fit
 
@@ -37,6 +37,7 @@ def test_a_part_of_an_epoch(fitted) -> None:
     fit = fitted(100.0, 300)
     assert 0.2 < fit.epochs < 0.5
     assert fit.seconds == pytest.approx(300, rel=0.05)
+    assert fit.epoch_seconds >= 600
 
 
 def test_few_rows_end_sooner(fitted) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bertcli.errors import UserError
+from bertcli.start.tables import read_table
 from bertcli.start.task import can_be_labeled, find_task
 from tests.start.files import MESSAGES, messages, seen, write_csv, write_jsonl
 
@@ -44,12 +45,41 @@ def test_a_table_whose_suffix_says_nothing_names_its_format(tmp_path: Path) -> N
     assert keys(path)["format"] == "csv"
 
 
-def test_semicolons(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "spam.csv", [("label", "message"), *messages(30)], ";")
-    assert keys(path)["text"] == "message"
-    wrong = write_csv(tmp_path / "wrong.csv", [("ham", "Well, yes, no."), *messages(30)], ";")
-    with pytest.raises(UserError, match="semicolons separate its fields, but commas are taken"):
-        keys(wrong)
+def test_a_separator_is_said_where_a_run_would_take_another(tmp_path: Path) -> None:
+    usual = write_csv(tmp_path / "spam.csv", [("label", "message"), *messages(30)], ";")
+    assert keys(usual) == {"type": "classification", "text": "message", "label": "label"}
+    commas = write_csv(tmp_path / "commas.csv", [("ham", "Well, yes, no."), *messages(30)], ";")
+    assert keys(commas)["separator"] == ";"
+    bars = find_task(seen(write_csv(tmp_path / "b.txt", [("label", "message"), *messages(30)], "|")))
+    assert (bars.keys["format"], bars.keys["separator"]) == ("csv", "|")
+    assert bars.comments["separator"] == "vertical bars divide the lines into 2 fields"
+    two = write_csv(tmp_path / "two.csv", [("label", "message"), *messages(2)], "|")  # by its header alone
+    assert read_table(seen(two)).keys == {"separator": "|"}
+
+
+def test_a_tsv_may_have_other_separators(tmp_path: Path) -> None:
+    found = keys(write_csv(tmp_path / "spam.tsv", [("label", "message"), *messages(30)]))
+    assert (found["format"], found["text"]) == ("csv", "message")
+
+
+def test_lines_of_fasttext(tmp_path: Path) -> None:
+    lines = [f"__label__{label} {text}\n" for label, text in messages(30)]
+    (tmp_path / "x.txt").write_text("".join(lines))
+    assert keys(tmp_path / "x.txt") == {"type": "classification", "format": "fasttext"}
+    (tmp_path / "x.txt").write_text("".join([*lines, "__label__ham __label__late I will be late\n"]))
+    found = find_task(seen(tmp_path / "x.txt"))
+    assert found.keys["multi_label"] is True
+    assert found.comments["multi_label"] == "1 of 31 lines have several labels or none"
+
+
+def test_lines_of_trec(tmp_path: Path) -> None:
+    names = ["DESC:manner", "HUM:ind", "DESC:def"]
+    (tmp_path / "x.label").write_text(
+        "".join(f"{names[i % 3]} {text} ?\n" for i, (_, text) in enumerate(messages(30))), encoding="cp1252"
+    )
+    found = find_task(seen(tmp_path / "x.label"))
+    assert found.keys == {"type": "classification", "format": "trec", "label": "label"}
+    assert found.comments["label"] == "the first part: 2 labels; or fine: both parts, 3 labels"
 
 
 def test_a_pair_by_names_and_a_score(tmp_path: Path) -> None:

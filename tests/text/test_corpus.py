@@ -78,6 +78,11 @@ def test_a_list_of_objects_is_read_as_json_lines(tmp_path: Path, indent: int | N
         documents(path, format="jsonl", text_key="body")
 
 
+def test_json_texts_are_documents(tmp_path: Path):
+    path = write(tmp_path / "a.json", json.dumps(["one\ntwo", "", "three"]))
+    assert documents(path, format="jsonl") == [["one", "two"], ["three"]]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

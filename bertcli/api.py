@@ -1,0 +1,220 @@
+"""Python instead of the command line: the same work, and as results the objects that `--json` prints.
+
+Nothing heavy is imported before it is needed: `import bertcli` loads neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+    from bertcli.hf.folder import LoadedModel
+    from bertcli.inference.opened import Compute, OpenedEncoder, OpenedTask
+
+Config = str | Path | Mapping[str, Any]
+"""A YAML file, the keys of one as a mapping, or the folder of a run that is resumed."""
+
+
+def load(
+    model: str | Path, device: str = "auto", precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
+) -> Model:
+    """A model that answers.
+
+    Args:
+        model: a run, a checkpoint, any model folder of the family, a folder of `bertcli export`, or an id on
+            the Hugging Face hub.
+        device: auto, cpu, cuda or cuda:N.
+        precision: of the matrix products of `predict` and `embed`.
+
+    Raises `UserError` if there is no model.
+    """
+    from bertcli.hf.locate import find_onnx, resolve_model
+    from bertcli.inference.opened import Compute
+
+    place = find_onnx(Path(model))
+    folder = Path(model) if place is not None else resolve_model(model)
+    return Model(folder, Compute(device, precision))
+
+
+def pretrain(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, str]:
+    """Raw text -> a model, as `bertcli pretrain`: `{"model": FOLDER}`.
+
+    Args:
+        resume: continue exactly where the run stopped.
+        overwrite: delete the run in `output_dir` first.
+
+    Raises:
+        UserError: the config, the text or the folder cannot be used.
+        KeyboardInterrupt: after Ctrl-C, when the checkpoint is saved.
+    """
+    from bertcli import training
+
+    with _as_a_call():
+        return training.pretrain(_given(config), [], resume, overwrite=overwrite)
+
+
+def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, Any]:
+    """A model and labeled data -> a task model, as `bertcli finetune --json`: its folder as `model`, its
+    scores on the dev data, and the verdict. Arguments and errors are those of `pretrain`."""
+    from bertcli import training
+
+    with _as_a_call():
+        return training.finetune(_given(config), [], resume, overwrite=overwrite)
+
+
+class Model:
+    """A model folder; its weights are read when they are first needed. Made by `load`.
+
+    Each method takes one text or several, and answers with one result for each, in their order.
+    """
+
+    def __init__(self, folder: Path, compute: Compute) -> None:
+        self.folder, self._compute = folder, compute
+
+    def fill_mask(self, texts: str | Iterable[str], top_k: int = 5) -> list[dict[str, Any]]:
+        """The `top_k` likeliest words for each `[MASK]`, as `bertcli predict-mask --json`.
+
+        Raises `UserError` for a model without an MLM head, and for a text without a mask.
+        """
+        from bertcli.hf.lengths import LongRows
+        from bertcli.inference.buffers import default_batch_size
+        from bertcli.inference.fill_mask import fill_masks
+        from bertcli.inference.lines import Line
+
+        device, long_rows = self._device, LongRows(self.folder)
+        filled = fill_masks(
+            self._words,
+            [Line(text, f"text {number}") for number, text in enumerate(_several(texts), start=1)],
+            top_k,
+            batch_size=default_batch_size(device),
+            device=device,
+            count=long_rows.count,
+        )
+        answers = [each.as_json() for each in filled]
+        long_rows.tell()
+        return answers
+
+    def predict(self, rows: str | Iterable[str | Sequence[str]]) -> list[dict[str, Any]]:
+        """The answer of a fine-tuned model to each row, as `bertcli predict --json`.
+
+        A row is a text; a tuple of two for a pair, or of question and context; of a text and its choices.
+
+        Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
+        """
+        from bertcli.hf.lengths import LongRows
+        from bertcli.inference.formats import row_json
+        from bertcli.inference.inputs import example_of
+        from bertcli.inference.outputs import CutRows
+        from bertcli.inference.predict import predict_stream
+
+        task, long_rows, cut = self._task, LongRows(self._task.folder), CutRows()
+        examples = [
+            example_of(_several(row), f"row {number}", task.settings, how="as a tuple")
+            for number, row in enumerate(_several(rows), start=1)
+        ]
+        runner = task.runner(task.settings, long_rows)
+        answers = [row_json(each) for each in cut.watch(predict_stream(runner, task.tokenizer, examples))]
+        cut.tell()
+        long_rows.tell()
+        return answers
+
+    def embed(
+        self,
+        texts: str | Iterable[str],
+        pooling: Literal["mean", "cls", "max"] | None = None,
+        normalize: bool | None = None,
+    ) -> NDArray[np.float32]:
+        """float32 [texts, hidden]: the vectors of `bertcli embed`.
+
+        Args:
+            pooling: None: as the folder says, else the mean over the tokens.
+            normalize: to length 1; None: as the folder says, else not.
+        """
+        import numpy as np
+
+        from bertcli.examples.examples import TextExample
+        from bertcli.hf.lengths import LongRows
+        from bertcli.inference.outputs import CutRows
+
+        encoder, long_rows, cut = self._encoder, LongRows(self._encoder.folder), CutRows()
+        embedder = encoder.embedder(long_rows, pooling, normalize)
+        examples = [
+            TextExample(f"text {number}", {"text": text}, text, text_b=None, label=None)
+            for number, text in enumerate(_several(texts), start=1)
+        ]
+        vectors = np.zeros((len(examples), encoder.model.architecture.hidden), dtype=np.float32)
+        for vector_D, embedded in zip(vectors, cut.watch(embedder.embed(examples)), strict=True):
+            vector_D[:] = embedded.vector_D.numpy()
+        cut.tell()
+        long_rows.tell()
+        return vectors
+
+    def attention(self, text: str | Sequence[str]) -> dict[str, Any]:
+        """What each word attends to in every layer and head, as `bertcli attention --json`.
+
+        `text`: one text; or a tuple of those that the model reads together, as in `predict`.
+        """
+        from bertcli.inference.attention_links import attention_of
+        from bertcli.inference.one_row import read_one
+
+        row = read_one(
+            self.folder,
+            _several(text),
+            None,
+            is_pair=False,
+            explained=False,
+            target=None,
+            device=self._device,
+        )
+        return {"texts": row.texts, **attention_of(row.body, row.tokenizer, row.read).as_json()}
+
+    @property
+    def _device(self) -> torch.device:
+        return self._compute.of_weights()[0]
+
+    @cached_property
+    def _words(self) -> LoadedModel:
+        from bertcli.hf.folder import load_model_folder
+        from bertcli.hf.locate import resolve_model
+
+        return load_model_folder(resolve_model(self.folder), pairs=False)
+
+    @cached_property
+    def _task(self) -> OpenedTask:
+        from bertcli.inference.opened import open_task
+
+        return open_task(self.folder, self._compute)
+
+    @cached_property
+    def _encoder(self) -> OpenedEncoder:
+        from bertcli.inference.opened import open_encoder
+
+        return open_encoder(self.folder, self._compute)
+
+
+def _several(texts: str | Iterable[Any]) -> list[Any]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _given(config: Config) -> Path | Mapping[str, Any]:
+    return config if isinstance(config, Mapping) else Path(config)
+
+
+@contextmanager
+def _as_a_call() -> Iterator[None]:
+    """With the other ranks of torchrun; a signal, which would end a command, is a `KeyboardInterrupt`."""
+    from bertcli.distributed import ranks
+
+    try:
+        with ranks.joined():
+            yield
+    except SystemExit as end:
+        raise KeyboardInterrupt(f"stopped by signal {int(end.code or 0) - 128}") from None

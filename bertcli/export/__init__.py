@@ -1,0 +1,1 @@
+"""A model folder -> the same model for other runtimes, proven equal."""

@@ -1,0 +1,111 @@
+"""A model -> its ONNX file, by torch's exporter, from the plain path of the model."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from bertcli.export.silence import silent
+from bertcli.families.family import Family
+from bertcli.families.registry import FAMILIES
+from bertcli.inference.onnx_model import HIDDEN, IDS, LOGITS, MASK, SEGMENTS, SPANS
+from bertcli.model.architecture import Architecture
+from bertcli.model.fast.switch import plain_path
+from bertcli.text.streams import import_extra
+
+_PAIR_OUTPUTS = {"nsp": "seq_relationship_logits", "sop": "sop_logits"}
+_ROWS, _CHOICES, _TOKENS = 2, 3, 7
+"""Sizes of the example that is traced: not 1, with which the exporter would keep the axis at 1."""
+
+
+class ExportedModel(nn.Module):
+    """A model with the inputs and outputs of its ONNX file, which are those of its class in transformers.
+
+    Attributes:
+        inputs, outputs: their names. Types of tokens are an input only of a model that reads them.
+        axes: of each input; all of them may have any size, up to the model's positions.
+    """
+
+    def __init__(self, model: nn.Module, kind: str) -> None:
+        """`kind`: of `hf.model_files.Declaration`; of a choice, the rows of a question are one input."""
+        super().__init__()
+        self.model, self.kind = model, kind
+        architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
+        self.architecture = architecture
+        self.inputs = (IDS, MASK, *([SEGMENTS] if architecture.num_segments > 1 else []))
+        self.outputs = _output_names(kind, FAMILIES[architecture.family])
+        choices = ["num_choices"] if kind == "multiple-choice" else []
+        self.axes = ("batch_size", *choices, "sequence_length")
+
+    def forward(self, ids: Tensor, mask: Tensor, segments: Tensor | None = None) -> tuple[Tensor, ...]:
+        """int64 tensors of the `inputs`, with these `axes` -> the `outputs`."""
+        ids_BT = ids.flatten(0, -2)
+        segments_BT = torch.zeros_like(ids_BT) if segments is None else segments.flatten(0, -2)
+        output: Any = self.model(ids_BT, segments_BT, mask.flatten(0, -2) != 0)
+        model: Any = self.model
+        if self.outputs == (HIDDEN,):
+            return (output,)
+        match self.kind:
+            case "masked-lm" | "pretraining":
+                words = output.mlm_logits_MV.unflatten(0, ids_BT.shape)
+                return (words,) if output.pair_logits_B2 is None else (words, output.pair_logits_B2)
+            case "pairs":
+                return (model.pair_head(model.pooler(output[:, 0])),)
+            case "discriminator":
+                return (model.rtd_head(output, output[:, :1]),)
+            case "question-answering":
+                return tuple(output.unbind(-1))
+            case "multiple-choice":
+                return (output.view(ids.shape[:2]),)
+        return (output,)
+
+    def example(self) -> tuple[Tensor, ...]:
+        """Inputs for the exporter."""
+        length = min(_TOKENS, self.architecture.usable_positions)
+        sizes = (_ROWS, _CHOICES, length) if len(self.axes) == 3 else (_ROWS, length)
+        # A tensor each: one that is given twice would become one input.
+        return tuple(torch.ones(sizes, dtype=torch.int64) for _ in self.inputs)
+
+
+def check_packages() -> None:
+    """Raise `UserError` where a package is missing that the export needs."""
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        import_extra(package, "onnx", f"{package} is not installed", doing="exporting")
+
+
+def write_onnx(model: ExportedModel, path: Path) -> None:
+    """Write a model in evaluation mode as one file, with axes of any size."""
+    axes = {name: Dim(name) for name in model.axes[:-1]}
+    axes |= {model.axes[-1]: Dim(model.axes[-1], max=model.architecture.usable_positions)}
+    sizes = tuple(dict(enumerate(axes.values())) for _ in model.inputs)
+    with plain_path(), torch.no_grad(), silent(logging.getLogger("torch.onnx")):
+        # Not `torch.onnx.export` alone, which on a failure tries again with sizes that are fixed.
+        program = torch.export.export(model, model.example(), dynamic_shapes=sizes)
+        exported = torch.onnx.export(
+            program,
+            dynamo=True,
+            input_names=list(model.inputs),
+            output_names=list(model.outputs),
+            dynamic_shapes=sizes,
+            verbose=False,
+        )
+    assert exported is not None
+    for node in exported.model.graph.all_nodes():  # names files of this machine
+        node.metadata_props.clear()
+    exported.save(str(path), external_data=False)
+
+
+def _output_names(kind: str, family: Family) -> tuple[str, ...]:
+    # The class that the folder of DeBERTa-v3's discriminator names has no head.
+    if kind == "encoder" or family.classes[kind] == family.classes["encoder"]:
+        return (HIDDEN,)
+    if kind == "question-answering":
+        return SPANS
+    if kind == "pretraining" and family.pair_term is not None:
+        return LOGITS, _PAIR_OUTPUTS[family.pair_term]
+    return (LOGITS,)

@@ -1,0 +1,171 @@
+"""The MODEL of `predict` and `embed` -> a model that computes, from weights or from an ONNX file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import nn
+
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
+from bertcli.hardware import Precision, resolve_device, resolve_precision
+from bertcli.hf.config_file import find_family, read_architecture
+from bertcli.hf.folder import load_encoder_folder
+from bertcli.hf.lengths import LongRows
+from bertcli.hf.locate import OnnxPlace, find_onnx, resolve_model
+from bertcli.hf.sentence_transformers import PLAIN, SentencePooling, read_pooling
+from bertcli.hf.task_config import read_task
+from bertcli.hf.task_folder import load_task_folder
+from bertcli.inference.buffers import default_batch_size
+from bertcli.inference.embed import Embedder
+from bertcli.inference.examples import Runner
+from bertcli.inference.onnx_model import HIDDEN, LOGITS, SPANS, OnnxModel
+from bertcli.model.task_models import PooledModel
+from bertcli.tasks.registry import build_task
+from bertcli.text.json_file import read_json
+from bertcli.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Compute:
+    """What the user asked to compute with: `--device` and `--precision`."""
+
+    device: str
+    precision: Literal["auto"] | Precision
+
+    def of_weights(self) -> tuple[torch.device, Precision]:
+        """Raises `UserError` for a device that is not there."""
+        device = resolve_device(self.device)
+        return device, resolve_precision(self.precision, device)
+
+    def of_onnx(self, file: Path) -> tuple[torch.device, Precision]:
+        """The CPU in the file's own precision; raises `UserError` if another one was named."""
+        if self.device not in ("auto", "cpu"):
+            raise UserError(f"--device {self.device}: {file} is run on the CPU; leave the option out")
+        if self.precision not in ("auto", "fp32"):
+            raise UserError(
+                f"--precision {self.precision}: {file} has a precision of its own; leave the option out"
+            )
+        return torch.device("cpu"), "fp32"
+
+
+@dataclass(frozen=True)
+class OpenedTask:
+    """A fine-tuned model in evaluation mode on its device, with all that `predict_stream` needs.
+
+    `folder`: with `config.json` and the tokenizer.
+    """
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    settings: TaskSettings
+    labels: tuple[str, ...]
+    folder: Path
+    device: torch.device
+    precision: Precision
+
+    def runner(self, settings: TaskSettings, long_rows: LongRows, batch_size: int | None = None) -> Runner:
+        """`settings`: its own, or as a file asks for; None: the usual number of rows for the device."""
+        return Runner(
+            model=self.model,
+            task=build_task(settings, self.labels),
+            pad_id=self.tokenizer.pad_id,
+            device=self.device,
+            precision=self.precision,
+            batch_size=batch_size or default_batch_size(self.device),
+            watch=lambda logits, batch: long_rows.count(item.length for item in batch.items),
+        )
+
+
+@dataclass(frozen=True)
+class OpenedEncoder:
+    """An encoder in evaluation mode on its device: ids, segments and mask of rows -> hidden_BTD."""
+
+    model: PooledModel | OnnxModel
+    tokenizer: Tokenizer
+    folder: Path
+    device: torch.device
+    precision: Precision
+
+    def embedder(
+        self,
+        long_rows: LongRows,
+        pooling: Literal["mean", "cls", "max"] | None = None,
+        normalize: bool | None = None,
+        max_length: int | None = None,
+        batch_size: int | None = None,
+    ) -> Embedder:
+        """None: as the folder says, else the mean, not normalized; the usual number of rows for the device.
+
+        Raises `UserError` for a folder of sentence-transformers that is not supported.
+        """
+        own = read_pooling(self.folder) or PLAIN
+        return Embedder(
+            self.model,
+            self.tokenizer,
+            SentencePooling(
+                pooling or own.mode,
+                own.normalize if normalize is None else normalize,
+                max_length or own.max_length,
+            ),
+            device=self.device,
+            precision=self.precision,
+            batch_size=batch_size or default_batch_size(self.device),
+            count=long_rows.count,
+        )
+
+
+def open_task(model: Path, compute: Compute) -> OpenedTask:
+    """Raises `UserError` as `resolve_model`, `load_task_folder`, `OnnxModel` and `Compute`."""
+    place = find_onnx(model)
+    if place is not None:
+        return _open_onnx_task(place, compute)
+    device, precision = compute.of_weights()
+    loaded = load_task_folder(resolve_model(model))
+    return OpenedTask(
+        loaded.model.to(device).eval(),
+        loaded.tokenizer,
+        loaded.settings,
+        labels=loaded.labels,
+        folder=loaded.folder,
+        device=device,
+        precision=precision,
+    )
+
+
+def open_encoder(model: Path, compute: Compute) -> OpenedEncoder:
+    """Raises `UserError` as `resolve_model`, `load_encoder_folder`, `OnnxModel` and `Compute`."""
+    place = find_onnx(model)
+    if place is None:
+        folder, (device, precision) = resolve_model(model), compute.of_weights()
+        loaded, tokenizer = load_encoder_folder(folder)
+        encoder = loaded.to(device).eval()
+    else:
+        folder, (device, precision) = place.folder, compute.of_onnx(place.file)
+        tokenizer = Tokenizer.load(folder)
+        encoder = OnnxModel(place.file, read_architecture(folder / "config.json"))
+        encoder.need(HIDDEN)
+    return OpenedEncoder(encoder, tokenizer, folder, device=device, precision=precision)
+
+
+def _open_onnx_task(place: OnnxPlace, compute: Compute) -> OpenedTask:
+    device, precision = compute.of_onnx(place.file)
+    path = place.folder / "config.json"
+    config, architecture = read_json(path), read_architecture(path)
+    settings, labels = read_task(
+        config, find_family(config, str(path)), architecture.usable_positions, where=path
+    )
+    model = OnnxModel(place.file, architecture)
+    model.need(*(SPANS if settings.type == "question-answering" else [LOGITS]))
+    return OpenedTask(
+        model,
+        Tokenizer.load(place.folder),
+        settings,
+        labels=labels,
+        folder=place.folder,
+        device=device,
+        precision=precision,
+    )

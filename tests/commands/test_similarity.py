@@ -1,0 +1,90 @@
+"""`bertcli similarity`: the nearest texts, as all cosines say, and every message."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.hf.folders import saved_model
+
+TEXTS = ["The cat sat.", "A dog", "", "the night was dark", "He sat on a cat", "dark", "a cat sat", "it was"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("encoder")
+    saved_model(folder)
+    return folder
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n")
+    return path
+
+
+def test_the_nearest_texts_are_those_of_all_cosines(run_bertcli, folder: Path, file: Path) -> None:
+    _, out, _ = run_bertcli("embed", folder, "--input", file)
+    vectors = np.array([json.loads(line)["vector"] for line in out.splitlines()])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    for query in (0, 3):
+        cosines = vectors @ vectors[query]
+        cosines[2] = -1  # an empty text is left out
+        expected = np.argsort(-cosines, kind="stable")[:3]
+        code, out, _ = run_bertcli(
+            "similarity", folder, TEXTS[query], "--input", file, "--top", "3", "--json"
+        )
+        found = [json.loads(line) for line in out.splitlines()]
+        assert code == 0
+        assert [each["text"] for each in found] == [TEXTS[number] for number in expected]
+        assert [each["rank"] for each in found] == [1, 2, 3]
+        assert [each["similarity"] for each in found] == pytest.approx(cosines[expected].tolist(), abs=1e-5)
+
+
+def test_saved_vectors_give_the_same_answer(run_bertcli, folder: Path, file: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "texts.npy"
+    run_bertcli("embed", folder, "--input", file, "--output", saved)
+    given = ["similarity", folder, "the dog", "a night", "--input", file]
+    code, computed, _ = run_bertcli(*given)
+    assert code == 0
+    assert run_bertcli(*given, "--vectors", saved)[1] == computed
+    assert computed.splitlines()[0] == "the dog"
+
+
+def test_texts_on_the_command_line(run_bertcli, folder: Path) -> None:
+    code, out, _ = run_bertcli("similarity", folder, "a cat sat", "it was", "a cat sat")
+    assert code == 0
+    first, second = out.splitlines()
+    assert first.split("  ") == ["", "1.0000", "a cat sat"]
+    assert second.endswith("it was")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["alone"], "give the texts to compare with: --input FILE, or further texts"),
+        (["q", "--input", "FILE", "--vectors", "nowhere.npy"], "nowhere.npy: cannot be read"),
+        (["q", "--input", "FILE", "--vectors", "FILE"], "is no .npy file of numbers"),
+        (["q", "--input", "FILE", "--vectors", "wide.npy"], r"holds numbers of the shape \[8, 7\]"),
+        (["q", "--input", "FILE", "--vectors", "few.npy"], "holds 3 vectors, but the input has more texts"),
+        (["q", "--input", "FILE", "--vectors", "many.npy"], "the input has only 8 texts"),
+    ],
+)
+def test_each_message(
+    run_bertcli, folder: Path, file: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    hidden = json.loads((folder / "config.json").read_text())["hidden_size"]
+    for name, shape in {"wide": (8, 7), "few": (3, hidden), "many": (9, hidden)}.items():
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
+    named = [
+        str(file) if each == "FILE" else str(tmp_path / each) if each.endswith(".npy") else each
+        for each in arguments
+    ]
+    code, out, err = run_bertcli("similarity", folder, *named)
+    assert (code, out) == (2, "")
+    assert re.search(message, err)
