@@ -61,7 +61,7 @@ WORDS = {"type": "token-classification"}
         ({"text": None}, r"text: name the column of the text, or two columns for pairs \(classification\)"),
         ({"type": "regression", "text": None}, r"two columns for pairs \(regression\)"),
         ({**CHOICES, "text": None}, r"two columns for pairs \(multiple-choice\)"),
-        ({"text": ["a", "b", "c"]}, "task.text: list should have at most 2 items"),
+        ({"text": ["a", "b", "c"]}, "task: text: one column, or two for pairs"),
         ({"text": -1}, "task.text: input should be greater than or equal to 0, got -1"),
         ({"label": None}, "label: name the column of the label"),
         ({"type": "regression", "label": None}, "label: name the column of the label"),

@@ -17,6 +17,7 @@ from bertcli.config.section import Section
 from bertcli.report.write import write_report_if_asked
 from bertcli.runs.pretraining import pretrain
 from bertcli.tasks.data import LabeledData, load_labeled_data
+from bertcli.tasks.supervised import LabeledBatch
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.tokenizer import Tokenizer
 from tests.config.reads import Key, all_keys, recorded_reads
@@ -45,6 +46,9 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
         data = load_task(folder, {"type": "question-answering"}, "questions.json", QUESTIONS)
         item, example = data.train.items[0], data.train.examples[0]
         data.task.predict(example, [item], [torch.zeros(item.length, 2)])
+        pairs = {"type": "sentence-embedding", "text": ["a", "b"]}
+        data = load_task(folder, pairs, "pairs.csv", "a,b\none cat,a cat\ntwo,both\n")
+        data.task.term(torch.randn(4, 8), LabeledBatch(tuple(data.train.items), pad_id=0))
     return reads | {("TaskConfig", key) for section, key in reads if section == "TaskSettings"}
 
 
