@@ -44,7 +44,7 @@ def find_onnx(path: Path) -> OnnxPlace | None:
         above = [path.absolute().parent, path.absolute().parent.parent]
         folder = next((each for each in above if (each / "config.json").is_file()), above[0])
         return OnnxPlace(path, _described(folder, path))
-    if any((path / name).is_file() for name in WEIGHT_FILES):
+    if not path.is_dir() or any((path / name).is_file() for name in WEIGHT_FILES):
         return None
     file = next((path / name for name in _ONNX_FILES if (path / name).is_file()), None)
     return None if file is None else OnnxPlace(file, _described(path, file))
