@@ -1,14 +1,20 @@
-"""Files that the documents name are there."""
+"""The documentation is true: what it names is there, its commands run, and the site builds."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
-DOCUMENTS = [*(ROOT / page for page in PAGES), *sorted((ROOT / "docs").glob("*.md"))]
+import pytest
+
+from tests.pages import PAGES, ROOT, Bertcli, Reader, begins_with, blocks_of
+from tests.small_pages import copy_runs, enter, write_runs
+
+DOCUMENTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 NAMED = re.compile(r"\b(?:tests|docs|configs|bertcli|scripts)/[\w/.-]*\w")
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 
 def test_each_named_file_is_there() -> None:
@@ -20,3 +26,46 @@ def test_each_named_file_is_there() -> None:
     }
     assert len(named) > 20
     assert [(document, name) for document, name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.stem)
+def test_each_link_leads_to_a_file(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the commands of the first page have been run."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        write_runs(folder, patch)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(block.is_command for block in blocks_of(page))], ids=lambda page: page.stem
+)
+def test_what_a_page_says_can_be_done(
+    page: Path,
+    finished: Path,
+    run_bertcli: Bertcli,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enter(tmp_path, monkeypatch)
+    copy_runs(begins_with(page), finished, tmp_path)
+    reader = Reader(run_bertcli)
+    for block in blocks_of(page):
+        reader.read(block)
+
+
+def test_what_is_not_run_has_a_reason() -> None:
+    reasons = [block.note[1] for page in PAGES for block in blocks_of(page) if block.note[0] == "not run"]
+    assert all(len(reason.split()) > 2 for reason in reasons)
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path / "site"]
+    done = subprocess.run([*command, "-d", tmp_path / "cache"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -12,7 +12,7 @@ import typer
 from bertcli.commands.options import Json, Model
 
 if TYPE_CHECKING:
-    from bertcli.export.folder import Exported, Int8Report
+    from bertcli.export.comparison import Comparison
 
 
 def export(
@@ -56,9 +56,10 @@ def export(
     Example: bertcli export runs/spam spam-onnx --int8
     """
     from bertcli.errors import UserError
-    from bertcli.export.folder import export_onnx, read_source
+    from bertcli.export.folder import export_onnx
     from bertcli.export.graph import check_packages
     from bertcli.export.sample import read_sample
+    from bertcli.export.source import read_source
     from bertcli.hf.convert import check_new
 
     if not int8 and (sample is not None or text):
@@ -66,21 +67,18 @@ def export(
     check_packages()
     check_new(destination)
     source = read_source(model, encoder)
-    rows = read_sample(sample, source.subject.settings, text) if int8 else None
+    rows = read_sample(sample, source.settings, text) if int8 else None
     done = export_onnx(source, destination, rows)
     if json_:
         print(json.dumps({"folder": str(destination), **asdict(done)}))
         return
-    print(f"{destination}: {', '.join(done.outputs)}; {done.bytes / 1e6:,.1f} MB; {_equal(done)}")
+    size = f"{done.bytes / 1e6:,.1f} MB"
+    print(f"{destination}: {', '.join(done.outputs)}; {size}; largest difference {done.difference:.1g}")
     if done.int8 is not None:
         print("\n".join(_table(done.int8)))
 
 
-def _equal(done: Exported) -> str:
-    return f"largest difference {done.difference:.1g}"
-
-
-def _table(report: Int8Report) -> list[str]:
+def _table(report: Comparison) -> list[str]:
     """Sizes, speeds and agreement, for people."""
     sizes = list(next(iter(report.forms.values())).rows_per_second)
     columns = "{:<20}{:>10}" + "{:>22}" * len(sizes)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertcli.config.finetune import TaskSettings
 from bertcli.data.rows import batch_of
 from bertcli.examples.examples import Example
 from bertcli.export.graph import ExportedModel
-from bertcli.hf.sentence_transformers import SentencePooling
+from bertcli.export.source import Source
 from bertcli.inference.buffers import default_batch_size
 from bertcli.inference.embed import Embedder
 from bertcli.inference.examples import Runner
 from bertcli.inference.onnx_model import HIDDEN, OnnxModel
 from bertcli.tasks.registry import build_task
-from bertcli.text.frame import Row
-from bertcli.text.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
 _SIZE = default_batch_size(CPU)
@@ -31,35 +27,7 @@ _ANSWERS = ("label", "choice", "answer", "tags", "value")
 """The keys of predictions (`Prediction.as_json`) that hold the answer of a task."""
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A model with what is needed to give it texts.
-
-    `settings` and `labels` are of its task (None: it has none), `pooling` is of its vectors.
-    """
-
-    exported: ExportedModel
-    tokenizer: Tokenizer
-    settings: TaskSettings | None
-    labels: tuple[str, ...]
-    pooling: SentencePooling
-
-    @property
-    def model(self) -> Any:
-        """With the interface of `model.task_models`."""
-        return self.exported.model
-
-    def rows(self, examples: Sequence[Example]) -> list[Row]:
-        """What the model reads of the examples."""
-        if self.settings is not None:
-            items = build_task(self.settings, self.labels).encode(examples, self.tokenizer)
-            return [row for item in items for row in item.rows]
-        encoded = self.tokenizer.encode_batch([example.texts[0] for example in examples])
-        longest = self.pooling.max_length or self.exported.architecture.usable_positions
-        return [self.tokenizer.frame.fit(ids, None, longest) for ids in encoded]
-
-
-def agreement(subject: Subject, other: OnnxModel, examples: Sequence[Any]) -> dict[str, float]:
+def agreement(source: Source, other: OnnxModel, examples: Sequence[Any]) -> dict[str, float]:
     """Of the same model in another form.
 
     Returns:
@@ -67,16 +35,16 @@ def agreement(subject: Subject, other: OnnxModel, examples: Sequence[Any]) -> di
         `equal`, the share of equal answers (labels, tags of words, choices, words for masks), and `answers`,
         their number.
     """
-    if subject.exported.outputs == (HIDDEN,):
-        one_ND, other_ND = (_vectors(subject, model, examples) for model in (subject.model, other))
+    if source.exported.outputs == (HIDDEN,):
+        one_ND, other_ND = (_vectors(source, model, examples) for model in (source.model, other))
         cosines_N = F.cosine_similarity(one_ND, other_ND)
         return {"mean_cosine": float(cosines_N.mean()), "min_cosine": float(cosines_N.min())}
-    if subject.settings is not None:
-        answers = [_answers(subject, model, examples) for model in (subject.model, other)]
+    if source.settings is not None:
+        answers = [_answers(source, model, examples) for model in (source.model, other)]
     else:
-        answers = [_words(subject, model, examples) for model in (subject.exported, other)]
+        answers = [_words(source, model, examples) for model in (source.exported, other)]
     pairs = list(zip(*answers, strict=True))
-    if subject.settings is not None and subject.settings.type == "regression":
+    if source.settings is not None and source.settings.type == "regression":
         differences = [abs(one - another) for one, another in pairs]
         return {
             "mean_difference": sum(differences) / len(differences),
@@ -85,19 +53,19 @@ def agreement(subject: Subject, other: OnnxModel, examples: Sequence[Any]) -> di
     return {"equal": sum(one == another for one, another in pairs) / len(pairs), "answers": len(pairs)}
 
 
-def _vectors(subject: Subject, model: Any, examples: Sequence[Any]) -> Tensor:
+def _vectors(source: Source, model: Any, examples: Sequence[Any]) -> Tensor:
     embedder = Embedder(
-        model, subject.tokenizer, subject.pooling, device=CPU, precision="fp32", batch_size=_SIZE
+        model, source.tokenizer, source.pooling, device=CPU, precision="fp32", batch_size=_SIZE
     )
     return torch.stack([embedded.vector_D for embedded in embedder.embed(examples)])
 
 
-def _answers(subject: Subject, model: nn.Module, examples: Sequence[Any]) -> list[Any]:
-    assert subject.settings is not None
-    task = build_task(subject.settings, subject.labels)
-    runner = Runner(model, task, subject.tokenizer.pad_id, device=CPU, precision="fp32", batch_size=_SIZE)
+def _answers(source: Source, model: nn.Module, examples: Sequence[Any]) -> list[Any]:
+    assert source.settings is not None
+    task = build_task(source.settings, source.labels)
+    runner = Runner(model, task, source.tokenizer.pad_id, device=CPU, precision="fp32", batch_size=_SIZE)
     found: list[Any] = []
-    for prediction in runner.predict(examples, task.encode(examples, subject.tokenizer)):
+    for prediction in runner.predict(examples, task.encode(examples, source.tokenizer)):
         values = prediction.as_json()
         answer = next(values[key] for key in _ANSWERS if key in values)
         found.extend(answer if "tags" in values else [answer])
@@ -105,12 +73,12 @@ def _answers(subject: Subject, model: nn.Module, examples: Sequence[Any]) -> lis
 
 
 @torch.inference_mode()
-def _words(subject: Subject, model: ExportedModel | OnnxModel, examples: Sequence[Example]) -> list[Any]:
+def _words(source: Source, model: ExportedModel | OnnxModel, examples: Sequence[Example]) -> list[Any]:
     """The answers of a head of pretraining: likeliest words, replaced or not, the label of a pair."""
-    kind, mask_id = subject.exported.kind, subject.tokenizer.mask_id
+    kind, mask_id = source.exported.kind, source.tokenizer.mask_id
     fills, found = kind in ("masked-lm", "pretraining"), []
-    for row in subject.rows(examples):
-        batch = batch_of([row], subject.tokenizer.pad_id, CPU)
+    for row in source.rows(examples):
+        batch = batch_of([row], source.tokenizer.pad_id, CPU)
         hidden_T = torch.arange(row.length) % _HIDE_EVERY == 1
         ids_BT = batch.ids_BT.masked_fill(hidden_T, mask_id) if fills else batch.ids_BT
         if isinstance(model, OnnxModel):

@@ -37,8 +37,6 @@ _LEGACY: tuple[tuple[str, str], ...] = (
 """Encoding -> the languages that are written in it; of two that fit, the first."""
 _ODD = re.compile("[\x80-\x9f\ue000-\uf8ff\uff61-\uff9f\u3130-\u318f]")
 """C1 controls, private use, half-width katakana, single jamo: signs of a wrong encoding."""
-
-
 _MIXED = re.compile("[a-zA-Z][\u0370-\u0e7f]|[\u0370-\u0e7f][a-zA-Z]")
 """A Latin letter beside one of Greek, Cyrillic, Hebrew, Arabic or Thai."""
 _STRANGE = 0.01

@@ -106,8 +106,8 @@ def _epochs(fit: FinetuningFit | None) -> Line:
             "epochs", 3.0, beside="the usual; the time was not measured, because the model is not here"
         )
     why = f"{in_words(fit.seconds)} in all, at {fit.rows_per_second:,.0f} rows a second (measured)"
-    if fit.is_short:
-        why += "; more would not help: the rows are few"
+    if fit.ends_early:
+        why += "; more would not help"
     elif fit.epochs < 1.0:
         why += f": {_part_of_an_epoch(fit)}"
     return Line("epochs", fit.epochs, beside=why)
@@ -140,8 +140,8 @@ def _summary(
         yield "the time was not measured: the model is not on this machine; then bertcli estimate tells it"
         return
     yield f"predicted: {in_words(fit.seconds)} for {fit.epochs:g} epochs, of {in_words(seconds)} asked for"
-    if fit.is_short:
-        yield "note: the rows are so few that the run ends sooner; more epochs would not help"
+    if fit.ends_early:
+        yield "note: the run ends sooner; more epochs would not help"
     elif fit.epochs < 1.0:
         yield f"note: {_part_of_an_epoch(fit)}"
 

@@ -25,13 +25,13 @@ class FinetuningFit:
     Attributes:
         seconds: of the whole command.
         epoch_seconds: of the whole command with a single epoch.
-        is_short: the rows are so few that the run ends before its time.
+        ends_early: the run takes less than its time, and more epochs would not help.
     """
 
     epochs: float
     seconds: float
     epoch_seconds: float
-    is_short: bool
+    ends_early: bool
     rows_per_second: float
     speed: StepSpeed
 
@@ -61,7 +61,7 @@ def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
         epochs,
         seconds_of(epochs),
         epoch_seconds=seconds_of(1.0),
-        is_short=epochs == most and seconds_of(epochs) < 0.75 * seconds,
+        ends_early=epochs == most and seconds_of(epochs) < 0.75 * seconds,
         rows_per_second=config.training.batch_size / speed.seconds,
         speed=speed,
     )

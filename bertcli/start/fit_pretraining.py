@@ -14,7 +14,8 @@ from bertcli.measure.plan import Plan
 from bertcli.measure.plan_pretraining import plan_pretraining
 from bertcli.model.flops import training_flops
 from bertcli.runs.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps, update_sections
-from bertcli.start.speed import Prepared, StepSpeed, step_speed
+from bertcli.start.preparation import Prepared
+from bertcli.start.speed import StepSpeed, step_speed
 
 PRESETS = ("large", "base", "medium", "small", "mini", "tiny")
 LENGTHS = (128, 64, 32)
@@ -40,7 +41,7 @@ class PretrainingFit:
         rows: of all steps together.
         seconds: of all steps and evaluations.
         reads: how often the text is read.
-        is_short: the text is so little that the run ends before its time.
+        ends_early: the text is so little that the run ends before its time.
     """
 
     preset: str | None
@@ -49,7 +50,7 @@ class PretrainingFit:
     batch_size: int
     seconds: float
     reads: float
-    is_short: bool
+    ends_early: bool
     speed: StepSpeed
 
     @property
@@ -90,7 +91,7 @@ def fit_pretraining(
             f"measured: {preset or 'the model'} with rows of {length} tokens, {fit.rows_per_second:,.0f} "
             f"rows/s on {fit.speed.device} in {fit.speed.precision}"
         )
-        if is_last or fit.rows >= ROWS or fit.is_short:
+        if is_last or fit.rows >= ROWS or fit.ends_early:
             return fit
     raise AssertionError("unreachable: the last candidate is taken")
 
@@ -129,7 +130,7 @@ def _fit(prepared: Prepared, preset: str | None, length: int, seconds: float) ->
                 batch_size=batch_size,
                 seconds=run.seconds(steps),
                 reads=run.tokens(steps) / max(1.0, prepared.tokens),
-                is_short=by_text < 0.9 * by_time,
+                ends_early=by_text < 0.9 * by_time,
                 speed=run.full,
             )
     raise AssertionError("unreachable: the last batch size is for any number of steps")

@@ -11,10 +11,10 @@ from bertcli.config.finetune import LABEL_LINES, TaskSettings
 from bertcli.examples.label_lines import open_label_lines
 from bertcli.examples.table import Row
 from bertcli.start.files import Seen, suffix_of
+from bertcli.start.tables import MOST_ROWS
 
 FORMATS = ("conll", "squad", *LABEL_LINES)
 _CONLL = (".conll", ".bio", ".iob")
-_MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -81,4 +81,4 @@ def _rows(seen: Seen) -> list[Row]:
         encoding=seen.encoding.name,
     )
     table = open_label_lines(seen.path, seen.kind, settings, labeled=True, note=lambda line: None)
-    return [row for row in islice(table.rows, _MOST_ROWS) if isinstance(row, Row)]
+    return [row for row in islice(table.rows, MOST_ROWS) if isinstance(row, Row)]

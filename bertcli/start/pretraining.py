@@ -16,8 +16,9 @@ from bertcli.start.amount import Amount, measure_amount
 from bertcli.start.corpus import CorpusLook, look_at_corpus
 from bertcli.start.files import Found
 from bertcli.start.fit_pretraining import LENGTHS, fit_pretraining
+from bertcli.start.preparation import prepared
 from bertcli.start.pretraining_lines import PretrainingPlan, pretraining_written
-from bertcli.start.speed import prepared, start_seconds
+from bertcli.start.speed import start_seconds
 from bertcli.start.written import Written
 from bertcli.text.sources import Source
 

@@ -11,7 +11,7 @@ from bertcli.runs.recipe import ROWS_TO_LOOK_AROUND
 from bertcli.start.amount import Amount
 from bertcli.start.corpus import CorpusLook
 from bertcli.start.fit_pretraining import EVALUATIONS, PRESETS, ROWS, PretrainingFit
-from bertcli.start.speed import Prepared
+from bertcli.start.preparation import Prepared
 from bertcli.start.written import Written, in_words, machine
 
 _FEW_TOKENS = 300_000
@@ -110,7 +110,7 @@ def _model(plan: PretrainingPlan) -> Line:
         reason = (
             f"the largest that reads {ROWS:,} rows in the time, for which the text is enough; or {larger}"
         )
-    elif fit.is_short:
+    elif fit.ends_early:
         reason = "the largest for which the text is enough"
     else:
         reason = f"the smallest; a larger one reads far fewer than {ROWS:,} rows in the time"
@@ -143,7 +143,7 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
     if plan.share < 1.0:
         yield f"note: {plan.share:.0%} of the files fit in the time; for all of them give more --minutes"
-    if fit.is_short:
+    if fit.ends_early:
         yield "note: the text is so little that the run ends sooner: a longer one would learn it by heart"
     elif plan.seconds > 1.25 * plan.budget:
         yield "note: the run takes longer, most of it for vocabulary and store; give more --minutes"

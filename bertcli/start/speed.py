@@ -1,36 +1,21 @@
-"""Measured on this machine: how long a command takes to start, to prepare its text, and for a step."""
+"""Measured on this machine: how long a command takes to start, and how long a step takes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 
-from bertcli.config.schema import PretrainConfig
-from bertcli.errors import UserError
 from bertcli.measure.plan import Plan
 from bertcli.measure.probe import probe
 from bertcli.model.flops import training_flops
-from bertcli.runs.recipe import decided_config, update_sections
 from bertcli.runs.resolve import resolve_loop
-from bertcli.start.amount import Amount, write_sample
-from bertcli.store.build import num_processes, prepare_store
-from bertcli.text.sources import Source
 
 SECONDS = 4.0
 """Of steps, for one measurement."""
-SAMPLES = (1_500_000, 5_000_000)
-"""Bytes of two samples: a vocabulary and a store of each show what those of all of the text will take."""
-_FRACTIONS = (0.1, 0.2, 0.35, 0.5, 0.0)
-"""Of `corpus.heldout_fraction`, until two documents are held out; at last none."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +32,6 @@ class StepSpeed:
     tokens: float
     device: str
     precision: str
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A vocabulary and a store, of all of the text or of a sample.
-
-    Attributes:
-        config: whose store is built.
-        seconds: for all of the text.
-        tokens, heldout_tokens: to train on and held out, in all of the text.
-        heldout_fraction: with which two documents or more are held out.
-    """
-
-    config: PretrainConfig
-    seconds: float
-    tokens: float
-    heldout_tokens: float
-    heldout_fraction: float
 
 
 def start_seconds(module: str) -> float:
@@ -97,68 +64,3 @@ def step_speed(plan: Plan, seconds: float = SECONDS) -> StepSpeed:
         device=training.device,
         precision=training.precision,
     )
-
-
-@contextmanager
-def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) -> Iterator[Prepared]:
-    """Build vocabulary and store of a small text, or those of two samples of a larger one, in a folder that
-    is deleted at the end of the context.
-
-    Args:
-        config: with `tokenizer.vocab_size` decided.
-
-    Raises `UserError` for a text that gives no store.
-    """
-    with tempfile.TemporaryDirectory() as scratch:
-        if amount.is_exact and amount.text_bytes <= SAMPLES[-1]:
-            yield _build(config, Path(scratch), sources, share=1.0)
-            return
-        corpus = config.corpus
-        builds: list[tuple[int, Prepared]] = []
-        for number, size in enumerate(SAMPLES):
-            folder = Path(scratch) / str(number)
-            folder.mkdir()
-            written = write_sample(sources, corpus, size, path=folder / "sample.txt")
-            format = "sentences" if corpus.format == "sentences" else "text"
-            keys = {"files": [str(folder / "sample.txt")], "format": format, "document": "blank-line"}
-            keys |= {"join_lines": False, "encoding": "utf-8"}
-            sampled = update_sections(config, {"corpus": keys})
-            share = written / amount.text_bytes
-            builds.append((written, _build(sampled, folder, sources, share=share)))
-        (small, first), (large, last) = builds
-        each = max((last.seconds - first.seconds) / max(1, large - small), last.seconds / large / 2)
-        seconds = last.seconds + each * max(0.0, amount.text_bytes - large)
-        fraction = _usual_fraction(amount)
-        heldout_tokens = fraction * last.tokens
-        yield replace(last, seconds=seconds, heldout_tokens=heldout_tokens, heldout_fraction=fraction)
-
-
-def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], share: float) -> Prepared:
-    """The store of `config` in `folder`, held out with the first fraction that gives two documents.
-
-    `share`: of all of the text.
-    """
-    processes = num_processes(sources, num_local_ranks=1)
-    for fraction in _FRACTIONS:
-        keys: dict[str, Any] = {"heldout_fraction": fraction, "store": str(folder / f"store-{fraction}")}
-        tried = update_sections(config, {"corpus": keys})
-        tried = tried.model_copy(update={"output_dir": str(folder / "run")})
-        begun = time.perf_counter()
-        try:
-            store = prepare_store(decided_config(tried, _quiet), _quiet, processes=processes)
-        except UserError:
-            if fraction == _FRACTIONS[-1]:
-                raise
-            continue
-        took = time.perf_counter() - begun
-        tokens = store.manifest.train.tokens / share, store.manifest.heldout.tokens / share
-        return Prepared(tried, took, *tokens, heldout_fraction=fraction)
-    raise AssertionError("unreachable: the last fraction raises")
-
-
-def _quiet(line: str) -> None:
-    """What a run says of its own."""
-
-
-def _usual_fraction(amount: Amount) -> float:
-    return 0.05 if amount.documents >= 1000 else 0.1 if not 40 <= amount.documents < 200 else 0.2

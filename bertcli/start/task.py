@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bertcli.config.yaml_text import scalar
 from bertcli.errors import UserError
 from bertcli.start.columns import (
     Column,
@@ -111,11 +112,13 @@ def _labeled_texts(
     texts = pair or (text,)
     comments = {}
     keys: dict[str, Any] = {"type": "", "text": [each.name for each in pair] if pair else text.name}
-    others = [each.name for each in columns if each.is_text and each not in texts]
+    others = [each for each in columns if each.is_text and each not in texts]
     if pair:
-        comments["text"] = f"two texts that make a pair; or {text.name} alone"
+        comments["text"] = f"two texts that make a pair; or {scalar(text.name)} alone"
     elif others:
-        comments["text"] = f"the likeliest; or {', '.join(others)}; or a pair: [{text.name}, {others[0]}]"
+        comments["text"] = (
+            f"the likeliest; or {_names(others)}; or a pair: {scalar([text.name, others[0].name])}"
+        )
     several = list_label(columns)
     labels = label_columns(columns, texts)
     if several is not None:
@@ -130,12 +133,17 @@ def _labeled_texts(
     label = labels[0]
     keys["label"] = label.name
     if len(labels) > 1 and not label.is_named_label:
-        comments["label"] = f"the likeliest; or {', '.join(c.name for c in labels[1:4])}"
+        comments["label"] = f"the likeliest; or {_names(labels[1:4])}"
     keys["type"], comments["type"] = _kind_of_label(label)
     if keys["type"] == "classification" and not label.is_number and _is_several(label):
         keys["multi_label"] = True
         comments["multi_label"] = "labels have commas between labels that also stand alone; false: one a row"
     return keys, comments
+
+
+def _names(columns: Sequence[Column]) -> str:
+    """As a config has them."""
+    return ", ".join(scalar(column.name) for column in columns)
 
 
 def _kind_of_label(label: Column) -> tuple[str, str]:

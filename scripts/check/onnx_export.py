@@ -27,8 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bertcli.examples.examples import Example
 from bertcli.export.agreement import agreement
-from bertcli.export.folder import Source, export_onnx, read_source, weight_bytes
+from bertcli.export.folder import export_onnx
 from bertcli.export.sample import NO_TASK
+from bertcli.export.source import Source, read_source, weight_bytes
 from bertcli.families.registry import FAMILIES
 from bertcli.inference.inputs import example_of, num_texts
 from bertcli.inference.onnx_model import OnnxModel
@@ -71,12 +72,12 @@ def check(case: Case, kind: str, scratch: Path) -> bool:
     source = read_source(scratch / "model", encoder_alone=False)
     with contextlib.redirect_stderr(io.StringIO()):
         done = export_onnx(source, scratch / "onnx", sample=None)
-    served = OnnxModel(scratch / "onnx" / "onnx" / "model.onnx", source.subject.exported.architecture)
-    found = agreement(source.subject, served, texts(source))
+    served = OnnxModel(scratch / "onnx" / "onnx" / "model.onnx", source.exported.architecture)
+    found = agreement(source, served, texts(source))
     good = found.get("equal", 1.0) == 1.0 and found.get("min_cosine", 1.0) > 1 - 1e-5
     good &= found.get("largest_difference", 0.0) < 1e-4
     told = ", ".join(f"{name} {value:.6g}" for name, value in found.items())
-    size = done.bytes / weight_bytes(source.read.model)
+    size = done.bytes / weight_bytes(source.model)
     print(
         f"{case.model_type:<12}{kind:<16}difference {done.difference:.0e}; {told}; size {size:.2f}; "
         f"{time.perf_counter() - begun:.0f} s{'' if good else '   DIFFERS'}",
@@ -87,7 +88,7 @@ def check(case: Case, kind: str, scratch: Path) -> bool:
 
 def texts(source: Source) -> list[Example]:
     """Rows of random words, of the number of texts that the task reads."""
-    drawn, settings = random.Random(0), source.subject.settings or NO_TASK
+    drawn, settings = random.Random(0), source.settings or NO_TASK
     size = num_texts(settings) + (2 if settings.type == "multiple-choice" else 0)
     groups = (
         [" ".join(drawn.choices(WORDS[5:], k=drawn.randint(1, WORDS_OF_A_TEXT))) for _ in range(size)]

@@ -21,8 +21,8 @@ from bertcli import cli
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.files import read_examples
 from bertcli.export import verify
-from bertcli.export.folder import MOST_BYTES
 from bertcli.export.graph import ExportedModel
+from bertcli.export.source import MOST_BYTES
 from tests.finetunes import run, spam_config, write_model, write_spam
 from tests.hf.folders import saved_model, saved_task
 
@@ -224,7 +224,7 @@ def test_a_folder_that_holds_something_is_left_alone(run_bertcli, tmp_path) -> N
 
 def test_weights_that_one_file_cannot_hold_are_refused(run_bertcli, tmp_path, monkeypatch) -> None:
     saved_model(tmp_path / "model")
-    monkeypatch.setattr("bertcli.export.folder.weight_bytes", lambda model: MOST_BYTES + 1)
+    monkeypatch.setattr("bertcli.export.source.weight_bytes", lambda model: MOST_BYTES + 1)
     code, _, err = run_bertcli("export", tmp_path / "model", tmp_path / "out")
     assert code == 2
     assert "its weights take 2.0 GB, and an ONNX file holds at most 2 GB" in err

@@ -68,7 +68,7 @@ def test_a_table_gets_a_config_that_passes_check_data_and_runs(run_bertcli, tmp_
     code, out, err = run_bertcli("init", "spam.tsv", "--model", "bert", "--output", "spam.yaml")
     assert (code, out) == (0, "spam.yaml\n"), err
     assert "  train: 64 rows; ham 32 (50.0%), spam 32 (50.0%)" in err
-    assert "the rows are so few that the run ends sooner" in err
+    assert "note: the run ends sooner; more epochs would not help" in err
     assert err.endswith("written: spam.yaml; next: bertcli finetune spam.yaml\n")
     config = load_either_config(tmp_path / "spam.yaml")
     assert isinstance(config, FinetuneConfig)

@@ -10,7 +10,8 @@ import onnxruntime
 import pytest
 import torch
 
-from bertcli.export.folder import Exported, export_onnx, read_source
+from bertcli.export.folder import Exported, export_onnx
+from bertcli.export.source import read_source
 from bertcli.families.registry import FAMILIES
 from tests.hf.folders import SETTINGS
 from tests.parity.families import FIRST, Case, for_transformers, rows, saved, saved_task

@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from bertcli.errors import UserError
-from bertcli.hf.locate import resolve_model
+from bertcli.hf.locate import OnnxPlace, find_onnx, resolve_model
 from tests.hf.folders import saved_model
 
 
@@ -67,3 +67,17 @@ def test_a_model_without_weights(run):
     ) as caught:
         resolve_model(run)
     assert "vocabulary (one of" not in str(caught.value)
+
+
+def test_an_onnx_file_is_taken_where_it_is_named_or_there_are_no_weights(tmp_path):
+    saved_model(tmp_path)
+    (tmp_path / "onnx").mkdir()
+    quantized = tmp_path / "onnx" / "model_quantized.onnx"
+    quantized.touch()
+    assert find_onnx(tmp_path) is None
+    assert find_onnx(quantized) == OnnxPlace(quantized, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    assert find_onnx(tmp_path) == OnnxPlace(quantized, tmp_path)
+    (tmp_path / "onnx" / "model.onnx").touch()
+    assert find_onnx(tmp_path) == OnnxPlace(tmp_path / "onnx" / "model.onnx", tmp_path)
+    assert find_onnx(tmp_path / "onnx" / "none.onnx") is None

@@ -30,7 +30,7 @@ def test_the_time_is_filled(fitted) -> None:
     fit = fitted(10.0, 300)
     assert 4 <= fit.epochs <= 5
     assert fit.seconds == pytest.approx(300, rel=0.15)
-    assert not fit.is_short
+    assert not fit.ends_early
 
 
 def test_a_part_of_an_epoch(fitted) -> None:
@@ -42,5 +42,5 @@ def test_a_part_of_an_epoch(fitted) -> None:
 
 def test_few_rows_end_sooner(fitted) -> None:
     fit = fitted(0.01, 300)
-    assert (fit.epochs, fit.is_short) == (10, True)
+    assert (fit.epochs, fit.ends_early) == (10, True)
     assert fit.seconds < 60

@@ -16,7 +16,8 @@ from bertcli.runs.recipe import decide_recipe, update_sections
 from bertcli.start import fit_pretraining as fits
 from bertcli.start.amount import measure_amount
 from bertcli.start.fit_pretraining import ROWS, PretrainingFit, fit_pretraining
-from bertcli.start.speed import Prepared, StepSpeed, prepared
+from bertcli.start.preparation import Prepared, prepared
+from bertcli.start.speed import StepSpeed
 from bertcli.text.sources import find_sources
 
 PLENTY = 1e12
@@ -95,7 +96,7 @@ def test_hopeless_presets_are_not_measured(machine, ready: Prepared) -> None:
 def test_little_text_gets_a_small_model_and_a_short_run(machine, ready: Prepared) -> None:
     machine(1e14)
     fit = fitted(ready, 3600, tokens=1e6)
-    assert (fit.preset, fit.is_short) == ("mini", True)
+    assert (fit.preset, fit.ends_early) == ("mini", True)
     assert fit.reads == pytest.approx(50, rel=0.02)
     assert fit.seconds < 600
 
