@@ -82,7 +82,11 @@ def copy_runs(names: Iterable[str], source: Path, folder: Path) -> None:
 
 def _write_files(folder: Path) -> None:
     """A folder of texts, tables of messages, and the project's configs."""
-    chapters = write_corpus(folder / "corpus.txt", documents=120, paragraphs=4).read_text(encoding="utf-8").split("\n\n")
+    chapters = (
+        write_corpus(folder / "corpus.txt", documents=120, paragraphs=4)
+        .read_text(encoding="utf-8")
+        .split("\n\n")
+    )
     (folder / "texts").mkdir()
     for number, chapter in enumerate(chapters):
         (folder / "texts" / f"{number:03}.txt").write_text(chapter, encoding="utf-8")

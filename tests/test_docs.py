@@ -44,7 +44,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(block.is_command for block in blocks_of(page))], ids=lambda page: page.stem
+    "page",
+    [page for page in PAGES if any(block.is_command for block in blocks_of(page))],
+    ids=lambda page: page.stem,
 )
 def test_what_a_page_says_can_be_done(
     page: Path,

@@ -15,7 +15,7 @@ from bertcli.examples.examples import Example
 from bertcli.export.graph import ExportedModel
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.model_files import Declaration, read_model_files
-from bertcli.hf.sentence_transformers import PLAIN, read_pooling
+from bertcli.hf.sentence_transformers import PLAIN, SentencePooling, read_pooling
 from bertcli.hf.task_config import read_task, task_type
 from bertcli.hf.with_heads import with_heads, without_heads
 from bertcli.tasks.registry import build_task
