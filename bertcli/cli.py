@@ -114,7 +114,7 @@ def root(
 
 
 def main() -> None:
-    """The program, after `__main__`."""
+    """Run the command line, and end the process with its exit code."""
     code = None
     try:
         _open_closed_streams()
@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def _is_unsaid_ctrl_c(end: BaseException | None) -> bool:
-    """Whether Ctrl-C ended the command, which typer hides in `SystemExit`, and `said_on_ctrl_c` is silent."""
+    """Whether Ctrl-C ended the command (typer makes it `SystemExit`) without a line of `said_on_ctrl_c`."""
     while end is not None and not isinstance(end, KeyboardInterrupt):
         end = end.__context__
     return end is not None and not end.args

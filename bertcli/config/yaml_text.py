@@ -25,7 +25,7 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 def as_number(text: str) -> float | None:
     """The number that a bare word is (`1e-4` or `08`, which YAML 1.1 reads as texts); None: it is a text."""
-    if text[:1] not in tuple("+-.0123456789"):
+    if not text or text[0] not in "+-.0123456789":
         return None
     try:
         return float(text)

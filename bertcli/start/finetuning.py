@@ -25,20 +25,8 @@ _LANGUAGE_ROWS = 400
 _SMALL = 256
 """Hidden size of a model that takes larger steps."""
 _ORDER = (
-    *(
-        "type",
-        "train",
-        "dev",
-        "dev_fraction",
-        "format",
-        "separator",
-        "columns",
-        "encoding",
-        "text",
-        "choices",
-        "label",
-    ),
-    *("multi_label", "skip_bad", "max_length", "doc_stride"),
+    *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "text"),
+    *("choices", "label", "multi_label", "skip_bad", "max_length", "doc_stride"),
 )
 """Of the keys of `task` in the YAML."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -14,7 +13,6 @@ from bertcli.start.files import Seen, suffix_of
 from bertcli.start.tables import MOST_ROWS
 
 FORMATS = ("conll", "squad", *LABEL_LINES)
-_CONLL = (".conll", ".bio", ".iob")
 
 
 @dataclass(frozen=True)
@@ -58,13 +56,15 @@ def _fasttext(seen: Seen) -> TaskLook:
     comments = {"type": "labels as in fastText: __label__NAME before each text"}
     if several:
         keys["multi_label"] = True
-        comments["multi_label"] = f"{several:,} of {len(rows):,} lines have several labels or none"
+        comments["multi_label"] = (
+            f"{several:,} of {len(rows):,} lines have several labels or none; false: one a line"
+        )
     return TaskLook(keys, comments, f"{len(rows):,} lines of fastText")
 
 
 def _trec(seen: Seen) -> TaskLook:
     rows = _rows(seen)
-    coarse, fine = (Counter(row.values[name] for row in rows) for name in ("label", "fine"))
+    coarse, fine = ({row.values[name] for row in rows} for name in ("label", "fine"))
     keys = {"type": "classification", "format": "trec", "label": "label"}
     comments = {
         "type": "labels as in TREC: COARSE:fine before each text",

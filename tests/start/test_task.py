@@ -69,7 +69,7 @@ def test_lines_of_fasttext(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("".join([*lines, "__label__ham __label__late I will be late\n"]))
     found = find_task(seen(tmp_path / "x.txt"))
     assert found.keys["multi_label"] is True
-    assert found.comments["multi_label"] == "1 of 31 lines have several labels or none"
+    assert found.comments["multi_label"] == "1 of 31 lines have several labels or none; false: one a line"
 
 
 def test_lines_of_trec(tmp_path: Path) -> None:
