@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from bertcli.config.finetune import PoolingMode
 from bertcli.examples.examples import TextExample
 from bertcli.hf.folder import load_encoder_folder
 from bertcli.hf.sentence_transformers import SentencePooling
-from bertcli.inference.embed import Embedder, pool
+from bertcli.inference.embed import Embedder
+from bertcli.model.pooling import pool
 from bertcli.model.task_models import PooledModel
 from tests.hf.folders import ODD, save_encoder, stirred, tiny_tokenizer
 
@@ -40,11 +42,12 @@ def test_each_way_of_pooling_leaves_padding_out() -> None:
     hidden_BTD = torch.randn(2, 4, 3)
     mask_BT = torch.tensor([[True, True, True, False], [True, True, True, True]])
     real = [hidden_BTD[0, :3], hidden_BTD[1]]
-    for mode, expected in {
+    wanted: dict[PoolingMode, list[torch.Tensor]] = {
         "mean": [tokens.mean(dim=0) for tokens in real],
         "max": [tokens.max(dim=0).values for tokens in real],
         "cls": [tokens[0] for tokens in real],
-    }.items():
+    }
+    for mode, expected in wanted.items():
         torch.testing.assert_close(pool(hidden_BTD, mask_BT, mode), torch.stack(expected))
         torch.testing.assert_close(pool(hidden_BTD[1:], None, mode), expected[1][None])
 
