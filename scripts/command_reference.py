@@ -26,6 +26,7 @@ Data goes to standard output, everything else to standard error. Bad input is on
 `bertcli --install-completion` teaches your shell the commands and options.
 """
 
+
 def page() -> str:
     """The whole document."""
     group: Any = typer.main.get_command(app)
