@@ -3,9 +3,10 @@
 An HTML comment before a block says what a test must know and a reader must not:
 
     <!-- not run: WHY -->         the block is not run
-    <!-- printed by: COMMAND -->  COMMAND is refused with this message
+    <!-- printed by: COMMAND -->  COMMAND prints this for people; `…` stands for anything
+    <!-- said in: FILE -->        the program has these words; for what is too costly to bring about
 
-and one anywhere in a page, `<!-- begins with: runs/quickstart -->`, names the runs that the reader has already.
+One anywhere in a page, `<!-- begins with: runs/quickstart -->`, names the runs that the reader has already.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ COMMANDS = ("sh", "python")
 _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- ([a-z ]+): ([^>]*) -->\n\s*\Z")
 _BEGINS = re.compile(r"<!-- begins with: (.*?) -->")
+_LINE_END = re.compile(r'"\s*\n\s*f?"')
+"""Between the parts of a text that is written on several lines of code."""
 _NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
 
 Bertcli = Callable[..., tuple[int, str, str]]
@@ -54,6 +57,15 @@ class Block:
     def is_run(self) -> bool:
         """Whether a test types it too."""
         return self.is_command and self.note[0] != "not run"
+
+    def check_in(self, text: str) -> None:
+        """The words of the block stand in this text, in their order."""
+        missing, rest = [], text
+        for part in self.text.strip("\n").split("…"):
+            if part not in rest:
+                missing.append(part)
+            rest = rest.partition(part)[2] or rest
+        assert not missing, f"line {self.line}: {missing} not in {text[-2000:]}"
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -93,10 +105,11 @@ class Reader:
 
     def read(self, block: Block) -> None:
         """Do what a block says; an `AssertionError` shows what failed."""
-        if block.note[0] == "printed by":
-            code, out, err = self._type(block.note[1])
-            assert code == 2, f"{block.note[1]}: exit code {code}"
-            assert block.text in err, f"{block.note[1]} prints {err}"
+        key, value = block.note
+        if key == "printed by":
+            block.check_in(self._type(value)[2])
+        elif key == "said in":
+            block.check_in(_LINE_END.sub("", (ROOT / value).read_text(encoding="utf-8")))
         elif block.language == "yaml":
             if named := _NAMED.match(block.text):
                 Path(named[1]).write_text(block.text, encoding="utf-8")

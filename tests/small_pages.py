@@ -1,7 +1,7 @@
-"""Where a reader of the documentation works: files as the pages name them, and every run a matter of a second.
+"""Where a reader of the documentation works: files as the pages name them, and runs of a second.
 
-The commands and configs are those of the pages. The numbers in the configs are smaller, the bundled samples are
-shorter, and the speed of the machine is given, not measured.
+The commands and configs are those of the pages. The numbers in the configs are smaller, the bundled samples
+are shorter, and the speed of the machine is given, not measured.
 """
 
 from __future__ import annotations
@@ -48,6 +48,16 @@ _NEW_MODEL = {
 }
 """The largest numbers, for any run and for one that makes a model of its own; words stand as they are."""
 
+_JAPANESE = (
+    *("設定ファイルが見つかりません。", "猫は庭で眠っています。", "雨が降ったので、家で本を読みました。"),
+    *("新しいファイルを開いてください。", "その本は机の上にあります。", "朝早く、町の市場へ行きました。"),
+    *(
+        "庭の木に鳥が来ました。",
+        "設定を変えてから、もう一度始めてください。",
+        "夜になると、町は静かになります。",
+    ),
+)
+
 
 def enter(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Be the reader in this empty folder, until the patch is undone."""
@@ -90,6 +100,8 @@ def _write_files(folder: Path) -> None:
     (folder / "texts").mkdir()
     for number, chapter in enumerate(chapters):
         (folder / "texts" / f"{number:03}.txt").write_text(chapter, encoding="utf-8")
+    stories = ("".join(_JAPANESE[(start + each) % 9] for each in (0, 2, 3, 7)) for start in range(36))
+    (folder / "japanese.txt").write_text("\n\n".join(stories), encoding="utf-8")
     with gzip.open(LABELED["sms-spam"], "rt", encoding="utf-8") as file:
         header, *rows = (line.rstrip("\n").split("\t", 1) for line in file)
     _write_table(folder / "messages.csv", [header, *rows[:120]])

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import check_config, parse_yaml
+from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
 from tests.pages import PAGES, ROOT, Bertcli, Reader, begins_with, blocks_of
 from tests.small_pages import copy_runs, enter, write_runs
 
@@ -60,6 +64,18 @@ def test_what_a_page_says_can_be_done(
     reader = Reader(run_bertcli)
     for block in blocks_of(page):
         reader.read(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_part_of_a_config_has_known_keys_and_values(page: Path) -> None:
+    for block in blocks_of(page):
+        value = parse_yaml(block.text, page.name) if block.language == "yaml" else None
+        if isinstance(value, dict) and "output_dir" not in value:
+            schema = FinetuneConfig if isinstance(value["model"], str) else PretrainConfig
+            with pytest.raises(UserError) as refused:
+                check_config(schema, value, f"{page.name}, line {block.line}")
+            others = str(refused.value).splitlines()[1:]
+            assert [line for line in others if not line.endswith("missing; it has no default")] == []
 
 
 def test_what_is_not_run_has_a_reason() -> None:
