@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports] -- its own environment
 
 
 def main() -> None:
