@@ -61,7 +61,7 @@ class Block:
     def check_in(self, text: str) -> None:
         """The words of the block stand in this text, in their order."""
         missing, rest = [], text
-        for part in self.text.strip("\n").split("…"):
+        for part in filter(None, self.text.strip("\n").split("…")):
             if part not in rest:
                 missing.append(part)
             rest = rest.partition(part)[2] or rest

@@ -71,7 +71,8 @@ def test_a_part_of_a_config_has_known_keys_and_values(page: Path) -> None:
     for block in blocks_of(page):
         value = parse_yaml(block.text, page.name) if block.language == "yaml" else None
         if isinstance(value, dict) and "output_dir" not in value:
-            schema = FinetuneConfig if isinstance(value["model"], str) else PretrainConfig
+            finetunes = "task" in value or isinstance(value["model"], str)
+            schema = FinetuneConfig if finetunes else PretrainConfig
             with pytest.raises(UserError) as refused:
                 check_config(schema, value, f"{page.name}, line {block.line}")
             others = str(refused.value).splitlines()[1:]
