@@ -69,6 +69,9 @@ class TaskSettings(Section):
     positive_label: str | None = None
     """classification, two labels: the one whose F1 is the metric `f1`; null: the second, numbers sorted by
     value, then words."""
+    sigmoid: bool = False
+    """regression: the number is a probability from 0 to 1, such as that of a passage that is relevant (1) or
+    not (0), by a sigmoid and binary cross-entropy; false: any number, by the squared error."""
     null_threshold: float | None = None
     """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
     sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
@@ -125,6 +128,7 @@ class TaskSettings(Section):
             ("choices", self.choices is not None, "multiple-choice"),
             ("multi_label", self.multi_label, "classification"),
             ("positive_label", self.positive_label is not None, "classification"),
+            ("sigmoid", self.sigmoid, "regression"),
             ("null_threshold", self.null_threshold is not None, "question-answering"),
             ("scale", self.scale != 20.0, "sentence-embedding"),
             ("format: conll", self.format == "conll", "token-classification"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from bertcli.errors import UserError
@@ -17,14 +17,31 @@ def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[
     """(train, dev), each in the order of the file; about `fraction` of the rows are dev.
 
     The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
-    the same context) are on the same side. Dev has `fraction` of each class, train at least one text of it.
+    the same context) are on the same side. So are pairs of the same first text that may be ranked, unless
+    there are too few first texts. Dev has `fraction` of each class, train at least one text of it.
 
     Raises:
         UserError: too few rows for both sides.
     """
+    dev = _dev_rows(examples, fraction, seed, _query) or _dev_rows(examples, fraction, seed, _content)
+    if not dev:
+        different = len({_content(example) for example in examples})
+        raise UserError(
+            f"task.dev_fraction: {fraction:g} of {len(examples):,} rows, {different:,} of them different, "
+            "leaves none for evaluation; raise it, or name a file in task.dev"
+        )
+    return [e for i, e in enumerate(examples) if i not in dev], [
+        e for i, e in enumerate(examples) if i in dev
+    ]
+
+
+def _dev_rows(
+    examples: Sequence[Example], fraction: float, seed: int, content_of: Callable[[Example], tuple[str, ...]]
+) -> set[int]:
+    """The numbers of the rows for dev; rows of equal content are on the same side."""
     groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
-        groups[_content(example)].append(number)
+        groups[content_of(example)].append(number)
     classes: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for content, numbers in groups.items():
         classes[min(_class(examples[i]) for i in numbers)].append(content)
@@ -38,14 +55,14 @@ def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[
         for content in contents[:-1]:
             if len(dev) + len(groups[content]) <= target:
                 dev.update(groups[content])
-    if not dev:
-        raise UserError(
-            f"task.dev_fraction: {fraction:g} of {len(examples):,} rows, {len(groups):,} of them different, "
-            "leaves none for evaluation; raise it, or name a file in task.dev"
-        )
-    return [e for i, e in enumerate(examples) if i not in dev], [
-        e for i, e in enumerate(examples) if i in dev
-    ]
+    return dev
+
+
+def _query(example: Example) -> tuple[str, ...]:
+    """The first text of a pair with a number, or with any number of labels; else `_content`."""
+    if isinstance(example, TextExample) and example.text_b is not None and not isinstance(example.label, str):
+        return (example.text_a,)
+    return _content(example)
 
 
 def _content(example: Example) -> tuple[str, ...]:

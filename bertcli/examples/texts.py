@@ -40,7 +40,7 @@ def _label(row: Row, column: str, settings: TaskSettings) -> Label:
             "the columns in task.columns; if the header is repeated here, delete this line"
         )
     if settings.type == "regression":
-        return read_number(row, column, settings)
+        return _number(row, column, settings)
     where = f"{row.where}, column {column!r}"
     if settings.multi_label:
         return _labels(value, where)
@@ -48,6 +48,16 @@ def _label(row: Row, column: str, settings: TaskSettings) -> Label:
     if not text:
         raise BadRow(f"{where}: no label")
     return text
+
+
+def _number(row: Row, column: str, settings: TaskSettings) -> float:
+    number = read_number(row, column, settings)
+    if settings.sigmoid and not 0 <= number <= 1:
+        raise BadRow(
+            f"{row.where}, column {column!r}: {number:g} is not from 0 to 1, as task.sigmoid: true needs it; "
+            "give such numbers, or set task.sigmoid: false"
+        )
+    return number
 
 
 def _labels(value: Any, where: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The task of a fine-tuned model <-> the keys of its `config.json`, ours and those of transformers."""
+"""The task of a fine-tuned model <-> the keys of its `config.json`: ours, and those of other libraries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bertcli.config.finetune import TaskSettings, TaskType
 from bertcli.config.load import check_config
 from bertcli.errors import UserError
 from bertcli.families.family import Family
+from bertcli.hf.cross_encoder import cross_encoder_keys, is_cross_encoder
 
 SETTINGS = "bertcli_task"
 """The key of the `TaskSettings`; other libraries ignore it."""
@@ -25,17 +26,24 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
     keys: dict[str, Any] = {
         SETTINGS: settings.model_dump(mode="json", include=set(TaskSettings.model_fields))
     }
+    if is_cross_encoder(settings, labels):
+        keys |= cross_encoder_keys(settings)
     if settings.type == "regression":
         labels = ("LABEL_0",)  # transformers takes the number of outputs from them
     if labels:
         keys["id2label"] = {str(i): label for i, label in enumerate(labels)}
         keys["label2id"] = {label: i for i, label in enumerate(labels)}
     if settings.type in ("classification", "regression"):
-        single, multi, regression = _PROBLEM_TYPES
-        keys["problem_type"] = (
-            regression if settings.type == "regression" else multi if settings.multi_label else single
-        )
+        keys["problem_type"] = _problem_type(settings)
     return keys
+
+
+def _problem_type(settings: TaskSettings) -> str:
+    """What transformers calls a task by its loss."""
+    single, multi, regression = _PROBLEM_TYPES
+    if settings.multi_label or settings.sigmoid:
+        return multi
+    return regression if settings.type == "regression" else single
 
 
 def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
@@ -46,11 +54,16 @@ def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
         return "sentence-embedding" if settings.get("type") == "sentence-embedding" else None
     for task in get_args(TaskType):
         if family.classes.get(task) in classes:
-            regression = config.get("problem_type") == "regression" or (
-                config.get("problem_type") is None and len(_names_of_outputs(config)) == 1
-            )
-            return "regression" if task == "classification" and regression else task
+            return "regression" if task == "classification" and _is_regression(config) else task
     return None
+
+
+def _is_regression(config: Mapping[str, Any]) -> bool:
+    """Of a model for classification or regression, which are one class of transformers."""
+    if isinstance(own := config.get(SETTINGS), Mapping):
+        return own.get("type") == "regression"
+    problem = config.get("problem_type")
+    return problem == "regression" or (problem is None and len(_names_of_outputs(config)) == 1)
 
 
 def read_task(

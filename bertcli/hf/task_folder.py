@@ -9,6 +9,7 @@ from pathlib import Path
 from bertcli.config.finetune import PoolingMode, TaskSettings
 from bertcli.errors import UserError
 from bertcli.hf.config_file import find_family
+from bertcli.hf.cross_encoder import is_cross_encoder
 from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.model_files import Declaration, ModelFiles, read_model_files
 from bertcli.hf.sentence_transformers import read_pooling
@@ -46,6 +47,10 @@ def declare_task(
 
     `settings` may be a full `TaskConfig`: the keys of training alone are not written.
     """
+    if is_cross_encoder(settings, labels):
+        trained_length = (
+            settings.max_length
+        )  # other libraries cut rows at the length that the folder declares
     kind = "encoder" if settings.type == "sentence-embedding" else settings.type
     return Declaration(kind, task_keys(settings, labels), trained_length)
 

@@ -79,7 +79,8 @@ def decide(loaded: LoadedTask, example: Example, target: int | None = None) -> D
     elif isinstance(task, QuestionAnswering):
         found = _span(task, task.predict(cast(Any, example), items, logits), items, logits=logits)
     elif isinstance(task, Regression):
-        found = _Found(f"{float(logits[0]):.4f}", lambda logits_B1: logits_B1[:, 0])
+        value = task.predict(cast(Any, example), items, logits).value
+        found = _Found(f"{value:.4f}", lambda logits_B1: logits_B1[:, 0])
     else:
         best = int(logits[0].argmax()) if target is None else target
         row, output = (best, 0) if isinstance(example, ChoiceExample) else (0, best)

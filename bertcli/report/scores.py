@@ -34,6 +34,9 @@ _MEANINGS = {
     "spearman": "correlation of the order",
     "pearson_spearman": "mean of Pearson and Spearman",
     "mean_squared_error": "mean square of the distance to the right value: lower is better",
+    "mrr_at_10": "1 / rank of the first relevant row of a first text, averaged; 0 beyond rank 10",
+    "ndcg_at_10": "how near the first 10 ranks are to the best order: 1 is the best",
+    "map": "precision at each relevant row, averaged",
     "exact_match": "percentage of answers that are exactly right",
 }
 _ENDINGS = {

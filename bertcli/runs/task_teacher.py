@@ -8,6 +8,7 @@ from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_task_folder
 from bertcli.runs.teacher import check_teacher_reads
 from bertcli.tasks.base import Task
+from bertcli.tasks.registry import build_task
 from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
 from bertcli.tasks.soft_targets import SoftTargets
 from bertcli.tasks.supervised import LabeledTask, Supervised
@@ -26,9 +27,8 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
         return Supervised(task)
     folder = resolve_model(config.distillation.teacher)
     teacher = load_task_folder(folder)
-    own = f"{task.settings.type}, labels: {', '.join(task.labels) or 'none'}"
-    theirs = f"{teacher.settings.type}, labels: {', '.join(teacher.labels) or 'none'}"
-    if own != theirs or task.settings.multi_label != teacher.settings.multi_label:
+    own, theirs = _described(task), _described(build_task(teacher.settings, teacher.labels))
+    if own != theirs:
         raise UserError(
             f"distillation.teacher: {folder} has another task ({theirs}) than this run ({own}); fine-tune "
             "the teacher on the same files, with the same section task"
@@ -43,3 +43,8 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
     return SoftTargets(
         task, teacher.model, config.distillation.temperature, weights=config.distillation.weights
     )
+
+
+def _described(task: LabeledTask) -> str:
+    """What a teacher and its student have in common."""
+    return f"{task.settings.type}, answers: {task.answer_kind}, labels: {', '.join(task.labels) or 'none'}"

@@ -18,7 +18,7 @@ from bertcli.examples.labels import listed
 from bertcli.metrics.classification import classification_scores, multi_label_scores
 from bertcli.tasks.base import Term
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
-from bertcli.tasks.texts import encode_texts
+from bertcli.tasks.texts import encode_texts, pair_ranking
 from bertcli.text.tokenizer import Tokenizer
 
 THRESHOLD = 0.5
@@ -98,11 +98,15 @@ class Classification(LabeledTask):
         truths = [example.label for example in examples]
         if self.multi_label:
             chosen = [cast(tuple[str, ...], truth) for truth in truths]
-            return multi_label_scores(
+            scores = multi_label_scores(
                 [[name in labels for name in self.labels] for labels in chosen],
                 [[name in each.labels for name in self.labels] for each in predictions],
                 self.labels,
             )
+            if len(self.labels) == 1:
+                of_label = [each.probabilities[self.labels[0]] for each in predictions]
+                scores |= pair_ranking(examples, [float(bool(labels)) for labels in chosen], of_label)
+            return scores
         return classification_scores(
             [self._numbers[cast(str, truth)] for truth in truths],
             [self._numbers[prediction.labels[0]] for prediction in predictions],

@@ -1,4 +1,4 @@
-"""Texts and pairs -> items of one row each, for classification and regression."""
+"""Texts and pairs -> items of one row each, for classification and regression; how well pairs are ranked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bertcli.examples.examples import TextExample
+from bertcli.metrics.ranking import reranking_scores
 from bertcli.tasks.supervised import Item
 from bertcli.text.tokenizer import Tokenizer
 
@@ -24,3 +25,12 @@ def encode_texts(
         answer = None if text.label is None else target(text.label)
         items.append(Item(number, (row,), answer, dropped=full - row.length, full_length=full))
     return items
+
+
+def pair_ranking(
+    examples: Sequence[TextExample], labels: Sequence[float], scores: Sequence[float]
+) -> dict[str, float]:
+    """`metrics.ranking.reranking_scores` of pairs, by their first texts; empty for single texts."""
+    if any(example.text_b is None for example in examples):
+        return {}
+    return reranking_scores([example.text_a for example in examples], labels, scores)

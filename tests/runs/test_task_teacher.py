@@ -89,7 +89,10 @@ def test_a_teacher_of_something_else_is_refused(teacher: Path, tmp_path: Path) -
     train = (teacher / "train.tsv").read_text().replace("ham\t", "1\t").replace("spam\t", "2\t")
     (tmp_path / "numbers.tsv").write_text(train.replace("label\t", "value\t"))
     other["task"] |= {"train": str(tmp_path / "numbers.tsv"), "dev": None, "label": "value"}
-    assert "has another task (classification, labels: ham, spam) than this run (regression" in refused(other)
+    assert (
+        "has another task (classification, answers: softmax, labels: ham, spam) than this run (regression"
+        in refused(other)
+    )
     no_teacher = student(teacher, tmp_path / "run", distillation={"teacher": str(teacher / "bert")})
     assert "fine-tuned" in refused(no_teacher)
     assert "keep_layers: 3, but the model has only 2 layers" in refused(
