@@ -88,14 +88,12 @@ class TaskSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _usual_columns(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("format") in LABEL_LINES:
+        if not isinstance(values, dict):
+            return values
+        if values.get("format") in LABEL_LINES:
             given = {key: value for key, value in values.items() if value is not None}
             return {"text": "text", "label": "label"} | given
-        if (
-            isinstance(values, dict)
-            and values.get("type") == "sentence-embedding"
-            and values.get("text") is None
-        ):
+        if values.get("type") == "sentence-embedding" and values.get("text") is None:
             return values | {"text": "text"}
         return values
 
