@@ -91,7 +91,7 @@ def copy_runs(names: Iterable[str], source: Path, folder: Path) -> None:
 
 
 def _write_files(folder: Path) -> None:
-    """A folder of texts, tables of messages, and the project's configs."""
+    """A folder of texts, tables of messages and of passages, and the project's configs."""
     chapters = (
         write_corpus(folder / "corpus.txt", documents=120, paragraphs=4)
         .read_text(encoding="utf-8")
@@ -107,6 +107,14 @@ def _write_files(folder: Path) -> None:
     _write_table(folder / "messages.csv", [header, *rows[:120]])
     _write_table(folder / "test.csv", [header, *rows[120:160]])
     _write_table(folder / "new.csv", ([message] for _, message in [header, *rows[160:170]]))
+    passages = [["question", "passage", "relevant"]]
+    for number in range(90):
+        question, right = number // 3, number % 3 == 0
+        passages.append(
+            [f"who sat in house {question}", f"house {question if right else number}", f"{right:d}"]
+        )
+    _write_table(folder / "passages.csv", passages)
+    _write_table(folder / "found.csv", [row[:2] for row in passages[:10]])
     (folder / "configs").symlink_to(ROOT / "configs")
 
 

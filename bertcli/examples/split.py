@@ -23,7 +23,8 @@ def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[
     Raises:
         UserError: too few rows for both sides.
     """
-    dev = _dev_rows(examples, fraction, seed, _query) or _dev_rows(examples, fraction, seed, _content)
+    dev = _dev_rows(examples, fraction, seed, content_of=_query)
+    dev = dev or _dev_rows(examples, fraction, seed, content_of=_content)
     if not dev:
         different = len({_content(example) for example in examples})
         raise UserError(

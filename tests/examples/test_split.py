@@ -79,6 +79,20 @@ def test_questions_of_one_context_stay_together():
     assert not {each.context for each in train} & {each.context for each in dev}
 
 
+def test_pairs_with_a_number_and_one_first_text_stay_together():
+    pairs = [TextExample(f"{i}", {}, f"question {i // 5}", f"passage {i}", float(i % 2)) for i in range(100)]
+    train, dev = split_dev(pairs, 0.2, seed=0)
+    assert len(dev) == 20
+    assert not {each.text_a for each in train} & {each.text_a for each in dev}
+
+
+def test_few_first_texts_are_on_both_sides():
+    pairs = [TextExample(f"{i}", {}, f"task {i % 3}", f"answer {i}", float(i)) for i in range(60)]
+    train, dev = split_dev(pairs, 0.1, seed=0)
+    assert (len(train), len(dev)) == (54, 6)
+    assert {each.text_a for each in dev} <= {each.text_a for each in train}
+
+
 @pytest.mark.parametrize("texts", [["a"], ["a", "b"], ["a", "a", "a", "a", "a"]])
 def test_too_few_rows(texts: list[str]):
     with pytest.raises(

@@ -47,6 +47,20 @@ def test_a_label_that_is_no_number(tmp_path: Path, value: object):
         read(path, settings(type="regression"))
 
 
+@pytest.mark.parametrize("value", [-0.1, 2, "1.01"])
+def test_a_number_that_is_no_probability(tmp_path: Path, value: object):
+    path = write_jsonl(tmp_path / "a.jsonl", {"text": "one", "label": value})
+    refused = r"a.jsonl, line 1, column 'label': .* is not from 0 to 1, as task.sigmoid: true needs it"
+    with pytest.raises(UserError, match=refused):
+        read(path, settings(type="regression", sigmoid=True))
+
+
+def test_numbers_from_0_to_1_are_probabilities(tmp_path: Path):
+    path = write(tmp_path / "a.tsv", "text\tlabel\none\t0\ntwo\t0.25\nthree\t1\n")
+    given = read(path, settings(type="regression", sigmoid=True))
+    assert [each.label for each in given] == [0.0, 0.25, 1.0]
+
+
 def test_labels_of_a_file_to_predict_are_not_read(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "text\tlabel\none\tthree\n")
     assert read(path, settings(type="regression"), labeled=False)[0].label is None

@@ -69,6 +69,12 @@ def test_of_a_value_it_is_the_value(models: dict[str, LoadedTask]):
     assert decision.answer == f"{value:.4f}"
 
 
+def test_of_a_probability_it_is_the_logit(models: dict[str, LoadedTask]):
+    decision = asked(models, "regression", sigmoid=True)
+    logit = decision.logit(output(models["regression"], decision))
+    assert decision.answer == f"{float(logit.sigmoid()):.4f}"
+
+
 def test_of_a_choice_it_is_the_logit_of_its_row(models: dict[str, LoadedTask]):
     values = []
     for target, choice in enumerate(TEXTS["choices"][1:]):

@@ -87,6 +87,16 @@ def test_several_labels_have_a_sigmoid_each() -> None:
     assert predictions[0].as_json()["label"] == ["fair", "good"]
 
 
+def test_pairs_are_ranked_by_the_probability_of_a_single_label() -> None:
+    examples = [text("a cat", (), b="ran"), text("a cat", ("fits",), b="sat")]
+    for labels, ranked in ((("fits",), True), (("fits", "long"), False)):
+        task = Classification(settings(multi_label=True), labels)
+        rows = [torch.full((len(labels),), value) for value in (1.5, 0.5)]
+        predictions = [task.predict(e, [], [row]) for e, row in zip(examples, rows, strict=True)]
+        scores = task.score(examples, predictions)
+        assert scores.get("map") == (0.5 if ranked else None)
+
+
 def test_the_likeliest_label_is_given_with_all_probabilities() -> None:
     task = Classification(settings(), LABELS)
     prediction = task.predict(EXAMPLES[0], [], [torch.tensor([0.0, 1.0, 2.0])])
