@@ -75,8 +75,7 @@ class Frame:
     def fit(self, a: Sequence[int], b: Sequence[int] | None, max_length: int) -> Row:
         """The row, cut to at most `max_length` tokens, which must be at least the cost.
 
-        A long text loses its last tokens. In a pair the longer side loses one at a time; at a tie, b does
-        (Devlin et al. 2019, section 4: packed as in pre-training).
+        A long text loses its last tokens; the sides of a pair lose them as `longest_first` says.
         """
         room = max_length - self.cost(b is not None)
         if b is None:
@@ -116,12 +115,12 @@ def read_frame(backend: tokenizers.Tokenizer, where: str) -> Frame | None:
 
 
 def longest_first(a: int, b: int, room: int) -> tuple[int, int]:
-    """How many of `a` and `b` tokens stay when the longer one (a tie: b) loses tokens until both fit."""
+    """How many of `a` and `b` tokens stay if both together may be `room`.
+
+    The rule of the tokenizers library (`longest_first`), by which other programs that load the model cut its
+    rows: the longer side is cut first; if both are cut, the one that was longer (a tie: b) keeps the odd token.
+    """
     if a + b <= room:
         return a, b
-    half = (room + 1) // 2
-    if b <= room - half:
-        return room - b, b
-    if a <= half:
-        return a, room - a
-    return half, room - half
+    shorter = min(a, b, room // 2)
+    return (shorter, room - shorter) if a <= b else (room - shorter, shorter)

@@ -5,9 +5,9 @@
     bertcli predict FOLDER --input PAIRS.csv --output scores.jsonl    # with bertcli's own environment
     python scripts/check/cross_encoder.py FOLDER scores.jsonl
 
-It runs in an environment of its own, and imports nothing of bertcli. PAIRS.csv should have pairs that are longer
-than the model reads: they must be cut in the same way. Exit code 1 if a score differs by more than 1e-5 of the
-largest one.
+It runs in an environment of its own, and imports nothing of bertcli. Some pairs in PAIRS.csv should be longer
+than the model reads: they must be cut in the same way. Exit code 1 if a score differs by more than 1e-5 of
+the largest one.
 """
 
 from __future__ import annotations

@@ -20,14 +20,17 @@ from tests.hf.folders import ODD, SETTINGS, stirred, tiny_tokenizer  # noqa: E40
 from tests.labeled_examples import draw_examples  # noqa: E402
 from tests.tasks.contract import batch  # noqa: E402
 
-PAIRS = [("the cat", "a dog ran"), ("was it the cat", "a dog sat on the mat in the dark house of night")]
-"""The second is longer than the model reads."""
+LONG = "a dog sat on the mat in the dark house of night"
+PAIRS = [("the cat", "a dog ran"), ("was it the cat", LONG), (LONG, LONG), (LONG, LONG[12:])]
+"""Of the last three the model reads a part: of B, and of both with an odd number of tokens between them."""
+MAX_LENGTH = 18
 
 
 @pytest.fixture(params=[False, True], ids=["value", "probability"])
 def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     torch.manual_seed(0)
-    settings = SETTINGS["regression"].model_copy(update={"sigmoid": request.param})
+    keys = {"sigmoid": request.param, "max_length": MAX_LENGTH}
+    settings = SETTINGS["regression"].model_copy(update=keys)
     model = stirred(build_task_model("regression", ODD, 0))
     write_model_files(tmp_path, model, tiny_tokenizer(), declare_task(settings, ()))
     return tmp_path
@@ -42,7 +45,7 @@ def scores_of_transformers(folder: Path) -> Tensor:
     module, _, name = named.rpartition(".")
     activation = getattr(getattr(torch.nn.modules, module), name)()
     rows = tokenizer(PAIRS, padding=True, truncation="longest_first", return_tensors="pt")
-    assert rows["input_ids"].shape == (2, SETTINGS["regression"].max_length)
+    assert rows["input_ids"].shape == (len(PAIRS), MAX_LENGTH)
     return activation(model(**rows).logits)[:, 0]
 
 

@@ -55,11 +55,11 @@ def test_a_row_for_each_choice():
 def test_of_a_long_example_the_longer_segment_is_cut_and_the_choice_last():
     long = "the cat sat on the mat ."  # 7 tokens of the 13 that there is room for
     cut_second = example(long, "a dog ran in", ["he sat on it"])
-    assert pieces(cut_second) == ["[CLS] the cat sat on the mat . [SEP] a dog he sat on it [SEP]"]
+    assert pieces(cut_second) == ["[CLS] the cat sat on the mat [SEP] a dog ran he sat on it [SEP]"]
     cut_first = example(long * 2, None, ["he sat"])
     assert pieces(cut_first) == ["[CLS] the cat sat on the mat . the cat sat on [SEP] he sat [SEP]"]
     cut_choice = example(long, "a", [long + long])
-    assert pieces(cut_choice) == ["[CLS] the cat sat on the mat . [SEP] the cat sat on the mat [SEP]"]
+    assert pieces(cut_choice) == ["[CLS] the cat sat on the mat [SEP] the cat sat on the mat . [SEP]"]
     items = TASK.encode([cut_second, cut_first, cut_choice], TOKENIZER)
     assert [item.dropped for item in items] == [2, 3, 9]
 

@@ -103,11 +103,16 @@ def test_what_rows_cost_and_where_texts_stand_in_them():
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
-def test_the_longer_side_loses_a_token_at_a_time(a: int, b: int, room: int):
-    kept_a, kept_b = a, b
-    while kept_a + kept_b > room:
-        if kept_a > kept_b:
-            kept_a -= 1
-        else:
-            kept_b -= 1
-    assert longest_first(a, b, room) == (kept_a, kept_b)
+def test_a_pair_is_cut_as_the_tokenizers_library_cuts_it(a: int, b: int, room: int):
+    made = backend(template("c $A d", "c $A d $B:1 d:1"))
+    made.enable_truncation(room + 3, strategy="longest_first")
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    kept = made.encode("b " * a, "b " * b).sequence_ids
+    assert longest_first(a, b, room) == (kept.count(0), kept.count(1))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "kept"), [(9, 1, (6, 1)), (1, 9, (1, 6)), (9, 5, (4, 3)), (5, 9, (3, 4)), (5, 5, (3, 4))]
+)
+def test_the_side_that_was_longer_keeps_the_odd_token(a: int, b: int, kept: tuple[int, int]):
+    assert longest_first(a, b, 7) == kept
