@@ -118,7 +118,7 @@ def longest_first(a: int, b: int, room: int) -> tuple[int, int]:
     """How many of `a` and `b` tokens stay if both together may be `room`.
 
     The rule of the tokenizers library (`longest_first`), by which other programs that load the model cut its
-    rows: the longer side is cut first; if both are cut, the one that was longer (a tie: b) keeps the odd token.
+    rows. The longer side is cut first; if both are, the one that was longer (a tie: b) keeps the odd token.
     """
     if a + b <= room:
         return a, b
