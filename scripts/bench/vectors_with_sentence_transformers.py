@@ -23,20 +23,21 @@ from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
-    losses,
-    models,
 )
+from sentence_transformers.losses import CoSENTLoss, MultipleNegativesRankingLoss
+from sentence_transformers.models import Pooling, Transformer
 from sentence_transformers.training_args import BatchSamplers
 
 
 def train(config: dict[str, Any]) -> None:
     task, training = config["task"], config["training"]
-    columns = {name: [row[name] for row in read(task["train"])] for name in read(task["train"])[0]}
+    rows = read(task["train"])
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
     if "score" in columns:
         columns["score"] = [float(score) for score in columns["score"]]
-    transformer = models.Transformer(config["model"], max_seq_length=task["max_length"])
+    transformer = Transformer(config["model"], max_seq_length=task["max_length"])
     width = transformer.get_word_embedding_dimension()
-    model = SentenceTransformer(modules=[transformer, models.Pooling(width)], device="cpu")
+    model = SentenceTransformer(modules=[transformer, Pooling(width)], device="cpu")
     scored = "score" in columns
     trainer = SentenceTransformerTrainer(
         model=model,
@@ -59,7 +60,7 @@ def train(config: dict[str, Any]) -> None:
             disable_tqdm=True,
         ),
         train_dataset=Dataset.from_dict(columns),
-        loss=(losses.CoSENTLoss if scored else losses.MultipleNegativesRankingLoss)(model),
+        loss=(CoSENTLoss if scored else MultipleNegativesRankingLoss)(model),
     )
     trainer.train()
     model.save(str(Path(config["output_dir"]) / "model"))
