@@ -45,12 +45,11 @@ def declare_task(
 ) -> Declaration:
     """What the folder of a fine-tuned model says of it, for `hf.model_files.write_model_files`.
 
-    `settings` may be a full `TaskConfig`: the keys of training alone are not written.
+    `settings` may be a full `TaskConfig`: the keys of training alone are not written. The length of a
+    cross-encoder is always `max_length`: `CrossEncoder` cuts rows at the length that the folder declares.
     """
     if is_cross_encoder(settings, labels):
-        trained_length = (
-            settings.max_length
-        )  # other libraries cut rows at the length that the folder declares
+        trained_length = settings.max_length
     kind = "encoder" if settings.type == "sentence-embedding" else settings.type
     return Declaration(kind, task_keys(settings, labels), trained_length)
 

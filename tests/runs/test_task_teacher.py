@@ -10,7 +10,10 @@ import torch
 
 from bertcli.errors import UserError
 from bertcli.hf.task_folder import load_task_folder
-from tests.finetunes import Killed, run, spam_config, spam_files
+from bertcli.runs.task_teacher import trained_task
+from bertcli.tasks.regression import Regression
+from tests.finetunes import Killed, checked, run, spam_config, spam_files
+from tests.hf.folders import SETTINGS, saved_task, tiny_tokenizer
 from tests.small_runs import read_rows
 
 
@@ -98,6 +101,16 @@ def test_a_teacher_of_something_else_is_refused(teacher: Path, tmp_path: Path) -
     assert "keep_layers: 3, but the model has only 2 layers" in refused(
         student(teacher, tmp_path / "run", training={"keep_layers": 3})
     )
+
+
+def test_a_teacher_of_values_cannot_teach_probabilities(teacher: Path, tmp_path: Path) -> None:
+    saved_task(tmp_path, "regression")
+    config = checked(student(teacher, tmp_path / "run", distillation={"teacher": str(tmp_path)}))
+    task = Regression(SETTINGS["regression"].model_copy(update={"sigmoid": True}))
+    with pytest.raises(
+        UserError, match=r"has another task \(regression, answers: value, .* answers: sigmoid"
+    ):
+        trained_task(config, task, tiny_tokenizer())
 
 
 def test_a_teacher_with_another_tokenizer_is_refused(teacher: Path, tmp_path: Path) -> None:
