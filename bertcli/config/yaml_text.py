@@ -15,8 +15,9 @@ class _Dumper(yaml.SafeDumper):
     """PyYAML quotes what YAML 1.1 reads as another type; this one also quotes what `as_number` reads."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """Quoted where a reader may see a number; with line ends as escapes, so that it stays on a line."""
-        is_quoted = as_number(text) is not None or _LINE_ENDS.search(text)
+        """Quoted where a reader may see a number, or strips its ends (no-break spaces); with line ends as
+        escapes, so that it stays on a line."""
+        is_quoted = as_number(text) is not None or text != text.strip() or _LINE_ENDS.search(text)
         return self.represent_scalar(_TEXT, text, style='"' if is_quoted else None)
 
 

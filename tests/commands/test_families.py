@@ -21,6 +21,8 @@ Bertcli = Callable[..., tuple[int, str, str]]
 MASK = {"roberta": "<mask>", "xlm-roberta": "<mask>", "camembert": "<mask>"}
 CONTEXT = "The Eiffel Tower 🗼 was built in  Paris, by Gustave Eiffel's café."
 
+MAX_LENGTH = 32
+
 
 @pytest.fixture(scope="module", params=FAMILY_TYPES)
 def family(request: pytest.FixtureRequest) -> str:
@@ -37,7 +39,7 @@ def config(folder: Path, output: Path, task: dict[str, Any], **training: Any) ->
     return {
         "output_dir": str(output),
         "model": str(folder),
-        "task": {"max_length": 32, **task},
+        "task": {"max_length": MAX_LENGTH, **task},
         "training": {"batch_size": 8, "epochs": 1, "learning_rate": 1e-3, "device": "cpu", **training},
     }
 
@@ -109,9 +111,9 @@ def test_it_learns_a_task_and_predicts(
     text = "It was late; 東京 🗼 café."
     assert tokenizer(text)["input_ids"] == list(ours.frame.row(ours.encode(text)).ids)
     assert tokenizer.mask_token == ours.mask_token
-    assert tokenizer.model_max_length == again.config.max_position_embeddings - (
-        again.config.pad_token_id + 1 if family in MASK else 0
-    )
+    read = again.config.max_position_embeddings - (again.config.pad_token_id + 1 if family in MASK else 0)
+    is_cross_encoder = kind == "regression"  # of pairs: `CrossEncoder` cuts at the length that is declared
+    assert tokenizer.model_max_length == (MAX_LENGTH if is_cross_encoder else read)
 
 
 def test_it_goes_on_after_a_stop(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
