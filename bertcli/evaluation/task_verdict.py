@@ -77,8 +77,8 @@ def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
     baseline = {"accuracy": share}
     if count == n:
         return Verdict(False, baseline, f"every row has the label {label!r}: {_NO_SCORE}")
-    right_there = metrics["per_class"][label]["recall"] * count
-    model_alone, blind_alone = accuracy * n - right_there, count - right_there
+    right_there = round(metrics["per_class"][label]["recall"] * count)
+    model_alone, blind_alone = round(accuracy * n) - right_there, count - right_there
     gain = model_alone - blind_alone
     blind = f"always answering {label!r} ({share:.4g})"
     if gain > SURE * math.sqrt(model_alone + blind_alone):

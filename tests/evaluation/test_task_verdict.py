@@ -49,6 +49,13 @@ def test_the_most_frequent_label() -> None:
     assert not of_labels("hhhh", "hhhs").better
 
 
+@pytest.mark.parametrize(("most", "others"), [(13, 10), (15, 7), (444, 428)])
+def test_a_constant_answer_is_no_better_at_any_number_of_rows(most: int, others: int) -> None:
+    found = of_labels("h" * most + "s" * others, "h" * (most + others))
+    assert not found.better
+    assert "no better than always answering 'h'" in found.text
+
+
 def test_the_most_frequent_labels_of_several() -> None:
     truth = [("a",)] * 60 + [("a", "b")] * 40
     wanted = [["a" in labels, "b" in labels] for labels in truth]
