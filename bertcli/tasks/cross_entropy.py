@@ -57,8 +57,9 @@ class _InChunks(torch.autograd.Function):
         losses_M = highest_M.float() - most_likely_M.log() - at_target_M
         if gradient_MV is not None:
             of_target_M = losses_M.neg().expm1().to(gradient_MV.dtype)  # exp(-loss) - 1
-            gradient_MV.scatter_(1, targets_M.clamp_min(0)[:, None], of_target_M[:, None])
-            gradient_MV[targets_M == IGNORED] = 0.0
+            # Not scatter_, which copies a whole bf16 tensor, nor a bool mask, which reads all of it.
+            gradient_MV[torch.arange(len(targets_M)), targets_M.clamp_min(0)] = of_target_M
+            gradient_MV.index_fill_(0, (targets_M == IGNORED).nonzero().squeeze(1), 0.0)
         ctx.save_for_backward(gradient_MV)
         correct = _num_right(at_target_M, highest_M, targets_M)
         ctx.mark_non_differentiable(correct)
