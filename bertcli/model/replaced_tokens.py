@@ -12,7 +12,7 @@ from torch.nn.parameter import Parameter
 from bertcli.families.fresh import Sharing
 from bertcli.model.architecture import Architecture
 from bertcli.model.encoder import Body
-from bertcli.model.fast.packing import take
+from bertcli.model.fast.packing import real_places, take, take_distinct
 from bertcli.model.heads import RtdHead
 from bertcli.model.init import initialize
 from bertcli.model.pretraining import PretrainingModel
@@ -78,12 +78,13 @@ class ReplacedTokenModel(nn.Module):
         logits_MV = self.generator(ids_BT, segments_BT, mask_BT, masked_M).mlm_logits_MV
         sampled_N = sample(logits_MV[: len(draws_N)].detach(), draws_N)
         replaced_BT = ids_BT.flatten().scatter(0, masked_M[: len(draws_N)], sampled_N).view_as(ids_BT)
-        real = torch.ones(ids_BT.shape, dtype=torch.bool) if mask_BT is None else mask_BT
-        real_K = real.flatten().nonzero().squeeze(1).to(ids_BT.device)
         hidden_BTD = self.body(replaced_BT, segments_BT, mask_BT)
-        hidden_KD = take(hidden_BTD.flatten(0, 1), real_K)
-        first_KD = take(hidden_BTD[:, 0], real_K // ids_BT.shape[1])
-        return RtdOutput(logits_MV, sampled_N, self.rtd_head(hidden_KD, first_KD), real_K=real_K)
+        real_BT = torch.ones(ids_BT.shape, dtype=torch.bool) if mask_BT is None else mask_BT
+        places_R = real_places(real_BT).to(ids_BT.device)  # few sizes, as for all other tensors of a batch
+        hidden_RD = take_distinct(hidden_BTD.flatten(0, 1), places_R)
+        first_RD = take(hidden_BTD[:, 0], places_R // ids_BT.shape[1])
+        logits_R, num_real = self.rtd_head(hidden_RD, first_RD), int(real_BT.sum())
+        return RtdOutput(logits_MV, sampled_N, logits_R[:num_real], real_K=places_R[:num_real])
 
 
 class DisentangledEmbedding(nn.Module):

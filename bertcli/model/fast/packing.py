@@ -43,9 +43,7 @@ class Packing:
         mask_B11T = mask_BT.to(device, non_blocking=True)[:, None, None, :]
         if device.type != "cpu" or not is_on("packing"):
             return cls((rows, length), mask_B11T=mask_B11T)
-        mask = mask_BT.flatten()
-        real_R, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
-        places_R = torch.cat([real_R, padding[: round_up(len(real_R)) - len(real_R)]])
+        places_R = real_places(mask_BT)
         return cls((rows, length), places_R, _inverse(places_R, (rows, length)), mask_B11T)
 
     @classmethod
@@ -63,7 +61,7 @@ class Packing:
     def pack(self, values_BTD: Tensor) -> Tensor:
         """[B, T, D] -> [R, D]."""
         flat = values_BTD.flatten(0, 1)
-        return flat if self.places_R is None else _Gather.apply(flat, self.places_R)  # pyright: ignore[reportReturnType]
+        return flat if self.places_R is None else take_distinct(flat, self.places_R)
 
     def unpack(self, values_RD: Tensor) -> Tensor:
         """[R, D] -> [B, T, D], 0 at padding."""
@@ -75,6 +73,13 @@ class Packing:
     def find(self, places_K: Tensor) -> Tensor:
         """Real tokens at flat positions b * T + t -> numbers_K, their indices among the R packed tokens."""
         return places_K if self.numbers_BT is None else self.numbers_BT.flatten()[places_K]
+
+
+def real_places(mask_BT: Tensor) -> Tensor:
+    """int64 [R]: the flat positions of the real tokens, then of padding, up to `round_up` of their number."""
+    mask = mask_BT.flatten()
+    real_K, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
+    return torch.cat([real_K, padding[: round_up(len(real_K)) - len(real_K)]])
 
 
 def _inverse(places_R: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -100,6 +105,11 @@ def take(values_RD: Tensor, numbers_K: Tensor) -> Tensor:
         return values_RD.index_select(0, numbers_K)
     # Deterministic backward; so is that of index_select, but it first copies numbers_K to the CPU.
     return F.embedding(numbers_K, values_RD)
+
+
+def take_distinct(values_RD: Tensor, numbers_K: Tensor) -> Tensor:
+    """[K, D], some of the R rows, each at most once."""
+    return _Gather.apply(values_RD, numbers_K)  # pyright: ignore[reportReturnType]
 
 
 class _Gather(torch.autograd.Function):
