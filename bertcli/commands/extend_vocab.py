@@ -29,6 +29,7 @@ def extend_vocab(
     """
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
+    from bertcli.hf.convert import check_new
     from bertcli.hf.extend import write_extended
     from bertcli.hf.locate import resolve_model
     from bertcli.store.corpus_files import encoding_notes, find_corpus
@@ -39,6 +40,7 @@ def extend_vocab(
     from bertcli.text.tokenizer import Tokenizer
 
     run, folder = load_config(PretrainConfig, config, set_), resolve_model(model)
+    check_new(out)  # before the corpus is read
     sources = find_corpus(run.corpus, output_paths(run))
     for note in encoding_notes(sources, run.corpus):
         say(note)

@@ -18,7 +18,8 @@ class GeneratorConfig(Section):
     layers: Count | None = None
     """null: as many as the model; deberta-v3 half of them."""
     width_share: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    """Of the model's hidden size and heads. null: a quarter; base of electra a third; deberta-v3 all."""
+    """Of the model's hidden size and heads, rounded to whole heads. null: a quarter; base of electra a third;
+    deberta-v3 all."""
     sharing: Sharing | None = None
     """tied: both have the same embeddings; gradient-disentangled: the model's are the generator's, of which
     only the generator learns, and a difference (He et al. 2023). null: that for deberta-v3, else tied."""

@@ -11,4 +11,5 @@ PRESETS: dict[str, tuple[int, int]] = {
     "base": (12, 768),
     "large": (24, 1024),
 }
-"""Name -> (layers, hidden). The other sizes follow: heads = hidden / 64, feed-forward = 4 x hidden."""
+"""Name -> (layers, hidden). The other sizes follow: heads = hidden / 64, feed-forward = 4 x hidden
+(modernbert 1.5 x)."""

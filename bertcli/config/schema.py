@@ -155,6 +155,7 @@ class DataConfig(Section):
 
 
 DEFAULT_STEPS = 1000
+DECAY_SHARE = 0.1
 RTD_WEIGHT = 50.0
 
 
@@ -170,7 +171,7 @@ class TrainingConfig(LoopConfig):
     256 in a long one."""
     warmup_steps: Decided[int, Field(ge=0)] = AUTO
     """auto: 8 % of the steps, at most 10,000."""
-    decay_share: Share = 0.1
+    decay_share: Share = DECAY_SHARE
     """With stable-decay, the share of the steps in which the rate falls."""
     ramp_steps: Decided[int, Field(ge=1)] = AUTO
     """In which `batch_size` and `data.mask_rate` move from start to end, linearly; then they stay. auto: the
@@ -270,6 +271,8 @@ class PretrainConfig(Section):
             )
         if self.corpus.general is not None and self.model.init_from is None:
             raise ValueError("corpus.general needs model.init_from: a new model has nothing to forget")
+        if self.training.decay_share != DECAY_SHARE and self.training.schedule != "stable-decay":
+            raise ValueError("training.decay_share is for training.schedule: stable-decay; leave it out")
         if self.distillation is not None and self.tokenizer.path is not None:
             raise ValueError(
                 "give tokenizer.path or distillation, not both: the student has its teacher's tokenizer"

@@ -124,6 +124,8 @@ def _row_digests(batch: Batch) -> Iterator[bytes]:
         digest = hashlib.sha256()
         for part in (ids_BT[row, :length], segments_BT[row, :length], columns_M[masked], targets_M[masked]):
             digest.update(part.astype("<i8").tobytes())
+        if batch.draws_M is not None:
+            digest.update(batch.draws_M.numpy()[masked].astype("<f8").tobytes())
         if batch.labels_B is not None:
             digest.update(bytes([int(batch.labels_B[row])]))
         yield digest.digest()

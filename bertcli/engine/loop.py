@@ -104,6 +104,7 @@ def train(
             tokens=tokens,
             skipped=not finite,
             loss_scale=scale,
+            weights=sums.weights,
         )
 
 

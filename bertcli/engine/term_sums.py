@@ -29,9 +29,10 @@ def mean(total: float, count: float) -> float:
 
 
 class TermSums:
-    """The sums of this rank's terms, on their device until `means` reads them."""
+    """The sums of this rank's terms, on their device until `means` reads them; `weights`: of the terms."""
 
     def __init__(self) -> None:
+        self.weights: dict[str, float] = {}
         self._losses: dict[str, Tensor] = {}
         self._correct: dict[str, Tensor] = {}
         self._parts: dict[str, Tensor] = {}
@@ -41,6 +42,7 @@ class TermSums:
         """Add the sums of a micro-batch; a dummy one counts nothing."""
         weight = 0 if is_dummy else 1
         for name, term in terms.items():
+            self.weights[name] = term.weight
             _add(self._losses, name, term.loss.detach().double() * weight)
             if term.correct is not None:
                 _add(self._correct, name, term.correct * weight)

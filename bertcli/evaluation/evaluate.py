@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from bertcli.data.share import MicroBatch
+from bertcli.engine.step_report import weighted_sum
 from bertcli.engine.term_sums import TermSums, count_step
 from bertcli.hardware import Precision, autocast
 from bertcli.tasks.base import Task
@@ -17,17 +18,19 @@ from bertcli.tasks.base import Task
 
 @dataclass(frozen=True)
 class Scores:
-    """Term name -> mean loss and accuracy; a task's metrics; and the number of real tokens."""
+    """Term name -> mean loss and accuracy; a task's metrics; the number of real tokens; weights as in
+    `StepReport`."""
 
     losses: dict[str, float]
     accuracies: dict[str, float]
     tokens: int
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def loss(self) -> float:
-        """The sum over terms."""
-        return sum(self.losses.values())
+        """The weighted sum over terms."""
+        return weighted_sum(self.losses, self.weights)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -69,4 +72,4 @@ def evaluate(
                 sums.add(task.terms(model, batch.to(device)), is_dummy)
     model.train(was_training)
     losses, accuracies, shares = sums.means(counts)
-    return Scores(losses, accuracies, tokens, metrics=shares)
+    return Scores(losses, accuracies, tokens, metrics=shares, weights=sums.weights)

@@ -92,14 +92,20 @@ def resolve_model(path: Path | str) -> Path:
 
 
 def locate_init_from(config: PretrainConfig) -> PretrainConfig:
-    """`config` with the model folder itself as `model.init_from`, which may name a run or a checkpoint.
+    """`config` with the model folders themselves as `model.init_from` and `distillation.teacher`, which may
+    name a run, a checkpoint or a hub id.
 
     Sizes and vocabulary become those of the folder (`hf.init_from.adopt_folder`), the vocabulary of a new
     student that of its teacher.
     """
+    if config.distillation is not None:
+        teacher = resolve_model(config.distillation.teacher)
+        distillation = config.distillation.model_copy(update={"teacher": str(teacher)})
+        config = config.model_copy(update={"distillation": distillation})
+        if config.model.init_from is None:
+            config = adopt_vocabulary(config, teacher)
     if config.model.init_from is None:
-        teacher = config.distillation and config.distillation.teacher
-        return config if teacher is None else adopt_vocabulary(config, resolve_model(teacher))
+        return config
     folder = resolve_model(config.model.init_from)
     model = config.model.model_copy(update={"init_from": str(folder)})
     return adopt_folder(config.model_copy(update={"model": model}), folder)

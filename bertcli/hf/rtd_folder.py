@@ -62,6 +62,16 @@ def save_rtd_folder(
         write_safetensors(folder / DIFFERENCES, differences)
 
 
+def find_generator(folder: Path) -> None:
+    """Raise `UserError` if the folder of a discriminator has none."""
+    if not (folder / GENERATOR / "config.json").is_file():
+        raise UserError(
+            f"{folder}: data.objective: rtd goes on with both of its models, and there is no generator in "
+            f"{folder / GENERATOR}. Put the generator's folder there, or set data.objective to mlm and go on "
+            "from the generator alone"
+        )
+
+
 def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None) -> ReplacedTokenModel:
     """Read both models, on the CPU in fp32.
 
@@ -72,12 +82,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
         UserError: as `load_model_folder`; there is no generator, or it has another vocabulary or, with tied
             embeddings, others than the discriminator.
     """
-    if not (folder / GENERATOR / "config.json").is_file():
-        raise UserError(
-            f"{folder}: data.objective: rtd goes on with both of its models, and there is no generator in "
-            f"{folder / GENERATOR}. Put the generator's folder there, or set data.objective to mlm and go on "
-            "from the generator alone"
-        )
+    find_generator(folder)
     files = read_model_files(folder)
     found, _ = build_from(files, lambda: PooledModel(files.architecture, pooler=False, rtd_head=True))
     loaded = load_model_folder(folder / GENERATOR, pairs=False, dropout=dropout)

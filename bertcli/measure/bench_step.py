@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +22,9 @@ from bertcli.model.encoder import encoders
 from bertcli.model.flops import training_flops
 from bertcli.runs.objectives import Model, build_model, build_task
 from bertcli.runs.resolve import own_share, resolve_loop
+from bertcli.runs.teacher import taught
 from bertcli.tasks.base import Task
+from bertcli.text.tokenizer import Tokenizer
 
 
 def bench_synthetic(
@@ -62,7 +65,9 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
     named = {"what": "step", "family": sizes.family, "preset": config.model.preset, "length": length}
     objective = config.data.objective
     model = build_model(config.model, objective, sizes)
-    task = build_task(objective, compiled=config.training.compile is True)
+    task: Task = build_task(objective, compiled=config.training.compile is True)
+    if config.distillation is not None:
+        task = taught(task, config, Tokenizer.load(Path(config.distillation.teacher)))
     return named | _measure(model, task, config.training, batches=batches, predicted=predicted, steps=steps)
 
 

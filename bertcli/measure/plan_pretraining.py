@@ -19,14 +19,17 @@ from bertcli.measure.synthetic import synthetic_steps
 from bertcli.memory.parameters import pretraining_parameters
 from bertcli.runs.objectives import build_model, build_task
 from bertcli.runs.recipe import BYTES_PER_TOKEN, decided_config
+from bertcli.runs.teacher import taught
 from bertcli.store.build import prepare_store
 from bertcli.store.manifest import MANIFEST
 from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.token_store import OpenStore, ids_dtype
 from bertcli.store.vocabulary import load_given_tokenizer
+from bertcli.tasks.base import Task
 from bertcli.terminal import say
 from bertcli.text.extent import text_bytes
 from bertcli.text.sources import find_sources
+from bertcli.text.tokenizer import Tokenizer
 
 TOKENS_PER_SENTENCE = 22
 """Of English text; an assumption for when there is no store."""
@@ -51,6 +54,9 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
             f"the store is not built yet: {vocab_size:,} entries in the vocabulary, {BYTES_PER_TOKEN} bytes "
             f"of text a token ({text_tokens:,.0f} tokens), full rows"
         )
+
+    if config.distillation is not None:
+        given.append("the teacher's weights come on top of the memory")
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
         share = Share(rows)
@@ -86,11 +92,19 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
         store_bytes=store_bytes,
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
-        task=build_task(data.objective, mask_rate=mask_rate),
+        task=_task(config, mask_rate, tokenizer),
         build=lambda: build_model(config.model, data.objective, sizes),
         make_steps=make_steps,
         given=given,
     )
+
+
+def _task(config: PretrainConfig, mask_rate: float, tokenizer: Tokenizer | None) -> Task:
+    task = build_task(config.data.objective, mask_rate=mask_rate)
+    if config.distillation is None:
+        return task
+    assert tokenizer is not None, "a student has its teacher's tokenizer"
+    return taught(task, config, tokenizer)
 
 
 def _text_size(config: PretrainConfig, store: OpenStore | None, vocab_size: int) -> tuple[float, float]:

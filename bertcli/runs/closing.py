@@ -28,21 +28,21 @@ def closing_lines(
 
     Args:
         source: the folder from which the run started.
-        store: with held-out documents.
         weights: the full ones of `model`.
     """
     if source is None and predicts_words(model).mask_decoder is None:
         return
-    after = words_alone(model, weights)
-    if after.mask_decoder is not None:
+    after, has_heldout = words_alone(model, weights), store.heldout.num_documents > 0
+    if after.mask_decoder is not None and has_heldout:
         yield f"as transformers and predict-mask read the folder, {_without_decoder(after, store, meter)}"
     if source is None:
         return
     ratio = store.manifest.tokens_per_word
     try:
         before = ranks.on_all(lambda: words_of(config, source))
-        first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
-        yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
+        if has_heldout:
+            first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
+            yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
         yield str(gain_on_general(meter, before, after, folder=source, corpus=config.corpus))
     except UserError as error:  # the trained model must not be lost for it
         yield f"what was gained and forgotten is not measured: {error}"

@@ -42,7 +42,7 @@ from bertcli.runs.pretraining_verdict import verdict
 from bertcli.runs.recipe import decide_recipe
 from bertcli.runs.resolve import adopt_decisions, loop_settings, own_share, resolve_config
 from bertcli.runs.store_identity import check_same_store, store_identity
-from bertcli.runs.teacher import check_same_teacher, taught, teacher_identity
+from bertcli.runs.teacher import check_same_teacher, start_like, taught, teacher_identity
 from bertcli.store.build import prepare_store
 from bertcli.store.fit import misfits
 from bertcli.store.token_store import OpenStore
@@ -111,7 +111,9 @@ class Pretraining(Run[PretrainConfig, Path]):
         )
         fresh = self.source is None and config.distillation is None
         if config.distillation is not None:
-            self.task = task = taught(task, self.model, config, tokenizer=store.tokenizer)
+            self.task = task = taught(task, config, store.tokenizer)
+            if self.source is None:
+                start_like(predicts_words(self.model), task.teacher)
         sizes = predicts_words(self.model).architecture
         references = task.references(sizes, store.manifest.unigram_entropy, fresh=fresh)
         short_steps, short_length = config.data.short_steps, config.data.short_length
@@ -215,8 +217,6 @@ class Pretraining(Run[PretrainConfig, Path]):
         return self.folder.model
 
     def _closing_lines(self, weights: Mapping[str, Tensor]) -> list[str]:
-        if self.heldout is None:
-            return []
         meter = Meter(
             tokenizer=self.store.tokenizer,
             max_length=self.config.data.max_length,

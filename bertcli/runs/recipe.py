@@ -22,6 +22,8 @@ from bertcli.families.fresh import Fresh
 from bertcli.families.registry import fresh_of
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.locate import locate_init_from
+from bertcli.hf.rtd_folder import find_generator
+from bertcli.runs.teacher import check_teacher
 from bertcli.store.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer
@@ -82,6 +84,9 @@ def decide_recipe(
         UserError: `corpus.files`, `model.init_from` or the store cannot be read.
     """
     config = _decide_by_family(config)
+    check_teacher(config, _sizes(config)[1])
+    if config.data.objective == "rtd" and config.model.init_from is not None:
+        find_generator(Path(config.model.init_from))
     undecided = [(section, key) for section, key in KEYS if getattr(getattr(config, section), key) == AUTO]
     if not undecided:
         return config
@@ -160,8 +165,7 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
     parameters = 12 * layers * hidden**2 + config.tokenizer.vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
     short_steps = 0
-    knows_positions = not fresh or config.distillation is not None
-    if not knows_positions and length >= 2 * config.data.short_length:
+    if fresh and not _starts_like_teacher(config, hidden) and length >= 2 * config.data.short_length:
         short_steps = first_short_steps(steps, mean_of(batch_size))
     return {
         ("training", "batch_size"): batch_size,
@@ -171,6 +175,13 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
         ("data", "mask_rate"): _mask_rate(config),
         ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
     }
+
+
+def _starts_like_teacher(config: PretrainConfig, hidden: int) -> bool:
+    """Whether a student gets its teacher's layers and positions: it needs the same hidden size."""
+    if config.distillation is None:
+        return False
+    return read_architecture(Path(config.distillation.teacher) / "config.json").hidden == hidden
 
 
 def first_short_steps(steps: int, rows: float) -> int:

@@ -10,46 +10,56 @@ from torch import Tensor
 
 from bertcli.config.schema import DistillationConfig, PretrainConfig
 from bertcli.errors import UserError
+from bertcli.hf.config_file import read_architecture
 from bertcli.hf.folder import load_model_folder
 from bertcli.hf.locate import resolve_model
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.shallow import evenly_spaced
 from bertcli.runs.model_identity import model_identity
-from bertcli.runs.objectives import Model, PretrainingTask
+from bertcli.runs.objectives import PretrainingTask
 from bertcli.tasks.distillation import Distillation
 from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
 
 
-def taught(
-    task: PretrainingTask, student: Model, config: PretrainConfig, tokenizer: Tokenizer
-) -> Distillation:
-    """The task with the teacher of `config.distillation`; a fresh student gets layers of the teacher's.
+def check_teacher(config: PretrainConfig, hidden: int) -> None:
+    """Check what the config and the teacher's `config.json` say, before a corpus is read.
+
+    Args:
+        config: with a located teacher, if it has one; its objective is decided.
+        hidden: size of the student.
 
     Raises:
-        UserError: the objective has no words to distill; the teacher cannot be read, has another tokenizer,
-            or another hidden size although hidden states should be compared.
+        UserError: the objective has no words to distill; the teacher reads shorter rows, or has another
+            hidden size although hidden states should be compared.
     """
-    distillation = config.distillation
-    assert distillation is not None
-    if not isinstance(task, MaskedLanguage) or not isinstance(student, PretrainingModel):
+    if (distillation := config.distillation) is None:
+        return
+    if config.data.objective == "rtd":
         raise UserError(
-            f"distillation: the objective is {config.data.objective}, whose model predicts no words; set "
-            "data.objective to mlm"
+            "distillation: the objective is rtd, whose model predicts no words; set data.objective to mlm"
         )
-    teacher = _load_teacher(distillation, tokenizer)
-    check_teacher_reads(teacher.architecture, config.data.max_length, "data.max_length")
-    own, other = student.architecture.hidden, teacher.architecture.hidden
-    if own != other and distillation.weights[2]:
+    teacher = read_architecture(Path(distillation.teacher) / "config.json")
+    check_teacher_reads(teacher, config.data.max_length, "data.max_length")
+    if hidden != teacher.hidden and distillation.weights[2]:
         raise UserError(
-            f"distillation.weights: the last one compares hidden states, but the student has {own} features "
-            f"and the teacher {other}; set it to 0, or model.hidden to {other}"
+            f"distillation.weights: the last one compares hidden states, but the student has {hidden} "
+            f"features and the teacher {teacher.hidden}; set it to 0, or model.hidden to {teacher.hidden}"
         )
-    if config.model.init_from is None:
-        start_like(student, teacher)
-    return Distillation(task, teacher, distillation.temperature, weights=distillation.weights)
+
+
+def taught(task: PretrainingTask, config: PretrainConfig, tokenizer: Tokenizer) -> Distillation:
+    """The task with the teacher of `config.distillation`, after `check_teacher`.
+
+    Raises:
+        UserError: the teacher cannot be read, or has another tokenizer.
+    """
+    assert config.distillation is not None
+    assert isinstance(task, MaskedLanguage)
+    teacher = _load_teacher(config.distillation, tokenizer)
+    return Distillation(task, teacher, config.distillation.temperature, weights=config.distillation.weights)
 
 
 def check_teacher_reads(teacher: Architecture, length: int, key: str) -> None:

@@ -30,6 +30,15 @@ def vocabulary_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Term:
     return Term(loss, _num_right(at_target_M, highest_M, targets_M))
 
 
+def soft_divergence(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+    """The sum over rows of T^2 KL(teacher || student) at temperature T (Hinton et al. 2015, section 2).
+
+    Both are float32 [..., V].
+    """
+    own, theirs = ((each / temperature).log_softmax(-1) for each in (logits, teacher))
+    return F.kl_div(own, theirs, reduction="sum", log_target=True) * temperature**2
+
+
 def _at_target_and_highest(logits_MV: Tensor, targets_M: Tensor) -> tuple[Tensor, Tensor]:
     return logits_MV.gather(1, targets_M.clamp_min(0)[:, None]).squeeze(1), logits_MV.amax(-1)
 

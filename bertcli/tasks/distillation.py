@@ -12,7 +12,7 @@ from bertcli.data.batch import Batch
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel, PretrainingOutput
 from bertcli.tasks.base import Term
-from bertcli.tasks.cross_entropy import IGNORED
+from bertcli.tasks.cross_entropy import IGNORED, soft_divergence
 from bertcli.tasks.masked_language import MaskedLanguage, round_masked
 from bertcli.tasks.reference import Reference
 
@@ -34,7 +34,7 @@ class Distillation:
     ) -> None:
         """`weights`: of kl, mlm and cosine. With the weight 0 mlm is still measured, the others are not."""
         self._words, self._temperature = words, temperature
-        self._teacher = teacher.eval().requires_grad_(False)
+        self.teacher = teacher.eval().requires_grad_(False)
         kl, mlm, cosine = weights
         self._weights: dict[str, float] = {"kl": kl, "mlm": mlm, "cosine": cosine}
 
@@ -49,7 +49,7 @@ class Distillation:
         batch, hidden = round_masked(batch), self._is_measured("cosine")
         inputs = batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M
         with torch.no_grad():
-            taught: PretrainingOutput = self._teacher.to(batch.ids_BT.device)(*inputs, hidden=hidden)
+            taught: PretrainingOutput = self.teacher.to(batch.ids_BT.device)(*inputs, hidden=hidden)
         output: PretrainingOutput = model(*inputs, hidden=hidden)
         terms = self._words.terms_of(output, batch)
         if self._is_measured("kl"):
@@ -57,7 +57,8 @@ class Distillation:
             logits = output.mlm_logits_MV[counted_M], taught.mlm_logits_MV[counted_M]
             shared = min(each.shape[1] for each in logits)  # tables may have more rows than the vocabulary
             own, theirs = (each[:, :shared] for each in logits)
-            terms["kl"] = Term(_soft_cross_entropy(own, theirs, self._temperature), correct=None)
+            divergence = soft_divergence(own.float(), theirs.float(), self._temperature)
+            terms["kl"] = Term(divergence, correct=None)
         if output.hidden_BTD is not None and taught.hidden_BTD is not None:
             terms["cosine"] = Term(_angles(output.hidden_BTD, taught.hidden_BTD, batch.mask_BT), correct=None)
         return {name: replace(term, weight=self._weights.get(name, 1.0)) for name, term in terms.items()}
@@ -68,13 +69,6 @@ class Distillation:
         """As `MaskedLanguage.references`; a student that starts with the teacher's layers has no expected
         first loss."""
         return self._words.references(architecture, unigram_entropy, fresh=fresh)
-
-
-def _soft_cross_entropy(logits_MV: Tensor, teacher_MV: Tensor, temperature: float) -> Tensor:
-    """The sum over M of T^2 KL(teacher || student) of the words at temperature T."""
-    student = F.log_softmax(logits_MV.float() / temperature, dim=-1)
-    teacher = F.log_softmax(teacher_MV.float() / temperature, dim=-1)
-    return F.kl_div(student, teacher, reduction="sum", log_target=True) * temperature**2
 
 
 def _angles(hidden_BTD: Tensor, teacher_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.tasks.base import Term
+from bertcli.tasks.cross_entropy import soft_divergence
 from bertcli.tasks.supervised import LabeledBatch, LabeledTask, forward
 
 
@@ -57,5 +58,4 @@ def soft_loss(
         entropy = F.binary_cross_entropy_with_logits(theirs, wanted, reduction="sum")
         return (F.binary_cross_entropy_with_logits(own, wanted, reduction="sum") - entropy) * temperature**2
     parts = answers.shape[1] if answers.ndim == 3 else 1
-    divergence = F.kl_div(own.log_softmax(-1), theirs.log_softmax(-1), reduction="sum", log_target=True)
-    return divergence * temperature**2 / parts
+    return soft_divergence(answers, taught, temperature) / parts

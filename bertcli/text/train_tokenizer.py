@@ -62,12 +62,16 @@ def train_tokenizer(
 
 def _normalizer(kind: TokenizerKind, options: Normalization) -> normalizers.Normalizer:
     """For the kinds that have none of their own. In Unigram, control characters are dropped."""
-    steps: list[normalizers.Normalizer] = [normalizers.Nmt()] if kind == "unigram" else []
+    # NFKC comes before lower case, because it writes capitals: TM for the trade mark sign.
+    steps: list[normalizers.Normalizer] = []
+    if kind == "unigram":
+        steps += [normalizers.Nmt(), normalizers.NFKC()]
     if options.lowercase:
         steps.append(normalizers.Lowercase())
     if options.strip_accents:
         steps += [normalizers.NFD(), normalizers.StripAccents()]
-    steps.append(normalizers.NFKC() if kind == "unigram" else normalizers.NFC())
+    if kind != "unigram" or options.lowercase or options.strip_accents:
+        steps.append(normalizers.NFC())
     return steps[0] if len(steps) == 1 else normalizers.Sequence(steps)
 
 

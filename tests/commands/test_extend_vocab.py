@@ -41,7 +41,8 @@ def test_text_gets_shorter_and_old_ids_stay(tmp_path: Path, model_type: str) -> 
             for i in others
             for each in (done.replaced[i - before.vocab_size] if i >= before.vocab_size else [i])
         ]
-        assert len(apart) >= len(others)
+        if before.kind != "Unigram":  # there a new piece may move the best cut of its neighbors
+            assert apart == ids
     assert after.special_ids == before.special_ids
     assert after.mask_id not in after.encode(f"a {after.mask_token} b")
 
@@ -100,7 +101,13 @@ def test_the_extended_folder_is_a_model_that_transformers_reads(tmp_path: Path, 
     old, new = (each.model.body.embeddings.word.weight for each in (before, after))
     assert torch.equal(new[:first], old[:first])
     piece = after.tokenizer.token(first)
-    assert (new[first] - old.mean(dim=0)).abs().max() > 0
+    done = extend(before.tokenizer, MEDICINE, 5, report=pytest.fail)
+    replaced = [done.replaced[number - first] for number in range(first, first + 5)]
+    means = torch.stack([old[ids].mean(dim=0) for ids in replaced])
+    torch.testing.assert_close(new[first : first + 5], means, rtol=0, atol=1e-6)
+    old, new = (each.model.mlm_head.bias for each in (before, after))
+    means = torch.stack([old[ids].mean() for ids in replaced])
+    torch.testing.assert_close(new[first : first + 5], means, rtol=0, atol=1e-6)
     theirs = transformers.AutoTokenizer.from_pretrained(out)
     ids = theirs(MEDICINE[0], add_special_tokens=False)["input_ids"]
     assert ids == after.tokenizer.encode(MEDICINE[0])
@@ -117,4 +124,5 @@ def test_an_existing_folder_is_refused(tmp_path: Path) -> None:
     result = run_cli("extend-vocab", source, config, tmp_path / "out", "--add", 2)
     assert result.returncode == 2
     assert "exists already" in result.stderr
+    assert "reading" not in result.stderr  # found before the corpus is read
     assert (tmp_path / "out" / "mine.txt").read_text() == "mine"

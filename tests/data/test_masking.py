@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bertcli.data.masking import Masked, MaskRule, mask_rows
+from bertcli.data.masking import Masked, MaskRule, _unit_starts, mask_rows
+from bertcli.data.random import draw_bits, make_key
 
 VOCAB = 1000
 MASK = 4
@@ -109,3 +110,28 @@ def test_whole_words_are_masked_together() -> None:
     joined = is_text[:, 1:] & is_text[:, :-1] & (ids[:, 1:] >= 600)  # a piece after another piece of its word
     assert (table[:, 1:][joined] == table[:, :-1][joined]).all()
     assert table.any(axis=1).all()
+
+
+def test_spans_are_one_to_three_whole_words_in_the_shares_of_the_paper() -> None:
+    """6/11, 3/11 and 2/11 (Lan et al. 2020, section 4.1); those at the ends of a row may be cut."""
+    ids, is_text = rows(2000, 130)
+    spans = rule(masking="span")
+    starts = _unit_starts(ids, is_text, np.arange(2000, dtype=np.uint64), rule=spans)
+    is_word = is_text & ~spans.continuation[ids]
+    is_word[:, 1] = True  # a piece after [CLS] has no word to continue
+    assert not (starts & ~is_word).any()
+    number = np.cumsum(is_word, axis=1)
+    words = np.concatenate([np.diff(number[row, starts[row]])[1:] for row in range(2000)])
+    assert set(words) == {1, 2, 3}
+    shares = np.bincount(words, minlength=4)[1:] / len(words)
+    assert shares == pytest.approx([6 / 11, 3 / 11, 2 / 11], abs=0.01)
+
+
+def test_spans_are_masked_as_a_whole() -> None:
+    """But for the last of a row, whose words may end with the row."""
+    ids, is_text, masked = mask(2000, 100, masking="span", rate=0.4)
+    table, numbers = chosen(masked), np.arange(2000)
+    keys = draw_bits(make_key(0, "mask"), numbers.astype(np.uint64))
+    starts = _unit_starts(ids, is_text, keys, rule=rule(masking="span"))
+    inside = is_text[:, 1:] & is_text[:, :-1] & ~starts[:, 1:]
+    assert (table[:, 1:][inside] == table[:, :-1][inside]).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from bertcli.config.load import check_config, load_config
 from bertcli.config.schema import PretrainConfig
@@ -131,7 +133,7 @@ def test_the_first_loss_is_the_expected_one(runs: dict[FamilyName, Path], family
     assert first["mlm_loss"] == pytest.approx(expected_first_mlm_loss(sizes), abs=0.1)
 
 
-@pytest.mark.parametrize("family", ["roberta", "albert", "electra", "deberta-v3"])
+@pytest.mark.parametrize("family", ["roberta", "albert", "electra", "deberta", "deberta-v3", "modernbert"])
 def test_a_killed_run_ends_as_an_undisturbed_one(
     corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: FamilyName
 ) -> None:
@@ -162,6 +164,30 @@ def test_going_on_keeps_family_and_tokenizer(
     before, after = (Tokenizer.load(run / "model").hash for run in (runs["modernbert"], tmp_path / "run"))
     assert before == after
     assert load_model_folder(tmp_path / "run" / "model").model.architecture.family == "modernbert"
+
+
+@pytest.mark.parametrize("family", ["electra", "deberta-v3"])
+def test_replaced_words_go_on_with_both_models_and_new_pieces(
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: FamilyName
+) -> None:
+    extended, given = tmp_path / "extended", family_config(corpus, tmp_path, family)
+    given["corpus"]["store"] = str(tmp_path / "store")
+    config = write_config(tmp_path / "config.yaml", given)
+    result = run_cli("extend-vocab", runs[family], config, extended, "--add", 5)
+    assert result.returncode == 0, result.stderr
+    given["model"], given["tokenizer"] = {"init_from": str(extended)}, {}
+    result = run_cli("pretrain", write_config(tmp_path / "config.yaml", given))
+    assert result.returncode == 0, result.stderr
+    assert "held-out text: " in result.stderr
+    sharing: Sharing = "tied" if family == "electra" else "gradient-disentangled"
+    first, before = (load_rtd_folder(each, sharing) for each in (extended, runs[family] / "model"))
+    after = load_rtd_folder(tmp_path / "run" / "model", sharing)
+    num_words = before.generator.body.embeddings.word.weight.shape[0]
+    for part in (lambda model: model.body, lambda model: model.generator.body):
+        old, new, trained = (part(each).embeddings.word.weight for each in (before, first, after))
+        torch.testing.assert_close(new[:num_words], old, rtol=0, atol=1e-6)
+        assert len(trained) == len(new) == num_words + 5
+        assert (trained[num_words:] != new[num_words:]).any(dim=1).all()
 
 
 @pytest.mark.parametrize(
@@ -202,6 +228,35 @@ def test_a_student_learns_from_a_teacher(corpus: Path, runs: dict[FamilyName, Pa
     assert {"kl_loss", "mlm_loss", "cosine_loss"} <= first.keys()
     assert last["cosine_loss"] < first["cosine_loss"]
     load_with_transformers(tmp_path / "run" / "model", "masked-lm", "distilbert")
+
+
+def test_a_killed_student_ends_as_an_undisturbed_one(
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "one").mkdir()
+    whole = distilled(corpus, tmp_path / "one", runs["bert"])
+    pretrain(check_config(PretrainConfig, whole, "the test"), resume=False, overwrite=False)
+    config = write_config(tmp_path / "config.yaml", distilled(corpus, tmp_path, runs["bert"]))
+    assert start_and_signal("pretrain", config, tmp_path / "run", 7, signal.SIGKILL) == -signal.SIGKILL
+    result = run_cli("pretrain", config, "--resume")
+    assert result.returncode == 0, result.stderr
+    resumed, undisturbed = (folder / "run/model/model.safetensors" for folder in (tmp_path, tmp_path / "one"))
+    assert resumed.read_bytes() == undisturbed.read_bytes()
+
+
+def test_a_resume_with_another_teacher_is_refused(
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path
+) -> None:
+    teacher = tmp_path / "teacher"
+    shutil.copytree(runs["bert"] / "model", teacher)
+    config = distilled(corpus, tmp_path, teacher)
+    pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
+    weights = load_file(teacher / "model.safetensors")
+    name = next(iter(weights))
+    save_file(weights | {name: weights[name] + 1}, teacher / "model.safetensors", {"format": "pt"})
+    config["training"]["steps"] += 1
+    with pytest.raises(UserError, match=r"files of distillation.teacher changed"):
+        pretrain(check_config(PretrainConfig, config, "the test"), resume=True, overwrite=False)
 
 
 def test_true_words_may_count_nothing(corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path) -> None:

@@ -64,6 +64,19 @@ def test_a_run_that_goes_on_says_what_it_gained_and_forgot(
     assert after == pytest.approx(before, abs=2e-3)
 
 
+def test_general_text_is_measured_without_held_out_text(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small_config(first / "corpus.txt", tmp_path / "run", training={"steps": 1})
+    config["corpus"] |= {"heldout_fraction": 0, "general": [str(first / "corpus.txt")]}
+    config["corpus"]["store"] = str(tmp_path / "store")
+    config |= {"model": {"init_from": str(first / "run")}, "tokenizer": {}}
+    go(config)
+    lines = capsys.readouterr().err
+    gained(lines, "general text")
+    assert "held-out text" not in lines
+
+
 def test_general_text_that_is_not_there_is_an_error(first: Path, tmp_path: Path) -> None:
     config = small_config(first / "corpus.txt", tmp_path / "run", training={"steps": 1})
     config["corpus"]["general"] = [str(tmp_path / "nowhere.txt")]

@@ -147,3 +147,13 @@ def test_unigram_without_sentencepiece_says_what_to_install(monkeypatch: pytest.
 def test_a_small_text_gives_fewer_entries() -> None:
     for kind in KINDS:
         assert train_tokenizer(["only a few words here"] * 3, 5000, kind=kind).vocab_size < 1000
+
+
+def test_a_unigram_in_lower_case_has_no_capitals() -> None:
+    """NFKC writes the trade mark sign as TM, and mathematical letters as plain ones."""
+    lines = ["The Acme™ firm, № 5: 𝐀, Éclair and İstanbul"] * 30
+    tokenizer = train_tokenizer(lines, 200, lowercase=True, kind="unigram")
+    read = tokenizer.backend.normalizer.normalize_str(lines[0])
+    assert read == read.lower()
+    assert tokenizer.lowercase
+    assert tokenizer.unk_id not in tokenizer.encode(lines[0])
