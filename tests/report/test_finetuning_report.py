@@ -106,6 +106,16 @@ def test_a_file_that_has_changed_is_named(tmp_path: Path) -> None:
     assert "All 19 rows" in found.text("answers")
 
 
+def test_a_dev_file_that_now_has_a_new_label_is_counted_and_its_label_named(tmp_path: Path) -> None:
+    run = spam(tmp_path)
+    with open(tmp_path / "dev.tsv", "a") as file:
+        file.write("novel\tA new kind of message\n")
+    found = report(run)
+    assert "dev 33 – – – –" in found.text("data")
+    assert "novel 0 0.0% 1 3.0%" in found.text("data")
+    assert "the run would fail" in found.text("data")
+
+
 def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     run = spam(tmp_path, seeds=[1, 2])
     found = report(run)
