@@ -15,6 +15,7 @@ from bertcli.start.kinds import Kind, kind_of_text
 from bertcli.text.file_kinds import describe_kind
 from bertcli.text.sources import Source, find_sources
 from bertcli.text.streams import BLOCK, read_blocks, silent
+from bertcli.text.wide_encodings import marked_encoding
 
 _MOST_FILES = 200
 """Files that are looked at, evenly chosen."""
@@ -34,6 +35,7 @@ class Seen:
     """The beginning of a file.
 
     Attributes:
+        encoding: that a config must name; UTF-8 for a file with a byte order mark, which readers go by.
         lines: the first ones, without their ends; none of a Parquet file.
     """
 
@@ -173,6 +175,8 @@ def _look(source: Source, files: int) -> Seen | _Refused:
         )
     text = data[: 4 * _CHARACTERS].decode(encoding.name, "ignore").removeprefix("\ufeff")[:_CHARACTERS]
     lines = tuple(line.removesuffix("\r") for line in itertools.islice(text.split("\n"), _LINES))
+    if marked_encoding(data):
+        encoding = encoding._replace(name="utf-8")
     return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
 
 

@@ -108,5 +108,18 @@ def test_plain_ascii_is_in_any_encoding(folder: Path) -> None:
     assert found(folder).encoding.name == "cp1252"
 
 
+@pytest.mark.parametrize("text", [TEXT, "Die Straße führt über den Fluß.\n"])
+def test_files_with_a_byte_order_mark_are_read_beside_those_in_utf_8(folder: Path, text: str) -> None:
+    (folder / "one.txt").write_text(text, encoding="utf-16")
+    (folder / "two.txt").write_text(text, encoding="utf-8")
+    files = found(folder)
+    assert files.encoding.name == "utf-8"
+    assert [each.lines[0] for each in files.seen] == [text.splitlines()[0]] * 2
+    (folder / "two.txt").write_text("Die Straße führt über den Fluß.\n" * 5, encoding="cp1252")
+    with pytest.raises(UserError, match="in several encodings: 1 in utf-8") as error:
+        found(folder)
+    assert f"iconv -f cp1252 -t utf-8 {folder / 'two.txt'}" in str(error.value)
+
+
 def test_json_lines_are_told_by_content(tmp_path: Path) -> None:
     assert found(write_jsonl(tmp_path / "x.txt", [{"a": "b"}] * 4)).kind == "jsonl"
