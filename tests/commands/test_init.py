@@ -122,6 +122,28 @@ def json_lines(path: Path) -> Path:
     return write_jsonl(path, [{"text": f"{text} It rains.", "label": label} for label, text in messages(200)])
 
 
+def test_of_a_part_of_the_files_as_much_is_held_out_as_evaluation_needs(
+    run_bertcli, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.start.pretraining._MOST_PREPARING", 0.0)
+    lines = [line for line in corpus.read_text(encoding="utf-8").split("\n") if ". " in line]
+    documents = ["\n".join(lines[3 * n : 3 * n + 3]) for n in range(len(lines) // 3)]
+    (tmp_path / "texts").mkdir()
+    for n in range(6):
+        own = documents[10 * n : 10 * n + 10]
+        if n in (1, 4):  # those that will be taken: equal documents are held out together, or not at all
+            own = own[:1] * 40
+        (tmp_path / "texts" / f"{n}.txt").write_text("\n\n".join(own), encoding="utf-8")
+    code, _, err = run_bertcli("init", "texts", "--minutes", "0.1")
+    assert code == 0, err
+    assert "of the text fits in the time; for all of it give more --minutes" in err
+    config = load_either_config(tmp_path / "bertcli.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert config.corpus.files == ["texts/1.txt", "texts/4.txt"]
+    code, _, err = run_bertcli("prepare", "bertcli.yaml")
+    assert code == 0, err
+
+
 def test_json_lines_are_taken_by_their_labels_or_as_said(run_bertcli, tmp_path: Path) -> None:
     json_lines(tmp_path / "a.jsonl")
     _, _, err = run_bertcli("init", "a.jsonl")
