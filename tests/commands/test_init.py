@@ -230,6 +230,15 @@ def test_less_than_an_epoch_is_said_with_the_time_of_one(run_bertcli, tmp_path: 
     assert "--minutes 1)" in err
 
 
+@pytest.mark.parametrize(("epochs", "said"), [(1.0, "for 1 epoch, of"), (2.0, "for 2 epochs, of")])
+def test_one_epoch_is_no_plural(run_bertcli, tmp_path: Path, monkeypatch, epochs: float, said: str) -> None:
+    spam(tmp_path / "spam.csv")
+    write_model(tmp_path / "bert")
+    monkeypatch.setattr("bertcli.start.fit_finetuning._descending", lambda most: [epochs])
+    code, _, err = run_bertcli("init", "spam.csv", "--model", "bert")
+    assert (code, said in err) == (0, True), err
+
+
 def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:
     write_model(tmp_path / "bert")
     code, _, err = run_bertcli("init", "stories.txt", "--minutes", "0.1", "--model", "bert")
