@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from bertcli.report.corpus import Facts
 from bertcli.report.curves import charts, series_of
 from bertcli.report.finetuning import FinetuningParts, finetuning_parts
 from bertcli.report.formatting import number
-from bertcli.report.head import head_of
+from bertcli.report.head import Head, head_of
 from bertcli.report.options import Notes, ReportOptions
 from bertcli.report.page import page
 from bertcli.report.pretraining import PretrainingParts, pretraining_parts
@@ -51,7 +51,9 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
     values = {
         "heads": heads,
         "kind": first.kind,
+        "fact_names": list(dict.fromkeys(name for head in heads for name, _ in head.facts)),
         "score_names": {score.key: score.name for head in heads for score in head.scores},
+        "baselines": _shared_baselines(heads),
         "markers": MARKERS,
         "series": [each for each in series if each.name],
         "charts": charts(series, levels_of(views), metric),
@@ -88,6 +90,12 @@ def read_runs(roots: Sequence[Path]) -> list[RunView]:
 def _parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingParts | FinetuningParts:
     make = pretraining_parts if isinstance(view.config, PretrainConfig) else finetuning_parts
     return make(view, options, notes)
+
+
+def _shared_baselines(heads: Sequence[Head]) -> Mapping[str, str]:
+    """Key of a score -> what an answer reaches that reads no text; empty where the runs differ in them."""
+    found = [{score.key: score.baseline for score in head.scores if score.baseline} for head in heads]
+    return found[0] if all(each == found[0] for each in found) else {}
 
 
 def _num_parameters(model: nn.Module | None) -> Facts:
