@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +17,14 @@ from bertcli.report.corpus import Facts
 from bertcli.report.curves import charts, series_of
 from bertcli.report.finetuning import FinetuningParts, finetuning_parts
 from bertcli.report.formatting import number
-from bertcli.report.head import Head, head_of
+from bertcli.report.head import head_of
 from bertcli.report.options import Notes, ReportOptions
 from bertcli.report.page import page
 from bertcli.report.pretraining import PretrainingParts, pretraining_parts
 from bertcli.report.recipe import recipe_of
 from bertcli.report.references import levels_of
 from bertcli.report.run_view import RunView, read_run
-from bertcli.report.scores import metric_of
+from bertcli.report.scores import Score, metric_of
 
 MOST_RUNS = 8
 """Beside each other; more cannot be told apart in a chart."""
@@ -53,7 +54,7 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
         "kind": first.kind,
         "fact_names": list(dict.fromkeys(name for head in heads for name, _ in head.facts)),
         "score_names": {score.key: score.name for head in heads for score in head.scores},
-        "baselines": _shared_baselines(heads),
+        "baselines": _shared_baselines([score for head in heads for score in head.scores]),
         "markers": MARKERS,
         "series": [each for each in series if each.name],
         "charts": charts(series, levels_of(views), metric),
@@ -92,10 +93,11 @@ def _parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingPa
     return make(view, options, notes)
 
 
-def _shared_baselines(heads: Sequence[Head]) -> Mapping[str, str]:
-    """Key of a score -> what an answer reaches that reads no text; empty where the runs differ in them."""
-    found = [{score.key: score.baseline for score in head.scores if score.baseline} for head in heads]
-    return found[0] if all(each == found[0] for each in found) else {}
+def _shared_baselines(scores: Sequence[Score]) -> Mapping[str, str]:
+    """Key of a score -> its baseline, where the runs that have one do not differ in it."""
+    known = {(score.key, score.baseline) for score in scores if score.baseline}
+    times = Counter(key for key, _ in known)
+    return {key: baseline for key, baseline in known if times[key] == 1}
 
 
 def _num_parameters(model: nn.Module | None) -> Facts:
