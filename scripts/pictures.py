@@ -1,10 +1,10 @@
-"""The pictures of the documents: the report of a pretraining run, and the attention of its model.
+"""The pictures of the documents: reports of a pretraining run, of seeds and of two runs, and an attention.
 
     scripts/quickstart.sh                       # a run to be shown
-    python scripts/pictures.py runs/quickstart  # writes docs/report.png and docs/attention.png
+    python scripts/pictures.py runs/quickstart  # writes docs/{report,seeds,comparison,attention}.png
 
 Needs selenium (`pip install '.[test]'`), Chromium and chromedriver. Each page is made by its command, and
-shown by Chromium without a window.
+shown by Chromium without a window. For seeds and comparison the model is fine-tuned on the bundled messages.
 """
 
 from __future__ import annotations
@@ -22,18 +22,44 @@ from selenium import webdriver
 DOCS = Path(__file__).parents[1] / "docs"
 SENTENCE = "She looked at him, and he told her that the old garden was hers."
 WIDTH = 1080
-HEIGHTS = {"report": 1230, "attention": 1010}
+HEIGHTS = {"report": 1230, "seeds": 1130, "comparison": 1130, "attention": 1010}
 """Of the part of each page that is shown, from the top, in CSS pixels."""
+FINETUNING = """
+model: {run}
+task:
+  {{type: classification, train: sms-spam, dev_fraction: 0.2, text: message, label: label, max_length: 64}}
+training: {{epochs: 2, learning_rate: 1.0e-4}}
+evaluation: {{every_steps: 40}}
+output_dir: {folder}
+"""
 
 
-def make_pages(run: Path, folder: Path) -> None:
-    """Write `report.html` and `attention.html` into `folder`."""
-    commands = {"report": ["report", run], "attention": ["attention", run, SENTENCE]}
-    for name, arguments in commands.items():
-        page = folder / f"{name}.html"
-        subprocess.run(
-            [sys.executable, "-m", "bertcli", *map(str, arguments), "--output", str(page)], check=True
-        )
+def make_pages(run: Path, folder: Path, names: list[str]) -> None:
+    """Write the pages of these names into `folder`."""
+    spam, slower = folder / "three-seeds", folder / "slower"
+    if "seeds" in names or "comparison" in names:
+        finetune(run, spam, "seeds=[1,2,3]")
+    if "comparison" in names:
+        finetune(run, slower, "training.learning_rate=2.0e-5")
+    commands = {
+        "report": ["report", run],
+        "seeds": ["report", spam],
+        "comparison": ["report", spam / "seed-1", slower],
+        "attention": ["attention", run, SENTENCE],
+    }
+    for name in names:
+        bertcli(*commands[name], "--output", folder / f"{name}.html")
+
+
+def finetune(run: Path, folder: Path, setting: str) -> None:
+    """Write a run into `folder`."""
+    config = folder.with_suffix(".yaml")
+    config.write_text(FINETUNING.format(run=run.resolve(), folder=folder))
+    bertcli("finetune", config, "--set", setting)
+
+
+def bertcli(*arguments: object) -> None:
+    subprocess.run([sys.executable, "-m", "bertcli", *map(str, arguments)], check=True)
 
 
 def take(browser: webdriver.Chrome, page: Path, height: int) -> bytes:
@@ -59,12 +85,13 @@ def chromium() -> webdriver.Chrome:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("run", type=Path, help="the folder of a pretraining run")
-    run = parser.parse_args().run
+    parser.add_argument("--only", nargs="+", choices=HEIGHTS, default=list(HEIGHTS), help="these pictures")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        make_pages(run, Path(folder))
-        for name, height in HEIGHTS.items():
+        make_pages(given.run, Path(folder), given.only)
+        for name in given.only:
             picture = DOCS / f"{name}.png"
-            picture.write_bytes(take(browser, Path(folder) / f"{name}.html", height))
+            picture.write_bytes(take(browser, Path(folder) / f"{name}.html", HEIGHTS[name]))
             print(f"{picture}: {picture.stat().st_size:,} bytes")
 
 

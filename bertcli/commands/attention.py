@@ -133,9 +133,9 @@ def _reason(layer: int | None, head: int | None) -> str:
         return "the head that was asked for"
     among = "of all heads"
     if layer is not None:
-        among = f"of layer {layer}"
+        among = f"of the heads of layer {layer}"
     elif head is not None:
-        among = f"of the heads {head}"
+        among = f"of head {head} in all layers"
     return f"{among}, the one whose words most strongly attend to a word of their own, not beside them"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,5 +41,5 @@ def init(
     written = run(files, output, purpose, model=model, minutes=minutes, report=say)
     for line in written.summary:
         say(line)
-    say(f"written: {output}; next: bertcli {written.command} {output}")
+    say(f"written: {output}; next: bertcli {written.command} {shlex.quote(str(output))}")
     print(output)

@@ -20,7 +20,9 @@ def report(
     ] = None,
     check_data: Annotated[
         bool,
-        typer.Option("--check-data", help="Read the corpus, or large labeled files, again for what to mend."),
+        typer.Option(
+            "--check-data", help="Read a corpus or labeled files of more than 10 MB again for what to mend."
+        ),
     ] = False,
     attributions: Annotated[
         bool,

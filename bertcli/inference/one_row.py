@@ -13,6 +13,7 @@ from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.examples.examples import Example
 from bertcli.hf.folder import load_encoder_folder
+from bertcli.hf.lengths import LongRows
 from bertcli.hf.task_folder import LoadedTask, is_finetuned, load_task_folder
 from bertcli.inference.attention_links import MOST_TOKENS
 from bertcli.inference.decision import Decision, answer_names, decide, find_answer
@@ -67,7 +68,7 @@ def read_one(
     example = _only(texts, file, settings)
     model, tokenizer = load_encoder_folder(folder)
     length = min(model.architecture.usable_positions, MOST_TOKENS)
-    read = _told(read_texts(tokenizer, example.texts, length))
+    read = _told(read_texts(tokenizer, example.texts, length), folder)
     return OneRow(model.to(device).body, tokenizer, example.texts, read=read, task=None)
 
 
@@ -85,7 +86,7 @@ def _of_task(
     example = _only(texts, file, settings)
     number = None if target is None else find_answer(answer_names(task, example), target)
     decision = decide(task, example, number)
-    read = _told(decision.read)
+    read = _told(decision.read, loaded.folder)
     return OneRow(task.model.body, task.tokenizer, example.texts, read=read, task=(task, decision))
 
 
@@ -100,7 +101,10 @@ def _only(texts: Sequence[str], file: str | None, settings: TaskSettings) -> Exa
     raise UserError(f"one row is shown at a time, and there are more{pair if len(texts) == 2 else ''}")
 
 
-def _told(read: ReadRow) -> ReadRow:
+def _told(read: ReadRow, folder: Path) -> ReadRow:
     if read.dropped:
         say(f"{read.dropped:,} tokens of the text are not in this row, which holds {read.row.length:,}")
+    long_rows = LongRows(folder)
+    long_rows.count([read.row.length])
+    long_rows.tell()
     return read

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from bertcli.report.pretraining import PretrainingParts, pretraining_parts
 from bertcli.report.recipe import recipe_of
 from bertcli.report.references import levels_of
 from bertcli.report.run_view import RunView, read_run
-from bertcli.report.scores import metric_of
+from bertcli.report.scores import Score, metric_of
 
 MOST_RUNS = 8
 """Beside each other; more cannot be told apart in a chart."""
@@ -51,7 +52,9 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
     values = {
         "heads": heads,
         "kind": first.kind,
+        "fact_names": list(dict.fromkeys(name for head in heads for name, _ in head.facts)),
         "score_names": {score.key: score.name for head in heads for score in head.scores},
+        "baselines": _shared_baselines([score for head in heads for score in head.scores]),
         "markers": MARKERS,
         "series": [each for each in series if each.name],
         "charts": charts(series, levels_of(views), metric),
@@ -88,6 +91,13 @@ def read_runs(roots: Sequence[Path]) -> list[RunView]:
 def _parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingParts | FinetuningParts:
     make = pretraining_parts if isinstance(view.config, PretrainConfig) else finetuning_parts
     return make(view, options, notes)
+
+
+def _shared_baselines(scores: Sequence[Score]) -> Mapping[str, str]:
+    """Key of a score -> its baseline, where the runs that have one do not differ in it."""
+    known = {(score.key, score.baseline) for score in scores if score.baseline}
+    times = Counter(key for key, _ in known)
+    return {key: baseline for key, baseline in known if times[key] == 1}
 
 
 def _num_parameters(model: nn.Module | None) -> Facts:

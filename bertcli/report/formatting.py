@@ -11,7 +11,7 @@ def number(value: float | None) -> str:
     """`1,234,567`, `3.50`, `0.0123`, `5.00e-5`; whole numbers keep all their digits."""
     if value is None or not math.isfinite(value):
         return NONE
-    if isinstance(value, int) or abs(value) >= 1000:
+    if isinstance(value, int) or abs(value) >= 999.5:
         return f"{value:,.0f}"
     if value == 0:
         return "0"
@@ -20,10 +20,12 @@ def number(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share of 1 as `34.1%`; what would be rounded to nothing is `<0.1%`."""
+    """A share of 1 as `34.1%`; what would be rounded to none or to all is `<0.1%` or `>99.9%`."""
     if value is None or not math.isfinite(value):
         return NONE
-    return "<0.1%" if 0 < value < 0.0005 else f"{value:.1%}"
+    if 0 < value < 0.0005:
+        return "<0.1%"
+    return ">99.9%" if 0.9995 <= value < 1 else f"{value:.1%}"
 
 
 def duration(seconds: float | None) -> str:

@@ -13,9 +13,8 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file
 from bertcli.report.formatting import short
+from bertcli.report.options import SMALL
 
-SMALL = 10_000_000
-"""Bytes of labeled files that are read again without being asked."""
 MOST_LABELS = 30
 _LONGEST = 40
 

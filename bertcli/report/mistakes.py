@@ -13,7 +13,7 @@ from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, T
 from bertcli.inference.attributions import attributions
 from bertcli.report.dev_answers import DevAnswers
 from bertcli.report.formatting import number, percent, short
-from bertcli.report.passages import Kind, Passage, Piece, answer_passages, entity_passages
+from bertcli.report.passages import LONGEST, Kind, Passage, Piece, answer_passages, entity_passages
 from bertcli.report.scored_words import ScoredWord, scored_words
 from bertcli.tasks.classification import THRESHOLD, Classified
 from bertcli.tasks.multiple_choice import Chosen
@@ -22,8 +22,6 @@ from bertcli.tasks.regression import Value
 from bertcli.tasks.token_classification import Tagged
 
 MOST = 50
-LONGEST = 400
-"""Characters of a text."""
 _EXPLAINED, _WORDS = 20, 80
 """Mistakes that are explained, which takes some thirty passes forward and back each, and words of each."""
 _LONGEST_NAME = 80

@@ -10,6 +10,9 @@ from bertcli.errors import UserError
 
 Made = TypeVar("Made")
 
+SMALL = 10_000_000
+"""Bytes of a corpus, or of labeled files, that are read again without being asked."""
+
 
 @dataclass(frozen=True)
 class ReportOptions:

@@ -16,13 +16,14 @@ from bertcli.model.replaced_tokens import ReplacedTokenModel
 from bertcli.owned.verdict import KeptVerdict
 from bertcli.report.corpus import Facts, corpus_facts
 from bertcli.report.masked_examples import MaskedExample, masked_examples
-from bertcli.report.options import Notes, ReportOptions
+from bertcli.report.options import SMALL, Notes, ReportOptions
 from bertcli.report.references import references_of
 from bertcli.report.replaced_examples import ShownToken, replaced_examples
 from bertcli.report.run_view import RunView
 from bertcli.runs.metric_rows import term_key
 from bertcli.runs.objectives import Model, load_saved, predicts_words
 from bertcli.runs.pretraining_verdict import verdict
+from bertcli.store.manifest import Manifest
 from bertcli.store.matching import store_folder
 from bertcli.store.token_store import open_store
 
@@ -33,7 +34,7 @@ class PretrainingParts:
 
     Attributes:
         verdict: what the run said at its end, or would have said.
-        findings: of `bertcli check-data`; None: nobody asked for them.
+        findings: of `bertcli check-data`; None: the corpus is large, and nobody asked for them.
         heldout: whether the sentences are of held-out text.
     """
 
@@ -53,7 +54,7 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
     store = notes.unless_missing("the corpus and the examples", lambda: open_store(store_folder(config)))
     model = notes.unless_missing("the examples", lambda: load_saved(config, resolve_model(view.root)))
     findings = None
-    if options.check_data:
+    if options.check_data or _is_small(view.manifest):
         found = notes.unless_missing(
             "the findings", lambda: check_pretraining(config, False, lambda line: None)
         )
@@ -71,6 +72,11 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
         masked=masked,
         replaced=replaced,
     )
+
+
+def _is_small(manifest: Manifest | None) -> bool:
+    """Whether the text is known, and can be read again in seconds."""
+    return manifest is not None and manifest.train.bytes + manifest.heldout.bytes <= SMALL
 
 
 def _verdict(view: RunView, config: PretrainConfig, sizes: Architecture | None) -> KeptVerdict | None:

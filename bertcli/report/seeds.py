@@ -15,9 +15,11 @@ from bertcli.report.scores import chosen_row, scores_of
 
 @dataclass(frozen=True)
 class SeedScore:
-    """One score of all seeds; None where a seed has not got so far."""
+    """One score of all seeds; None where a seed has not got so far. `baseline`, `meaning`: of `Score`."""
 
     name: str
+    baseline: str
+    meaning: str
     values: Sequence[float | None]
     mean: float
     low: float
@@ -35,14 +37,22 @@ class SeedTable:
 def seed_table(view: RunView) -> SeedTable | None:
     """None: no seed was evaluated yet. Mean and range are of all seeds, also those that are not listed."""
     rows = [chosen_row(each) or {} for each in view.seeds]
-    evaluated = [each for each, row in zip(view.seeds, rows, strict=True) if row]
-    if not evaluated:
+    if not any(rows):
         return None
     scores = []
-    for score in scores_of(evaluated[0]):
+    for score in scores_of(view):
         values = [row.get(score.key) for row in rows]
         known = [value for value in values if value is not None and math.isfinite(value)]
         if known:
-            mean = float(np.mean(known))
-            scores.append(SeedScore(score.name, values[:MOST_SERIES], mean, low=min(known), high=max(known)))
+            scores.append(
+                SeedScore(
+                    score.name,
+                    score.baseline,
+                    score.meaning,
+                    values=values[:MOST_SERIES],
+                    mean=float(np.mean(known)),
+                    low=min(known),
+                    high=max(known),
+                )
+            )
     return SeedTable([each.name for each in view.seeds[:MOST_SERIES]], scores)

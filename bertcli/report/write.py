@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,7 +56,8 @@ def write_report_if_asked(config: PretrainConfig | FinetuneConfig) -> None:
     try:
         say(f"the report is in {write_report([root], ReportOptions())}")
     except Exception as error:
-        say(f"warning: the report could not be written: {error} (the model is saved: bertcli report {root})")
+        again = f"bertcli report {shlex.quote(str(root))}"
+        say(f"warning: the report could not be written: {error}; the model is saved. To try again: {again}")
 
 
 def _check_own(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from bertcli.start.kinds import Kind, kind_of_text
 from bertcli.text.file_kinds import describe_kind
 from bertcli.text.sources import Source, find_sources
 from bertcli.text.streams import BLOCK, read_blocks, silent
+from bertcli.text.wide_encodings import marked_encoding
 
 _MOST_FILES = 200
-"""Files that are looked at, evenly chosen."""
+"""Files that are looked at, evenly chosen; and of rare suffixes, as many more."""
 _MOST_BYTES = 16 << 20
 """Of one file, in which the encoding is looked for; of all files together eight times as many."""
 _LINES, _CHARACTERS = 4000, 4_000_000
@@ -34,6 +36,7 @@ class Seen:
     """The beginning of a file.
 
     Attributes:
+        encoding: that a config must name; UTF-8 for a file with a byte order mark, which readers go by.
         lines: the first ones, without their ends; none of a Parquet file.
     """
 
@@ -63,7 +66,7 @@ class Found:
     Attributes:
         names: paths, folders, globs or samples, as a config names the files.
         sources: all of them.
-        seen: those that were looked at, all or evenly chosen.
+        seen: those that were looked at, all or some of each suffix.
         left_out: what else is there, in words.
     """
 
@@ -106,8 +109,7 @@ def find_files(names: Sequence[str], output: Path) -> Found:
         sources = [Source(names[0], LABELED[names[0]], listed=True)]
     else:
         sources = find_sources(names, key="")
-    step = -(-len(sources) // _MOST_FILES)
-    looks = [_look(source, len(sources)) for source in sources[::step]]
+    looks = [_look(source, len(sources)) for source in _some(sources)]
     seen = [look for look in looks if isinstance(look, Seen)]
     refused = [look for look in looks if isinstance(look, _Refused)]
     if not seen:
@@ -139,6 +141,15 @@ KIND_NAMES: dict[Kind, str] = {
     "trec": "lines of TREC",
     "json": "JSON",
 }
+
+
+def _some(sources: Sequence[Source]) -> list[Source]:
+    """Files evenly chosen, and of each suffix that is not among them the first one."""
+    chosen = sources[:: -(-len(sources) // _MOST_FILES)]
+    known = {full_suffix(source.path) for source in chosen}
+    first = {full_suffix(source.path): source for source in reversed(sources)}
+    rare = [source for suffix, source in first.items() if suffix not in known]
+    return [*chosen, *rare[:_MOST_FILES]]
 
 
 def _main_kind(seen: Sequence[Seen]) -> Kind:
@@ -173,6 +184,8 @@ def _look(source: Source, files: int) -> Seen | _Refused:
         )
     text = data[: 4 * _CHARACTERS].decode(encoding.name, "ignore").removeprefix("\ufeff")[:_CHARACTERS]
     lines = tuple(line.removesuffix("\r") for line in itertools.islice(text.split("\n"), _LINES))
+    if marked_encoding(data):
+        encoding = encoding._replace(name="utf-8")
     return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
 
 
@@ -186,9 +199,11 @@ def _check_encodings(seen: Sequence[Seen]) -> None:
         return
     parts = [f"{len(files):,} in {name} ({_examples(files)})" for name, files in by_name.items()]
     name, files = min(by_name.items(), key=lambda item: (item[0] == "utf-8", len(item[1])))
+    path = files[0].path
+    copy = f"iconv -f {name} -t utf-8 {shlex.quote(str(path))} > {shlex.quote(f'{path.name}.utf8')}"
     raise UserError(
         f"the files are in several encodings: {'; '.join(parts)}. A corpus has one: convert files to UTF-8, "
-        f"for example: iconv -f {name} -t utf-8 {files[0].path} > {files[0].path.name}.utf8"
+        f"for example: {copy}"
     )
 
 

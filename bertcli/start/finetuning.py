@@ -125,9 +125,10 @@ def _summary(
     yield f"chosen: {_task_in_words(keys)}, rows of {keys['max_length']} tokens"
     yield f"model: {start.name} ({start.comment})"
     if fit is None:
-        yield "the time was not measured: the model is not on this machine; then bertcli estimate tells it"
+        yield "the time was not measured, because the model is not here; later, bertcli estimate predicts it"
         return
-    yield f"predicted: {in_words(fit.seconds)} for {fit.epochs:g} epochs, of {in_words(seconds)} asked for"
+    epochs = f"{fit.epochs:g} epoch{'s' * (fit.epochs != 1)}"
+    yield f"predicted: {in_words(fit.seconds)} for {epochs}, of {in_words(seconds)} asked for"
     if fit.ends_early:
         yield "note: the run ends sooner; more epochs would not help"
     elif fit.epochs < 1.0:

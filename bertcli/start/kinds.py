@@ -51,11 +51,11 @@ def kind_of_text(lines: Sequence[str], suffix: str) -> Kind:
 
 
 def _kind_of_json(full: Sequence[str]) -> Kind | None:
-    if isinstance(_object(full[0]), dict) and "paragraphs" not in full[0][:10_000]:
-        return "jsonl"
     start = "".join(full)[:200_000]
     if '"paragraphs"' in start and '"qas"' in start:
         return "squad"
+    if isinstance(_object(full[0]), dict):
+        return "jsonl"
     if start.startswith("[") and (kind := _kind_of_list("".join(full)[1:].lstrip())):
         return kind
     is_json = full[0].strip() in ("{", "[") or start[:2] in ('{"', "[[", "[]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from bertcli.start.preparation import prepared
 from bertcli.start.pretraining_lines import PretrainingPlan, pretraining_written
 from bertcli.start.speed import start_seconds
 from bertcli.start.written import Written
+from bertcli.text.extent import text_bytes
 from bertcli.text.sources import Source
 
 _FEWEST_BYTES = 5_000
@@ -53,21 +55,26 @@ def write_pretraining(
             "some pages or more"
         )
     objective, why = _objective(look, amount)
-    config = _start(look, output_dir, model, objective=objective)
+    config, whole = _start(look, output_dir, model, objective=objective), amount
     started = start_seconds("bertcli.runs.pretraining")
-    with prepared(config, found.sources, amount) as ready:
+    with ExitStack() as scratch:
+        ready = scratch.enter_context(prepared(config, found.sources, amount))
         sources = _that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
-        share = len(sources) / len(found.sources)
-        preparing = share * ready.seconds
-        report(f"measured: start {started:.1f} s, vocabulary and store {preparing:.0f} s")
-        ready = replace(ready, seconds=preparing, tokens=share * ready.tokens)
-        left = max(0.0, seconds - started - preparing)
-        fit = fit_pretraining(ready, left, _longest(ready.tokens, amount, model), report=report)
-    names = [str(source.path) for source in sources] if share < 1.0 else found.names
+        if len(sources) < len(found.sources):  # another text: what can be held out of it, and all else
+            names = [str(source.path) for source in sources]
+            look = replace(look, config=look.config.model_copy(update={"files": names}))
+            amount = measure_amount(sources, look.config)
+            config = _start(look, output_dir, model, objective=objective)
+            ready = scratch.enter_context(prepared(config, sources, amount))
+        report(f"measured: start {started:.1f} s, vocabulary and store {ready.seconds:.0f} s")
+        left = max(0.0, seconds - started - ready.seconds)
+        longest = _longest(ready.tokens, amount, model)
+        fit = fit_pretraining(ready, left, longest, report=report)
     plan = PretrainingPlan(
-        look=replace(look, config=look.config.model_copy(update={"files": names})),
+        look=look,
         amount=amount,
-        share=share,
+        share=amount.text_bytes / whole.text_bytes,
+        longest=longest,
         objective=objective,
         objective_comment=why,
         config=config,
@@ -82,11 +89,17 @@ def write_pretraining(
 
 
 def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
-    """This share of the files, evenly chosen; all where it is 1 or more, or a config cannot name so many."""
-    kept = max(2, int(share * len(sources)))
-    if kept >= len(sources) or kept > _MOST_FILES:
+    """Evenly chosen files with this share of the bytes or less, at least two; all where it is 1 or more, or a
+    config cannot name so many."""
+    kept, files = max(2, int(share * len(sources))), len(sources)
+    if kept >= files or kept > _MOST_FILES:
         return sources
-    return [sources[number * len(sources) // kept] for number in range(kept)]
+    most = share * text_bytes(sources)
+    chosen = sources
+    while kept >= 2 and text_bytes(chosen) > most:
+        chosen = [sources[(2 * number + 1) * files // (2 * kept)] for number in range(kept)]
+        kept -= 1
+    return chosen
 
 
 def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:

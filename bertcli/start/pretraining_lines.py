@@ -10,7 +10,7 @@ from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.runs.recipe import ROWS_TO_LOOK_AROUND
 from bertcli.start.amount import Amount
 from bertcli.start.corpus import CorpusLook
-from bertcli.start.fit_pretraining import EVALUATIONS, PRESETS, ROWS, PretrainingFit
+from bertcli.start.fit_pretraining import EVALUATIONS, LENGTHS, PRESETS, ROWS, PretrainingFit
 from bertcli.start.preparation import Prepared
 from bertcli.start.written import Written, in_words, machine
 
@@ -24,7 +24,9 @@ class PretrainingPlan:
     """All that the config tells of.
 
     Attributes:
-        look, amount: of the text; `share`: of its files that fit in the time.
+        look, amount: of the text, or of those of its files that fit in the time.
+        share: of its bytes that these are.
+        longest: tokens of a row that the documents, or a given model, can fill.
         objective: None: auto.
         config: before model, rows and steps were chosen.
         started: seconds until the command begins.
@@ -34,6 +36,7 @@ class PretrainingPlan:
     look: CorpusLook
     amount: Amount
     share: float
+    longest: float
     objective: str | None
     objective_comment: str
     config: PretrainConfig
@@ -74,7 +77,7 @@ def _corpus(plan: PretrainingPlan) -> Iterator[Line]:
     comments = plan.look.comments | {"files": plan.amount.line()}
     if plan.share < 1.0:
         comments["files"] += (
-            f"; {plan.share:.0%} of the files are here: vocabulary and store of all take too much of the time"
+            f"; {plan.share:.0%} of the text: vocabulary and store of all take too much of the time"
         )
     for name in CorpusConfig.model_fields:
         if name in plan.look.keys:
@@ -97,7 +100,8 @@ def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:
 def _data(plan: PretrainingPlan) -> Iterator[Line]:
     if plan.objective is not None:
         yield Line("objective", plan.objective, beside=plan.objective_comment)
-    longer = "; or 128, in about twice the time" if plan.fit.max_length == 64 else ""
+    can_be_longer = plan.fit.max_length < LENGTHS[0] <= plan.longest
+    longer = f"; or {LENGTHS[0]}, in about twice the time" if can_be_longer else ""
     yield Line("max_length", plan.fit.max_length, beside=f"tokens of a row{longer}")
 
 
@@ -105,15 +109,16 @@ def _model(plan: PretrainingPlan) -> Line:
     fit = plan.fit
     if fit.preset is None:
         return Line("init_from", plan.config.model.init_from, beside="given with --model")
-    if fit.rows >= ROWS:
-        larger = PRESETS[max(0, PRESETS.index(fit.preset) - 1)]
-        reason = (
-            f"the largest that reads {ROWS:,} rows in the time, for which the text is enough; or {larger}"
-        )
-    elif fit.ends_early:
-        reason = "the largest for which the text is enough"
-    else:
+    larger = PRESETS[: PRESETS.index(fit.preset)]
+    if fit.rows < ROWS and not fit.ends_early:
         reason = f"the smallest; a larger one reads far fewer than {ROWS:,} rows in the time"
+    elif fit.preset == PRESETS[-1]:
+        reason = "the smallest; the text or the time is not enough for a larger one"
+    elif fit.rows < ROWS:
+        reason = "the largest for which the text and the time are enough"
+    else:
+        reason = f"the largest that reads {ROWS:,} rows in the time, for which the text is enough"
+        reason += f"; or {larger[-1]}" if larger else ""
     return Line("preset", fit.preset, beside=reason)
 
 
@@ -142,7 +147,7 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
     )
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
     if plan.share < 1.0:
-        yield f"note: {plan.share:.0%} of the files fit in the time; for all of them give more --minutes"
+        yield f"note: {plan.share:.0%} of the text fits in the time; for all of it give more --minutes"
     if fit.ends_early:
         yield "note: the text is so little that the run ends sooner: a longer one would learn it by heart"
     elif plan.seconds > 1.25 * plan.budget:

@@ -86,7 +86,8 @@ def _multiple_choice(
         return None
     given = choices[0].name if len(choices) == 1 else [column.name for column in choices]
     keys = {"type": "multiple-choice", "text": text.name, "choices": given, "label": label.name}
-    return keys, {"type": f"{text.name}, {len(choices)} columns of choices, and which of them is right"}
+    what = "a list of choices" if len(choices) == 1 else f"{len(choices)} columns of choices"
+    return keys, {"type": f"{text.name}, {what}, and which of them is right"}
 
 
 def _names_a_choice(column: Column, choices: Sequence[Column]) -> bool:

@@ -31,6 +31,15 @@ def test_a_table_of_the_strongest_links(run_bertcli, model):
     assert all(" attends to " in link and "%" in link for link in links)
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("--layer", "(of the heads of layer 1, the one "), ("--head", "(of head 1 in all layers, ")],
+)
+def test_a_head_that_is_chosen_among_some_says_among_which(run_bertcli, model, option: str, said: str):
+    _, out, _ = run_bertcli("attention", model, *ROW, option, 1)
+    assert said in out.splitlines()[0]
+
+
 def test_the_table_of_a_head_that_is_asked_for_has_its_weights(run_bertcli, model):
     _, out, _ = run_bertcli("attention", model, *ROW, "--layer", 1, "--head", 2, "--top-k", 1)
     _, numbers, _ = run_bertcli("attention", model, *ROW, "--json")

@@ -65,16 +65,16 @@ def test_a_corpus_gets_a_config_that_passes_check_data_and_runs(
 def test_a_table_gets_a_config_that_passes_check_data_and_runs(run_bertcli, tmp_path: Path) -> None:
     spam(tmp_path / "spam.tsv")
     write_model(tmp_path / "bert")
-    code, out, err = run_bertcli("init", "spam.tsv", "--model", "bert", "--output", "spam.yaml")
-    assert (code, out) == (0, "spam.yaml\n"), err
+    code, out, err = run_bertcli("init", "spam.tsv", "--model", "bert", "--output", "my spam.yaml")
+    assert (code, out) == (0, "my spam.yaml\n"), err
     assert "  train: 64 rows; ham 32 (50.0%), spam 32 (50.0%)" in err
     assert "note: the run ends sooner; more epochs would not help" in err
-    assert err.endswith("written: spam.yaml; next: bertcli finetune spam.yaml\n")
-    config = load_either_config(tmp_path / "spam.yaml")
+    assert err.endswith("written: my spam.yaml; next: bertcli finetune 'my spam.yaml'\n")
+    config = load_either_config(tmp_path / "my spam.yaml")
     assert isinstance(config, FinetuneConfig)
     assert (config.model, config.task.label, config.training.epochs) == ("bert", "label", 10)
-    assert run_bertcli("check-data", "spam.yaml")[0] == 0
-    code, out, err = run_bertcli("finetune", "spam.yaml", "--set", "training.epochs=1")
+    assert run_bertcli("check-data", "my spam.yaml")[0] == 0
+    code, out, err = run_bertcli("finetune", "my spam.yaml", "--set", "training.epochs=1")
     assert (code, out) == (0, "runs/spam/model\n"), err
 
 
@@ -120,6 +120,28 @@ def test_a_run_that_exists_keeps_its_folder(run_bertcli, tmp_path: Path) -> None
 
 def json_lines(path: Path) -> Path:
     return write_jsonl(path, [{"text": f"{text} It rains.", "label": label} for label, text in messages(200)])
+
+
+def test_of_a_part_of_the_files_as_much_is_held_out_as_evaluation_needs(
+    run_bertcli, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.start.pretraining._MOST_PREPARING", 0.0)
+    lines = [line for line in corpus.read_text(encoding="utf-8").split("\n") if ". " in line]
+    documents = ["\n".join(lines[3 * n : 3 * n + 3]) for n in range(len(lines) // 3)]
+    (tmp_path / "texts").mkdir()
+    for n in range(6):
+        own = documents[10 * n : 10 * n + 10]
+        if n in (1, 4):  # those that will be taken: equal documents are held out together, or not at all
+            own = own[:1] * 40
+        (tmp_path / "texts" / f"{n}.txt").write_text("\n\n".join(own), encoding="utf-8")
+    code, _, err = run_bertcli("init", "texts", "--minutes", "0.1")
+    assert code == 0, err
+    assert "of the text fits in the time; for all of it give more --minutes" in err
+    config = load_either_config(tmp_path / "bertcli.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert config.corpus.files == ["texts/1.txt", "texts/4.txt"]
+    code, _, err = run_bertcli("prepare", "bertcli.yaml")
+    assert code == 0, err
 
 
 def test_json_lines_are_taken_by_their_labels_or_as_said(run_bertcli, tmp_path: Path) -> None:
@@ -206,6 +228,15 @@ def test_less_than_an_epoch_is_said_with_the_time_of_one(run_bertcli, tmp_path: 
     assert said in err
     assert said in " ".join(comments(tmp_path / "bertcli.yaml").split())
     assert "--minutes 1)" in err
+
+
+@pytest.mark.parametrize(("epochs", "said"), [(1.0, "for 1 epoch, of"), (2.0, "for 2 epochs, of")])
+def test_one_epoch_is_no_plural(run_bertcli, tmp_path: Path, monkeypatch, epochs: float, said: str) -> None:
+    spam(tmp_path / "spam.csv")
+    write_model(tmp_path / "bert")
+    monkeypatch.setattr("bertcli.start.fit_finetuning._descending", lambda most: [epochs])
+    code, _, err = run_bertcli("init", "spam.csv", "--model", "bert")
+    assert (code, said in err) == (0, True), err
 
 
 def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:

@@ -71,6 +71,22 @@ def test_predictions_count_long_rows_and_say_so_once(
     assert (code, err) == (0, "")
 
 
+def test_attention_says_it_of_a_pretrained_and_of_a_task_model(
+    run_bertcli: Bertcli, pretrained: Path, tmp_path: Path
+) -> None:
+    code, _, err = run_bertcli("attention", pretrained, LONG)
+    assert (code, err.count(SAID.format(1, 1, pretrained))) == (0, 1)
+    code, _, err = run_bertcli("attention", pretrained, "It was.")
+    assert (code, err) == (0, "")
+    spam_files(tmp_path)
+    value = spam_config(tmp_path, model=str(pretrained), training={"epochs": 0.1})
+    assert run_bertcli("finetune", write_config(tmp_path / "config.yaml", value))[0] == 0
+    config = tmp_path / "run" / "model" / "tokenizer_config.json"
+    config.write_text(config.read_text().replace(": 32", ": 16"))
+    code, _, err = run_bertcli("attention", config.parent, LONG)
+    assert (code, err.count("rows are longer than 16 tokens")) == (0, 1), err
+
+
 def test_pairs_and_whole_corpora_are_counted_as_well(
     run_bertcli: Bertcli, corpus: Path, pretrained: Path
 ) -> None:

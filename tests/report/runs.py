@@ -84,6 +84,10 @@ def check_harmless(document: str, elements: Elements) -> None:
     assert not elements.named("link")
     for _, attributes in elements.tags:
         assert not any(name.startswith("on") or name in ("href", "src", "style") for name in attributes)
+    for tag, attributes in elements.tags:
+        if "table-box" in (attributes.get("class") or ""):
+            assert attributes["tabindex"] == "0"
+        assert "aria-label" not in attributes or tag not in ("span", "div", "p") or "role" in attributes
     ids = [attributes["id"] for _, attributes in elements.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     for svg in elements.named("svg"):

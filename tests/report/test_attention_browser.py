@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from bertcli.inference.attention_links import Attention  # noqa: E402
 from bertcli.inference.words import ReadRow, Word  # noqa: E402
 from bertcli.report.attention import attention_page  # noqa: E402
 from bertcli.text.frame import Row  # noqa: E402
+from tests.report.test_attention import random_attention  # noqa: E402
 from tests.report.test_page import ATTACK  # noqa: E402
 
 DRIVER = shutil.which("chromedriver")
@@ -65,11 +67,16 @@ def attention() -> Attention:
 
 @pytest.fixture
 def page(browser: Any, attention: Attention, tmp_path: Path) -> Any:
+    with opened(browser, tmp_path / "a.html", attention, head=(1, 2)) as shown:
+        yield shown
+
+
+@contextmanager
+def opened(browser: Any, path: Path, attention: Attention, head: tuple[int, int]) -> Iterator[Any]:
     """The browser, with the page open; afterward nothing was logged, and nothing but the page was loaded."""
-    path = tmp_path / "a.html"
-    path.write_text(
-        attention_page("m", (ATTACK, "b"), attention, head=(1, 2), reason="why"), encoding="utf-8"
-    )
+    document = attention_page("m", (ATTACK, "b"), attention, head=head, reason="why")
+    path.write_text(document, encoding="utf-8")
+    assert path.stat().st_size < 1_000_000
     browser.get_log("performance")
     browser.get(path.as_uri())
     yield browser
@@ -110,7 +117,7 @@ def test_the_chosen_head_is_shown_in_lines_in_words_and_in_a_table(page: Any) ->
     assert checked(page) == "layer 1, head 2"
     assert table(page)[:3] == [["sat", ATTACK, "100%"], ["مرحبا", "日", "100%"], ["cats", "cats", "50%"]]
     assert lines(page) == 4
-    assert status(page).startswith(f"Layer 1, head 2. Darkest line: “sat” attends to “{ATTACK}”, 100%.")
+    assert status(page).startswith(f"Layer 1, head 2. Strongest line: “sat” attends to “{ATTACK}”, 100%.")
     assert "Special tokens, which are hidden, get 40% of the attention of the words." in status(page)
     assert page.find_element("id", "status").get_attribute("aria-live") == "polite"
     assert len(page.find_elements("css selector", "#grid canvas")) == LAYERS * (HEADS + 1)
@@ -171,6 +178,29 @@ def test_special_tokens_and_pieces_are_shown_on_demand(page: Any) -> None:
     assert lines(page) == TOKENS
     page.find_element("id", "special").click()
     assert len(words(page, "keys")) == 6
+
+
+@pytest.mark.parametrize(("tokens", "layers", "heads"), [(64, 12, 12), (402, 1, 1)])
+def test_a_row_of_a_base_model_and_a_long_one_are_drawn_with_all_heads(
+    browser: Any, tmp_path: Path, tokens: int, layers: int, heads: int
+) -> None:
+    attention = random_attention(tokens, layers, heads)
+    with opened(browser, tmp_path / "a.html", attention, head=(0, 0)) as page:
+        assert len(words(page, "queries")) == tokens - 2
+        assert lines(page) > 500
+        assert len(page.find_elements("css selector", "#grid canvas")) == layers * (heads + 1)
+        assert status(page).startswith("Layer 0, head 0. Strongest line: “word")
+
+
+def test_the_chosen_head_has_an_outline_where_the_system_takes_the_colors(page: Any) -> None:
+    outlines = {}
+    for colors in ("none", "active"):
+        features = [{"name": "forced-colors", "value": colors}]
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        button = page.find_element("css selector", '#grid [aria-checked="true"]')
+        outlines[colors] = button.value_of_css_property("outline-style")
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert outlines == {"none": "none", "active": "solid"}
 
 
 @pytest.mark.parametrize("width", [320, 390, 1200])

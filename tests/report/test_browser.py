@@ -12,7 +12,7 @@ import pytest
 
 from bertcli.report.options import ReportOptions
 from bertcli.report.write import write_report
-from tests.report.runs import ATTACKS, labeled, pretraining, table
+from tests.report.runs import ATTACKS, labeled, pretraining, spam, table
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chromium and chromedriver"),
 ]
+KINDS = ("pretraining", "finetuning", "seeds", "comparison")
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +43,19 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     labels = [f"{ATTACKS} {number}" for number in range(20)]
     rows = [["text", "label"], *([f"{ATTACKS} {n} {'wide' * 60}", labels[n % 20]] for n in range(80))]
     task = {"type": "classification", "text": "text", "label": "label"}
+    (folder / "spam").mkdir()
+    seeds = spam(folder / "spam", seeds=[1, 2])
     runs = {
-        "pretraining": pretraining(folder),
-        "finetuning": labeled(folder / "labeled", task, "wild.csv", table(rows)),
+        "pretraining": [pretraining(folder)],
+        "finetuning": [labeled(folder / "labeled", task, "wild.csv", table(rows))],
+        "seeds": [seeds],
+        "comparison": [seeds / "seed-1", seeds / "seed-2"],
     }
     return {
-        name: write_report([run], ReportOptions(attributions=name == "finetuning"))
-        for name, run in runs.items()
+        name: write_report(
+            roots, ReportOptions(attributions=name == "finetuning"), output=folder / f"{name}.html"
+        )
+        for name, roots in runs.items()
     }
 
 
@@ -63,7 +70,7 @@ def opened(browser: Any, page: Path, width: int = 1100, scheme: str = "light") -
     return browser
 
 
-@pytest.mark.parametrize("kind", ["pretraining", "finetuning"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_page_has_no_error_and_asks_for_nothing(browser: Any, pages: dict[str, Path], kind: str) -> None:
     browser.get_log("performance")
     opened(browser, pages[kind])
@@ -74,6 +81,8 @@ def test_a_page_has_no_error_and_asks_for_nothing(browser: Any, pages: dict[str,
     ]
     assert [url for url in asked if url not in (pages[kind].as_uri(), "about:blank")] == []
     assert browser.execute_script("return document.images.length + document.scripts.length") == 0
+    assert browser.execute_script("return document.querySelectorAll('.curve').length") > 0
+    assert pages[kind].stat().st_size < 1_000_000
 
 
 def test_a_request_that_was_written_into_a_page_is_refused(
@@ -121,7 +130,7 @@ def test_dark_and_light_differ_and_both_can_be_read(browser: Any, pages: dict[st
 
 
 @pytest.mark.parametrize("width", [390, 1100])
-@pytest.mark.parametrize("kind", ["pretraining", "finetuning"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_page_scrolls_sideways(browser: Any, pages: dict[str, Path], kind: str, width: int) -> None:
     opened(browser, pages[kind], width=width)
     browser.execute_script("document.querySelectorAll('details').forEach(each => each.open = true)")

@@ -13,7 +13,7 @@ def test_a_finished_run_has_every_part(finetuned: Path) -> None:
     found = report(finetuned)
     assert "Classification with bert on train.tsv, dev.tsv" in found.head
     assert "finished after 6 steps" in found.head
-    assert "reading nothing" not in found.head
+    assert "Without" not in found.head  # the start of a note about a part that is missing
     assert "accuracy" in found.text("scores")
     assert "0.844" in found.text("scores")  # the share of ham among the dev rows
     assert "baseline 0.844" in found.text("curves")
@@ -106,12 +106,27 @@ def test_a_file_that_has_changed_is_named(tmp_path: Path) -> None:
     assert "All 19 rows" in found.text("answers")
 
 
+def test_a_dev_file_that_now_has_a_new_label_is_counted_and_its_label_named(tmp_path: Path) -> None:
+    run = spam(tmp_path)
+    with open(tmp_path / "dev.tsv", "a") as file:
+        file.write("novel\tA new kind of message\n")
+    found = report(run)
+    assert "dev 33 – – – –" in found.text("data")
+    assert "novel 0 0.0% 1 3.0%" in found.text("data")
+    assert "the run would fail" in found.text("data")
+
+
 def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     run = spam(tmp_path, seeds=[1, 2])
     found = report(run)
     assert "finished after 12 steps with 2 of 2 seeds" in found.head
     assert "seed-1: " in found.head
-    assert "score mean range seed-1 seed-2 accuracy" in found.text("seeds")
+    seeds = found.text("seeds")
+    assert seeds.startswith(
+        "Scores of each seed score mean range baseline seed-1 seed-2 what it means accuracy "
+    )
+    assert " 0.844 " in seeds.split("share of right answers")[0]  # the share of ham among the dev rows
+    assert "share of right answers; the best model is chosen by it" in seeds
     assert "seed-2" in found.text("curves")
     assert found.text("mistakes")
     shutil.rmtree(run / "model")
@@ -127,6 +142,7 @@ def test_several_runs_are_compared_without_their_mistakes(finetuned: Path, tmp_p
     assert "2 runs of classification" in found.head
     assert "training.epochs 1 2" in found.text("recipe")
     assert "mistakes" not in found.texts
+    assert "baseline 0.844" in found.head
 
 
 def test_regression_shows_points_and_the_largest_errors(tmp_path: Path) -> None:
@@ -145,9 +161,14 @@ def test_regression_shows_points_and_the_largest_errors(tmp_path: Path) -> None:
 def test_entities_are_marked_in_their_sentence(tmp_path: Path) -> None:
     sentence = "John B-PER\nSmith I-PER\nsaw O\n<b>Rome</b> B-LOC\n. O\n\n"
     found = report(labeled(tmp_path, {"type": "token-classification"}, "ner.conll", sentence * 12))
-    marks = {each.get("class") for each in found.named("mark")}
-    assert marks & {"right", "given", "other"}
-    assert "<b>Rome</b>" in found.text("mistakes")
+    text = found.text("mistakes")
+    legend, _, sentences = text.partition(" other type or ends ")
+    assert legend.endswith(" found missed not there")
+    names = {"right": "missed: ", "given": "not there: ", "other": "other type or ends: "}
+    marks = [str(each.get("class")) for each in found.named("mark")][len(names) + 1 :]
+    assert set(marks) & set(names)
+    assert all(name in sentences for kind, name in names.items() if kind in marks)
+    assert "<b>Rome</b>" in text
     assert "Types type precision recall" in found.text("answers")
 
 
@@ -157,6 +178,9 @@ def test_answers_are_marked_in_their_context(tmp_path: Path) -> None:
     task = {"type": "question-answering", "max_length": 64, "doc_stride": 16}
     found = report(labeled(tmp_path, task, "q.json", questions(context, asked)))
     text = found.text("mistakes")
+    legend, _, contexts = text.partition(" right and given ")
+    assert legend.endswith(" right given")
+    assert "right: " in contexts or "right and given: " in contexts
     assert "by the <i>river</i>" in text
     assert text.count("It rained.") < 8 * 30  # excerpts, not contexts
 

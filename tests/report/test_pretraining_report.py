@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.files import lock_file
@@ -76,7 +78,11 @@ def test_every_chart_can_be_read_by_three_axes(pretrained: Path) -> None:
     assert [each["id"] for each in found.named("input")] == ["axis-step", "axis-tokens", "axis-seconds"]
 
 
-def test_findings_of_the_corpus_are_there_if_asked_for(pretrained: Path) -> None:
+def test_findings_of_a_small_corpus_are_there_and_of_a_large_one_if_asked_for(
+    pretrained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "What to mend" in report(pretrained).text("corpus")
+    monkeypatch.setattr("bertcli.report.pretraining.SMALL", 1000)
     assert "The text was not read again" in report(pretrained).text("corpus")
     assert "What to mend" in report(pretrained, check_data=True).text("corpus")
 
@@ -212,7 +218,9 @@ def test_losses_of_other_tokens_are_compared_by_the_word(pretrained: Path, tmp_p
     found = report(pretrained, other)
     assert OTHER_TOKENS in found.head
     loss = read_rows(other / "metrics.jsonl", "heldout")[-1]["mlm_loss"]
-    assert f" {number(loss * manifest_of(other).tokens_per_word)} run what" in found.head
+    scores, _, baselines = found.head.partition(" run what ")[0].partition(" baseline ")
+    assert scores.endswith(f" {number(loss * manifest_of(other).tokens_per_word)}")
+    assert baselines.split() == ["0.693", "0.500"]  # of NSP; word frequencies differ with the tokens
 
 
 def test_losses_of_other_text_are_not_compared(pretrained: Path, tmp_path: Path) -> None:
@@ -228,6 +236,13 @@ def test_runs_beside_each_other_show_where_they_differ(pretrained: Path, tmp_pat
     assert "The runs differ in:" in found.text("recipe")
     assert "training.steps 12 6" in found.text("recipe")
     assert "examples" not in found.texts
+
+
+def test_facts_of_any_run_are_compared(pretrained: Path, tmp_path: Path) -> None:
+    other = copy(pretrained, tmp_path)
+    (other / "metrics.jsonl").write_text("")
+    found = report(other, pretrained)
+    assert "run what device time in training tokens read speed" in found.head
 
 
 def test_names_of_files_are_only_text(tmp_path: Path) -> None:

@@ -81,7 +81,10 @@ def test_a_failure_at_the_end_of_a_run_is_one_line(
     def break_down(*_: object) -> str:
         raise RuntimeError("out of order")
 
+    config = config.model_copy(update={"output_dir": shutil.move(run, run.with_name("my run"))})
+    run = Path(config.output_dir)
     monkeypatch.setattr(write, "build_report", break_down)
     (run / "report.html").unlink()
     write_report_if_asked(config)
-    assert capsys.readouterr().err.count("\n") == 1
+    said = "warning: the report could not be written: out of order; the model is saved. To try again: "
+    assert capsys.readouterr().err == f"{said}bertcli report '{run}'\n"

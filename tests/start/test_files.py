@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ def test_a_folder_of_several_kinds_gives_those_with_the_most_bytes(folder: Path)
     assert [source.path.name for source in files.sources] == ["one.txt", "two.txt"]
     assert any("is a PNG picture, not text" in line for line in files.left_out)
     assert any("table.csv: is a table (CSV)" in line for line in files.left_out)
+
+
+def test_of_many_files_the_few_of_another_suffix_are_left_out(folder: Path) -> None:
+    for number in range(500):
+        (folder / f"text-{number:03}.txt").write_text(TEXT)
+    for number in (100, 104):  # neither is among every third file
+        (folder / f"text-{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    files = found(folder)
+    assert files.names == [str(folder / "**" / "*.txt")]
+    assert len(files.sources) == 502
+    assert any("is a PNG picture, not text" in line for line in files.left_out)
 
 
 def test_files_without_a_suffix_of_their_own_are_named_one_by_one(folder: Path) -> None:
@@ -95,17 +107,33 @@ def test_a_missing_path_is_named_without_a_key_of_a_config(tmp_path: Path) -> No
 
 def test_files_in_two_encodings_are_refused_with_the_command_to_convert(folder: Path) -> None:
     german = "Die Straße führt über den Fluß und die Brücke zum Schloß.\n" * 5
-    (folder / "one.txt").write_text(german, encoding="cp1252")
+    path = folder / "one's.txt"
+    path.write_text(german, encoding="cp1252")
     (folder / "two.txt").write_text(german, encoding="utf-8")
     with pytest.raises(UserError, match="in several encodings: 1 in cp1252") as error:
         found(folder)
-    assert f"iconv -f cp1252 -t utf-8 {folder / 'one.txt'}" in str(error.value)
+    command = str(error.value).partition("for example: ")[2]
+    given = ["iconv", "-f", "cp1252", "-t", "utf-8", str(path), ">", "one's.txt.utf8"]
+    assert shlex.split(command) == given
 
 
 def test_plain_ascii_is_in_any_encoding(folder: Path) -> None:
     german = "Die Straße führt über den Fluß und die Brücke zum Schloß.\n" * 5
     (folder / "one.txt").write_text(german, encoding="cp1252")
     assert found(folder).encoding.name == "cp1252"
+
+
+@pytest.mark.parametrize("text", [TEXT, "Die Straße führt über den Fluß.\n"])
+def test_files_with_a_byte_order_mark_are_read_beside_those_in_utf_8(folder: Path, text: str) -> None:
+    (folder / "one.txt").write_text(text, encoding="utf-16")
+    (folder / "two.txt").write_text(text, encoding="utf-8")
+    files = found(folder)
+    assert files.encoding.name == "utf-8"
+    assert [each.lines[0] for each in files.seen] == [text.splitlines()[0]] * 2
+    (folder / "two.txt").write_text("Die Straße führt über den Fluß.\n" * 5, encoding="cp1252")
+    with pytest.raises(UserError, match="in several encodings: 1 in utf-8") as error:
+        found(folder)
+    assert f"iconv -f cp1252 -t utf-8 {folder / 'two.txt'}" in str(error.value)
 
 
 def test_json_lines_are_told_by_content(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ CONLL = ["Anna B-PER", "lives O", "in O", "Rome B-LOC", "\t", "She O", "likes O"
         (["a;b", "1,5;2", "3;4", "5;6"], ".data", "csv"),
         (['{"text": "a"}', '{"text": "b"}'], ".txt", "jsonl"),
         (['{"data": [{"paragraphs": [{"context": "x", "qas": []}]}]}'], ".json", "squad"),
+        (['{"text": "Write two paragraphs about \\"qas\\"", "label": "x"}'] * 3, ".jsonl", "jsonl"),
+        (['{"title": "x", "paragraphs": ["a", "b"]}'] * 3, ".jsonl", "jsonl"),
         (["{", ' "data": [{"paragraphs": [{"qas": []}]}]', "}"], ".json", "squad"),
         (["[", " 1,", " 2", "]"], ".json", "json"),
         (["[[1], [2]]"], ".json", "json"),

@@ -137,11 +137,15 @@ def test_tagged_words_in_json_lines(tmp_path: Path) -> None:
 def test_choices_in_columns_and_in_a_list(tmp_path: Path) -> None:
     names = ("id", "question", "ending0", "ending1", "ending2", "label")
     rows = [names, *((i, f"What comes after number {i}?", "one", "two", "three", i % 3) for i in range(20))]
-    found = keys(write_csv(tmp_path / "x.csv", rows))
+    look = find_task(seen(write_csv(tmp_path / "x.csv", rows)))
+    found = look.keys
     assert (found["type"], found["choices"]) == ("multiple-choice", ["ending0", "ending1", "ending2"])
+    assert look.comments["type"] == "question, 3 columns of choices, and which of them is right"
     listed = [{"question": f"What is number {i}?", "choices": ["a", "b"], "answer": i % 2} for i in range(20)]
-    found = keys(write_jsonl(tmp_path / "x.jsonl", listed))
+    look = find_task(seen(write_jsonl(tmp_path / "x.jsonl", listed)))
+    found = look.keys
     assert (found["type"], found["choices"], found["label"]) == ("multiple-choice", "choices", "answer")
+    assert look.comments["type"] == "question, a list of choices, and which of them is right"
 
 
 def test_conll_and_squad_are_told_by_their_form(tmp_path: Path) -> None:

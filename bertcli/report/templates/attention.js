@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const bytes = Uint8Array.from(atob(data.values), (letter) => letter.charCodeAt(0));
 const size = data.tokens.length;
 const MEAN = data.heads; // the number of the mean of all heads, after their own
-const FAINTEST = 0.02; // of the darkest line; a fainter one is not drawn
+const FAINTEST = 0.02; // of the strongest line; a fainter one is not drawn
 const MOST_LINES = 1500;
 const IN_TABLE = 12;
 const SVG = "http://www.w3.org/2000/svg";
@@ -95,13 +95,13 @@ function isolate(change) {
 }
 
 function drawLines(links) {
-  const darkest = links.length ? links[0].weight : 0;
-  const shown = links.filter((link) => link.weight > FAINTEST * darkest).slice(0, MOST_LINES);
+  const strongest = links.length ? links[0].weight : 0;
+  const shown = links.filter((link) => link.weight > FAINTEST * strongest).slice(0, MOST_LINES);
   element("lines").replaceChildren(
     ...shown.reverse().map(({ queries, keys, weight }) => {
       const path = document.createElementNS(SVG, "path");
       path.setAttribute("d", `M0 ${rows[queries]} C40 ${rows[queries]} 60 ${rows[keys]} 100 ${rows[keys]}`);
-      path.setAttribute("stroke-opacity", (weight / darkest).toFixed(3));
+      path.setAttribute("stroke-opacity", (weight / strongest).toFixed(3));
       path.setAttribute("stroke-width", (1 + 2 * weight).toFixed(2));
       return path;
     }),
@@ -147,7 +147,7 @@ function describe(links, isolated) {
   const [{ queries, keys, weight }] = links;
   const hidden = 1 - links.reduce((sum, link) => sum + link.weight, 0) / units.length;
   const rest = element("special").checked ? "" : ` Special tokens, which are hidden, get ${percent(Math.max(0, hidden))} of the attention of the words.`;
-  return `${where} Darkest line: ${quoted(units[queries])} attends to ${quoted(units[keys])}, ${percent(weight)}.${rest}`;
+  return `${where} Strongest line: ${quoted(units[queries])} attends to ${quoted(units[keys])}, ${percent(weight)}.${rest}`;
 }
 
 function draw() {
@@ -158,7 +158,7 @@ function draw() {
   element("status").textContent = describe(links, isolated);
 }
 
-/* The grid of all heads: a small picture each, dark where the weight is large. */
+/* The grid of all heads: a small picture each, colored where the weight is large. */
 function makeGrid() {
   const grid = element("grid");
   grid.style.gridTemplateColumns = `auto repeat(${data.heads + 1}, minmax(0, 1fr))`;
@@ -186,7 +186,7 @@ function drawGrid() {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(context.fillStyle.slice(at, at + 2), 16));
   cells().forEach((button, number) => {
     const weights = table(Math.floor(number / (MEAN + 1)), number % (MEAN + 1)).flat();
-    const largest = Math.max(...weights, 1e-9);
+    const largest = weights.reduce((most, weight) => Math.max(most, weight), 1e-9);
     const side = Math.max(1, units.length);
     const image = new ImageData(side, side);
     weights.forEach((weight, at) => image.data.set([red, green, blue, 255 * Math.sqrt(weight / largest)], 4 * at));
