@@ -85,6 +85,11 @@ class TaskSettings(Section):
             return ()
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
 
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether a row is one text of sentence-embedding, which has no right answer."""
+        return self.type == "sentence-embedding" and len(self.text_columns) == 1
+
     @model_validator(mode="before")
     @classmethod
     def _usual_columns(cls, values: Any) -> Any:
@@ -188,7 +193,7 @@ class TaskConfig(TaskSettings):
             raise ValueError("label: name the column of the label")
         if self.pooling is not None and self.type != "sentence-embedding":
             raise ValueError(f"pooling is for type: sentence-embedding, not {self.type}")
-        if self.type == "sentence-embedding" and len(self.text_columns) == 1 and self.has_dev:
+        if self.is_plain_text and self.has_dev:
             raise ValueError(
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "
                 "measure the model on pairs: bertcli evaluate RUN --data PAIRS --text A --text B"

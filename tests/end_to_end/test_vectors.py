@@ -102,6 +102,11 @@ def test_plain_text_needs_no_pairs(files: Path, tmp_path: Path) -> None:
     before = torch.tensor(json.loads(run_cli("embed", files / "bert", "red", "--json").stdout)["vector"])
     after = torch.tensor(json.loads(run_cli("embed", run, "red", "--json").stdout)["vector"])
     assert not torch.equal(before, after)
+    refused = run_cli("evaluate", run, "--data", files / "lines.txt")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "lines.txt: plain text has no right answers to evaluate by; name the columns" in refused.stderr
+    pairs = run_cli("evaluate", run, "--data", files / "dev.tsv", "--text", "a", "--text", "b", "--json")
+    assert json.loads(pairs.stdout)["candidates"] == 16
 
 
 @pytest.mark.parametrize(
