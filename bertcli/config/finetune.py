@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from bertcli.config.distillation import FinetuneDistillationConfig
 from bertcli.config.loop import LoopConfig
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import Count, Positive, Section, Weight, refuse_other_kind
+from bertcli.config.section import Count, Positive, Section, refuse_other_kind
 
 TaskType = Literal[
     "classification",
@@ -233,23 +234,6 @@ class FinetuneTrainingConfig(LoopConfig):
             raise ValueError(
                 "schedule: stable-decay is for bertcli pretrain; take linear, cosine or constant"
             )
-        return self
-
-
-class FinetuneDistillationConfig(Section):
-    """The model learns the answers of a fine-tuned teacher besides the labels (Hinton et al. 2015)."""
-
-    teacher: str
-    """A model that `bertcli finetune` made from the same task, with the tokenizer of `model`."""
-    temperature: Positive = 2.0
-    """Divides the logits of both; a number that is predicted stays as it is."""
-    weights: tuple[Weight, Weight] = (1.0, 1.0)
-    """Of two losses: the teacher's answers, and the labels."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not any(self.weights):
-            raise ValueError("weights: both are 0, so that nothing is learned; give one that is larger")
         return self
 
 
