@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
 
 import bertcli
 from tests.finetunes import spam_config, spam_files
@@ -148,6 +151,35 @@ def test_a_run_from_text_to_answers(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert answer["filled"]
     assert capsys.readouterr().out == ""
     assert bertcli.pretrain(write_config(tmp_path / "config.yaml", config), resume=True) == done
+
+
+def test_ctrl_c_saves_a_checkpoint_and_a_resume_ends_as_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus.txt")
+    keys: dict[str, Any] = {"training": {"steps": 6}, "evaluation": {"batches": 1}}
+    whole, stopped = (small_config(corpus, tmp_path / name, **keys) for name in ("whole", "stopped"))
+    bertcli.pretrain(whole)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
+    optimizer_step, steps = torch.optim.AdamW.step, iter(range(1, 7))
+
+    def step(self: torch.optim.AdamW, *arguments: Any) -> Any:
+        if next(steps) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return optimizer_step(self, *arguments)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.optim.AdamW, "step", step)
+            with pytest.raises(KeyboardInterrupt):
+                bertcli.pretrain(stopped)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not (tmp_path / "stopped" / "model").exists()
+    done = bertcli.pretrain(stopped, resume=True)
+    assert done == {"model": str(tmp_path / "stopped" / "model")}
+    files = (tmp_path / name / "model" / "model.safetensors" for name in ("whole", "stopped"))
+    assert len({file.read_bytes() for file in files}) == 1
 
 
 def test_labels_are_learned_in_a_thread_too(tmp_path: Path) -> None:
