@@ -163,12 +163,14 @@ class Model:
         `text`: one text; or a tuple of those that the model reads together, as in `predict`.
         """
         from bertcli.inference.attention_links import attention_of
+        from bertcli.inference.inputs import example_of
         from bertcli.inference.one_row import read_one
 
+        texts = _several(text)
         row = read_one(
             self.folder,
-            _several(text),
-            None,
+            texts,
+            lambda settings: [example_of(texts, "the row", settings, how="as a tuple")],
             is_pair=False,
             explained=False,
             target=None,
@@ -210,11 +212,16 @@ def _given(config: Config) -> Path | Mapping[str, Any]:
 
 @contextmanager
 def _as_a_call() -> Iterator[None]:
-    """With the other ranks of torchrun; a signal, which would end a command, is a `KeyboardInterrupt`."""
+    """With the other ranks of torchrun. What would end a command is an error: of a signal a
+    `KeyboardInterrupt`, of a message that another rank prints a `UserError`."""
     from bertcli.distributed import ranks
+    from bertcli.errors import UserError
 
     try:
         with ranks.joined():
             yield
     except SystemExit as end:
-        raise KeyboardInterrupt(f"stopped by signal {int(end.code or 0) - 128}") from None
+        signal = int(end.code or 0) - 128
+        if signal < 0:
+            raise UserError("another rank could not go on; its message says why") from None
+        raise KeyboardInterrupt(f"stopped by signal {signal}") from None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from bertcli import cli
-from tests.hf.folders import saved_task
+from tests.hf.folders import saved_task, saved_vectors
 from tests.small_runs import write_corpus
 
 settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
@@ -40,8 +40,9 @@ def run_bertcli(monkeypatch, capsys):
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of every task."""
+    """A folder with a model of every task, and one of sentence vectors."""
     folder = tmp_path_factory.mktemp("models")
     for kind in ("classification", "multi-label", "regression", "tokens", "questions", "choices"):
         saved_task(folder / kind, kind, max_positions=128)
+    saved_vectors(folder / "vectors")
     return folder

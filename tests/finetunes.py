@@ -29,11 +29,11 @@ LETTERS = [
 """A vocabulary that spells every English word."""
 
 
-def write_model(folder: Path, dropout: float = 0.1) -> Path:
+def write_model(folder: Path, dropout: float = 0.1, **changes: Any) -> Path:
     """A pretrained model, as far as its folder goes: a body, MLM and NSP heads, freshly drawn."""
     torch.manual_seed(0)
     sizes = Architecture(
-        len(LETTERS), 32, layers=2, heads=4, feed_forward=64, max_positions=64, dropout=dropout
+        len(LETTERS), 32, layers=2, heads=4, feed_forward=64, max_positions=64, dropout=dropout, **changes
     )
     model = PretrainingModel(sizes)
     save_model_folder(folder, model, Tokenizer.from_vocabulary(LETTERS, Normalization()))

@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = ("sh", "python")
 """The languages of what a reader types."""
+NO_CODE = ("", "yaml", "{toctree}")
+"""What is read and not typed: printed lines and messages, a config or part of one, the list of pages."""
 _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- ([a-z ]+): ([^>]*) -->\n\s*\Z")
 _BEGINS = re.compile(r"<!-- begins with: (.*?) -->")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
 
 import bertcli
 from tests.finetunes import spam_config, spam_files
@@ -94,16 +98,48 @@ def test_attention_as_on_the_command_line(run_bertcli: Bertcli, folder: Path) ->
     assert [as_printed(found)] == printed(run_bertcli, "attention", folder, "The cat sat.")
 
 
+def test_a_string_is_a_text_also_where_the_command_line_would_read_it(
+    folder: Path, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cat").write_text("a dog\n")
+    for text in ("-", "cat", ""):
+        assert bertcli.load(folder).attention(text)["texts"] == (text,)
+        assert bertcli.load(models / "multi-label").attention(text)["texts"] == (text,)
+        assert len(bertcli.load(models / "multi-label").predict(text)) == 1
+        assert bertcli.load(folder).embed(text).shape[0] == 1
+
+
+def test_a_model_of_vectors_embeds_and_predicts_nothing(models: Path) -> None:
+    model = bertcli.load(models / "vectors")
+    assert model.embed("The cat.").shape == (1, 15)
+    assert model.attention("The cat.")["texts"] == ("The cat.",)
+    for row in ("The cat.", ("The cat.", "A dog.")):
+        with pytest.raises(bertcli.UserError, match="its answers are vectors: give it to bertcli embed"):
+            model.predict([row])
+
+
 def test_wrong_input_is_a_user_error(models: Path, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(bertcli.UserError, match="no such folder"):
         bertcli.load(tmp_path / "nowhere")
     with pytest.raises(bertcli.UserError, match=r"row 2: .* a pair of texts, as a tuple; found 1"):
         bertcli.load(models / "classification").predict([("a", "b"), "alone"])
+    with pytest.raises(bertcli.UserError, match="row 1: the model reads a text; found 2"):
+        bertcli.load(models / "multi-label").predict([("a", "b")])
+    with pytest.raises(bertcli.UserError, match="the row: the model reads a text; found 3"):
+        bertcli.load(folder).attention(("a", "b", "c"))
     with pytest.raises(bertcli.UserError, match="the config: 2 problems in the config:"):
         bertcli.pretrain({"output_dir": str(tmp_path / "run"), "corpse": {}})
     with pytest.raises(bertcli.UserError, match="no such config file"):
         bertcli.finetune(tmp_path / "nowhere.yaml")
     assert bertcli.load(folder).embed("still usable").shape[0] == 1
+
+
+def test_another_ranks_error_is_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for code, error in ((2, bertcli.UserError), (128 + 15, KeyboardInterrupt)):
+        monkeypatch.setattr("bertcli.training.finetune", Mock(side_effect=SystemExit(code)))
+        with pytest.raises(error):
+            bertcli.finetune({})
 
 
 def test_a_run_from_text_to_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,6 +151,35 @@ def test_a_run_from_text_to_answers(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert answer["filled"]
     assert capsys.readouterr().out == ""
     assert bertcli.pretrain(write_config(tmp_path / "config.yaml", config), resume=True) == done
+
+
+def test_ctrl_c_saves_a_checkpoint_and_a_resume_ends_as_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus.txt")
+    keys: dict[str, Any] = {"training": {"steps": 6}, "evaluation": {"batches": 1}}
+    whole, stopped = (small_config(corpus, tmp_path / name, **keys) for name in ("whole", "stopped"))
+    bertcli.pretrain(whole)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
+    optimizer_step, steps = torch.optim.AdamW.step, iter(range(1, 7))
+
+    def step(self: torch.optim.AdamW, *arguments: Any) -> Any:
+        if next(steps) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return optimizer_step(self, *arguments)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.optim.AdamW, "step", step)
+            with pytest.raises(KeyboardInterrupt):
+                bertcli.pretrain(stopped)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not (tmp_path / "stopped" / "model").exists()
+    done = bertcli.pretrain(stopped, resume=True)
+    assert done == {"model": str(tmp_path / "stopped" / "model")}
+    files = (tmp_path / name / "model" / "model.safetensors" for name in ("whole", "stopped"))
+    assert len({file.read_bytes() for file in files}) == 1
 
 
 def test_labels_are_learned_in_a_thread_too(tmp_path: Path) -> None:

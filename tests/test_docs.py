@@ -13,7 +13,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config, parse_yaml
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
-from tests.pages import PAGES, ROOT, Bertcli, Reader, begins_with, blocks_of
+from tests.pages import NO_CODE, PAGES, ROOT, Bertcli, Reader, begins_with, blocks_of
 from tests.small_pages import copy_runs, enter, write_runs
 
 DOCUMENTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -77,6 +77,12 @@ def test_a_part_of_a_config_has_known_keys_and_values(page: Path) -> None:
                 check_config(schema, value, f"{page.name}, line {block.line}")
             others = str(refused.value).splitlines()[1:]
             assert [line for line in others if not line.endswith("missing; it has no default")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_all_code_is_run_or_says_why_not(page: Path) -> None:
+    left_out = [block for block in blocks_of(page) if block.language not in NO_CODE and not block.is_run]
+    assert [block.line for block in left_out if block.note[0] != "not run"] == []
 
 
 def test_what_is_not_run_has_a_reason() -> None:

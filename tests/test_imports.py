@@ -95,7 +95,7 @@ LAYERS: dict[str, set[str]] = {
     "training": {
         *("config", "distributed", "evaluation", "report", "runs", "store", "terminal"),
     },
-    "api": {"distributed", "examples", "hf", "inference", "training"},
+    "api": {"distributed", "errors", "examples", "hf", "inference", "training"},
     "cli": {"errors", "exhausted", "terminal"},
     "__main__": {"cli"},
     "__init__": {"api", "errors"},

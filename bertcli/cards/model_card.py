@@ -91,7 +91,11 @@ def _corpus(config: PretrainConfig, store: OpenStore) -> str:
 def _recipe(config: PretrainConfig, store: OpenStore) -> str:
     data, training, source = config.data, config.training, config.model.init_from
     teacher = config.distillation and config.distillation.teacher
-    begun = f"layers of its teacher {plain(public_name(teacher))}, where sizes agree" if teacher else "random weights"
+    begun = (
+        f"layers of its teacher {plain(public_name(teacher))}, where sizes agree"
+        if teacher
+        else "random weights"
+    )
     masks = f"{shown(data.mask_rate, '.0%')} of the tokens, "
     masks += _split(data.mask_split, store.tokenizer.mask_token)
     rows = f"{shown(training.batch_size)} rows of at most {data.max_length} tokens"

@@ -70,6 +70,7 @@ def attention(
     from bertcli.hf.locate import resolve_model
     from bertcli.inference.attention_links import attention_of, choose_head
     from bertcli.inference.attributions import attribute
+    from bertcli.inference.inputs import read_inputs
     from bertcli.inference.one_row import read_one
     from bertcli.inference.outputs import check_output, opened
 
@@ -83,7 +84,7 @@ def attention(
     row = read_one(
         folder,
         texts or [],
-        input_,
+        lambda settings: read_inputs(texts or [], input_, settings, report=say),
         is_pair=pair,
         explained=attributions,
         target=target,

@@ -177,13 +177,13 @@ def _evaluate_data(
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
     from bertcli.hf.sentence_transformers import read_pooling
-    from bertcli.hf.task_folder import is_finetuned, load_task_folder
+    from bertcli.hf.task_folder import folder_task, load_task_folder
     from bertcli.inference.buffers import default_batch_size
     from bertcli.inference.inputs import adapt_settings
     from bertcli.terminal import say
 
     file, folder = find_labeled_file(data), resolve_model(model)
-    if not is_finetuned(folder) and read_pooling(folder) is None:
+    if folder_task(folder) is None and read_pooling(folder) is None:
         raise UserError(
             f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
         )

@@ -43,15 +43,15 @@ def export(
     """Write a model as ONNX.
 
     OUT/onnx/model.onnx runs without PyTorch: in onnxruntime, sentence-transformers (backend="onnx") and
-    transformers.js. Configuration and tokenizer are beside it. Any number of rows of any length are read.
-    Nothing is written unless onnxruntime's outputs equal bertcli's within 1e-4, at three sizes that the
-    exporter did not see.
+    transformers.js. Configuration and tokenizer are beside it. It reads any number of rows, of any length up
+    to the model's positions. Nothing is written unless onnxruntime's outputs equal bertcli's within 1e-4 (of
+    the largest output, if that is above 1), at three sizes that the exporter did not see.
 
     --int8 adds OUT/onnx/model_quantized.onnx, about a quarter of the size, and prints how often its answers
     are equal (or the cosine of its vectors), and its speed. At most 1,000 rows of the sample are read.
 
-    bertcli predict and bertcli embed run OUT, and OUT/onnx/model_quantized.onnx. Needs the extra onnx: pip
-    install 'bertcli[onnx]'.
+    bertcli predict, embed and similarity run OUT, and OUT/onnx/model_quantized.onnx. Needs the extra onnx:
+    pip install 'bertcli[onnx]'.
 
     Example: bertcli export runs/spam spam-onnx --int8
     """

@@ -88,11 +88,6 @@ def predict(
     if output is not None:
         check_output(output, asked or [".jsonl", *SEPARATORS], input_)
     loaded = open_task(model, Compute(device, precision))
-    if loaded.settings.type == "sentence-embedding":
-        raise UserError(
-            f"{loaded.folder}: its answers are vectors: give it to bertcli embed, or to bertcli similarity, "
-            "which compares texts"
-        )
     long_rows = LongRows(loaded.folder)
     settings = adapt_settings(
         loaded.settings,

@@ -26,7 +26,8 @@ from bertcli.terminal import say
 def similarity(
     model: Model,
     queries: Annotated[
-        list[str], typer.Argument(metavar="QUERY", help="Texts; without --input one text and others.")
+        list[str],
+        typer.Argument(metavar="QUERY", help="Texts, or - for a pipe; without --input one text and others."),
     ],
     input_: Input = None,
     vectors: Annotated[
@@ -64,7 +65,7 @@ def similarity(
     from bertcli.hf.lengths import LongRows
     from bertcli.inference.formats import beside
     from bertcli.inference.inputs import adapt_settings, read_inputs
-    from bertcli.inference.nearest import VectorFile, chosen, nearest
+    from bertcli.inference.nearest import VectorFile, nearest
     from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.outputs import CutRows
 
@@ -83,8 +84,9 @@ def similarity(
     encoder = open_encoder(model, Compute(device, precision))
     long_rows, cut = LongRows(encoder.folder), CutRows()
     embedder = encoder.embedder(long_rows, batch_size=batch_size)
-    asked, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
-    queries_QD = embedder.matrix(read_inputs(asked, None, settings, report=say))
+    given, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
+    asked = list(read_inputs(given, None, settings, report=say))
+    queries_QD = embedder.matrix(asked, cut.watch)
     examples = read_inputs(others, input_, settings, report=say)
     file = None if vectors is None else VectorFile(vectors, encoder.model.architecture.hidden)
     found = nearest(
@@ -96,20 +98,19 @@ def similarity(
     )
     if file is not None:
         file.check_end()
-    last = None
-    for query, rank, near in chosen(zip(asked, found, strict=True)):
-        if json_:
+    for query, some in zip(asked, found, strict=True):
+        if len(asked) > 1 and not json_:
+            print(query.text_a)
+        for rank, near in enumerate(some, start=1):
+            if not json_:
+                print(f"{near.similarity:8.4f}  {near.example.text_a}")
+                continue
             answer = {
-                "query": query,
+                "query": query.text_a,
                 "rank": rank,
                 "similarity": near.similarity,
                 "where": near.example.where,
             }
             print(json.dumps(beside(near.example.columns, answer), ensure_ascii=False))
-            continue
-        if len(asked) > 1 and query != last:
-            print(query)
-        last = query
-        print(f"{near.similarity:8.4f}  {near.example.text_a}")
     cut.tell()
     long_rows.tell()

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from bertcli.config.distillation import FinetuneDistillationConfig
 from bertcli.config.loop import LoopConfig
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import Count, Positive, Section, Weight, refuse_other_kind
+from bertcli.config.section import Count, Positive, Section, refuse_other_kind
 
 TaskType = Literal[
     "classification",
@@ -84,6 +85,11 @@ class TaskSettings(Section):
         if self.text is None:
             return ()
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
+
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether a row is one text of sentence-embedding, which has no right answer."""
+        return self.type == "sentence-embedding" and len(self.text_columns) == 1
 
     @model_validator(mode="before")
     @classmethod
@@ -188,7 +194,7 @@ class TaskConfig(TaskSettings):
             raise ValueError("label: name the column of the label")
         if self.pooling is not None and self.type != "sentence-embedding":
             raise ValueError(f"pooling is for type: sentence-embedding, not {self.type}")
-        if self.type == "sentence-embedding" and len(self.text_columns) == 1 and self.has_dev:
+        if self.is_plain_text and self.has_dev:
             raise ValueError(
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "
                 "measure the model on pairs: bertcli evaluate RUN --data PAIRS --text A --text B"
@@ -228,23 +234,6 @@ class FinetuneTrainingConfig(LoopConfig):
             raise ValueError(
                 "schedule: stable-decay is for bertcli pretrain; take linear, cosine or constant"
             )
-        return self
-
-
-class FinetuneDistillationConfig(Section):
-    """The model learns the answers of a fine-tuned teacher besides the labels (Hinton et al. 2015)."""
-
-    teacher: str
-    """A model that `bertcli finetune` made from the same task, with the tokenizer of `model`."""
-    temperature: Positive = 2.0
-    """Divides the logits of both; a number that is predicted stays as it is."""
-    weights: tuple[Weight, Weight] = (1.0, 1.0)
-    """Of two losses: the teacher's answers, and the labels."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not any(self.weights):
-            raise ValueError("weights: both are 0, so that nothing is learned; give one that is larger")
         return self
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from bertcli.config.distillation import DistillationConfig
 from bertcli.config.languages import language_code
 from bertcli.config.loop import LoopConfig
 from bertcli.config.model import ModelConfig
@@ -23,7 +24,6 @@ from bertcli.config.section import (
     Positive,
     Probability,
     Section,
-    Weight,
     refuse_other_kind,
 )
 from bertcli.families.family import Objective
@@ -187,25 +187,6 @@ class TrainingConfig(LoopConfig):
     def _check(self) -> Self:
         if self.steps is not None and self.epochs is not None:
             raise ValueError("give steps or epochs, not both")
-        return self
-
-
-class DistillationConfig(Section):
-    """A student learns from a trained teacher (Sanh et al. 2019)."""
-
-    teacher: str
-    """A model folder with an MLM head. The student has its tokenizer; where sizes agree it starts with the
-    teacher's embeddings and with layers of it, evenly spaced."""
-    temperature: Positive = 2.0
-    """Divides the logits of both."""
-    weights: tuple[Weight, Weight, Weight] = (5.0, 2.0, 1.0)
-    """Of three losses: the teacher's words at masked tokens, the true words there, and the direction of the
-    last hidden states at all tokens."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not any(self.weights):
-            raise ValueError("weights: all are 0, so that nothing is learned; give one that is larger")
         return self
 
 

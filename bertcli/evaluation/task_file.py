@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task import evaluate_task
 from bertcli.examples.examples import (
@@ -70,8 +71,14 @@ def evaluate_file(
         skip_bad: leave out rows that cannot be used, and report them.
 
     Raises:
-        UserError: the file cannot be read with these settings, or has labels that the model does not have.
+        UserError: the file cannot be read with these settings, or has labels that the model does not have;
+            nothing says what is right.
     """
+    if settings.is_plain_text:
+        raise UserError(
+            f"{data}: plain text has no right answers to evaluate by; name the columns of pairs: --text A "
+            "--text B (and of their score, if there is one: --label C)"
+        )
     examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report, note=report))
     check_labels(examples, loaded.labels, settings)
     task = build_task(settings, loaded.labels)

@@ -118,8 +118,7 @@ def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
             path, settings.encoding, "task.encoding"
         )
         return "squad" if is_squad else "jsonl"
-    is_plain = settings.type == "sentence-embedding" and len(settings.text_columns) == 1
-    if suffix == ".txt" and (is_plain or not labeled):
+    if suffix == ".txt" and (settings.is_plain_text or not labeled):
         return "lines"
     if is_words and not isinstance(settings.text, str):
         return "conll"

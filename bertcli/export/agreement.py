@@ -32,8 +32,8 @@ def agreement(source: Source, other: OnnxModel, examples: Sequence[Any]) -> dict
 
     Returns:
         `mean_cosine` and `min_cosine` of vectors; of values `mean_difference` and `largest_difference`; else
-        `equal`, the share of equal answers (labels, tags of words, choices, words for masks), and `answers`,
-        their number.
+        `equal`, the share of equal answers (labels, tags of words, choices, words for masks and labels of
+        pairs), and `answers`, their number.
     """
     if source.exported.outputs == (HIDDEN,):
         one_ND, other_ND = (_vectors(source, model, examples) for model in (source.model, other))
@@ -74,7 +74,7 @@ def _answers(source: Source, model: nn.Module, examples: Sequence[Any]) -> list[
 
 @torch.inference_mode()
 def _words(source: Source, model: ExportedModel | OnnxModel, examples: Sequence[Example]) -> list[Any]:
-    """The answers of a head of pretraining: likeliest words, replaced or not, the label of a pair."""
+    """The answers of the heads of pretraining: likeliest words, replaced or not, the label of a pair."""
     kind, mask_id = source.exported.kind, source.tokenizer.mask_id
     fills, found = kind in ("masked-lm", "pretraining"), []
     for row in source.rows(examples):
@@ -82,11 +82,11 @@ def _words(source: Source, model: ExportedModel | OnnxModel, examples: Sequence[
         hidden_T = torch.arange(row.length) % _HIDE_EVERY == 1
         ids_BT = batch.ids_BT.masked_fill(hidden_T, mask_id) if fills else batch.ids_BT
         if isinstance(model, OnnxModel):
-            logits = model.run(ids_BT, batch.segments_BT)[0]
+            logits, *pair = model.run(ids_BT, batch.segments_BT)
         else:
-            logits = model(ids_BT, torch.ones_like(ids_BT), batch.segments_BT)[0]
+            logits, *pair = model(ids_BT, torch.ones_like(ids_BT), batch.segments_BT)
         if fills:
-            found += logits[0, hidden_T].argmax(-1).tolist()
+            found += logits[0, hidden_T].argmax(-1).tolist() + [int(each[0].argmax()) for each in pair]
         else:
             found += (logits[0] > 0).tolist() if kind == "discriminator" else [int(logits[0].argmax())]
     return found

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
 from bertcli.examples.examples import Example
 from bertcli.examples.files import find_labeled_file, read_examples
 from bertcli.inference.inputs import adapt_settings, example_of, num_texts, read_inputs
@@ -25,8 +26,10 @@ def read_sample(file: str | None, settings: TaskSettings | None, text: Sequence[
         settings: of the task; None: the model has none.
         text: the columns of text, in place of the model's own.
 
-    Raises `UserError` as `read_inputs` does.
+    Raises `UserError` as `read_inputs` does, and for columns without a file.
     """
+    if file is None and text:
+        raise UserError("--text names a column of --sample FILE; give that too")
     settings = adapt_settings(settings or NO_TASK, text)
     if file is not None:
         return list(islice(read_inputs([], file, settings, report=say), MOST))

@@ -10,12 +10,14 @@ from typing import Any, cast
 
 from bertcli.config.finetune import PoolingMode
 from bertcli.errors import UserError
+from bertcli.hf.config_file import read_architecture
 from bertcli.text.json_file import is_inside, read_json, read_json_value
 from bertcli.text.tokenizer import Tokenizer
 
+_LENGTH_FILE = "sentence_bert_config.json"
 SENTENCE_FILES = (
     "modules.json",
-    "sentence_bert_config.json",
+    _LENGTH_FILE,
     "config_sentence_transformers.json",
     "*_Pooling/config.json",
 )
@@ -70,6 +72,7 @@ def read_pooling(folder: Path) -> SentencePooling | None:
         raise UserError(
             f"{path}: the path {place!r} leads out of the folder. Get the model from someone you trust."
         )
+    _check_texts_stay(folder)
     pooling = folder / place / "config.json"
     return SentencePooling(_mode(read_json(pooling), pooling), "Normalize" in kinds, _max_length(folder))
 
@@ -93,7 +96,7 @@ def write_pooling(folder: Path, pooling: SentencePooling, hidden: int) -> None:
     files = {
         "modules.json": modules,
         "1_Pooling/config.json": {"word_embedding_dimension": hidden, **modes},
-        "sentence_bert_config.json": {"max_seq_length": pooling.max_length, "do_lower_case": False},
+        _LENGTH_FILE: {"max_seq_length": pooling.max_length, "do_lower_case": False},
         "config_sentence_transformers.json": {
             "prompts": {},
             "default_prompt_name": None,
@@ -115,24 +118,29 @@ def _mode(config: Mapping[str, Any], path: Path) -> PoolingMode:
     return cast(PoolingMode, modes[0])
 
 
-def _max_length(folder: Path) -> int | None:
-    """Also raises `UserError` for changes to the text before encoding that bertcli does not support."""
+def _check_texts_stay(folder: Path) -> None:
+    """Raise `UserError` for changes to the text before encoding that bertcli does not support."""
     prompts = folder / "config_sentence_transformers.json"
     if prompts.is_file() and (prompt := read_json(prompts).get("default_prompt_name")):
         raise UserError(
             f"{prompts}: puts the prompt {prompt!r} before every text, which bertcli does not. Set "
             f"default_prompt_name to null, and write the prompt into your texts."
         )
-    path = folder / "sentence_bert_config.json"
-    if not path.is_file():
-        return None
-    config, tokenizer = read_json(path), Tokenizer.load(folder)
-    if config.get("do_lower_case") and not tokenizer.lowercase:
+    path = folder / _LENGTH_FILE
+    if path.is_file() and read_json(path).get("do_lower_case") and not Tokenizer.load(folder).lowercase:
         raise UserError(
             f"{path}: do_lower_case asks for lower case, but the folder's tokenizer keeps upper case. Change "
             f"one of them."
         )
-    length, cost = config.get("max_seq_length"), tokenizer.frame.cost(pair=False)
-    if length is not None and (type(length) is not int or length <= cost):
+
+
+def _max_length(folder: Path) -> int | None:
+    """At most the model's positions: some folders name more, which their texts never reached."""
+    path = folder / _LENGTH_FILE
+    length = read_json(path).get("max_seq_length") if path.is_file() else None
+    if length is None:
+        return None
+    cost = Tokenizer.load(folder).frame.cost(pair=False)
+    if type(length) is not int or length <= cost:
         raise UserError(f"{path}: max_seq_length: {length!r} is not a number of tokens above {cost}")
-    return length
+    return min(length, read_architecture(folder / "config.json").usable_positions)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertcli.config.finetune import PoolingMode, TaskSettings
+from bertcli.config.finetune import PoolingMode, TaskSettings, TaskType
 from bertcli.errors import UserError
 from bertcli.hf.config_file import find_family
 from bertcli.hf.cross_encoder import is_cross_encoder
@@ -19,6 +19,8 @@ from bertcli.model.task_models import TaskModel, build_task_model
 from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
 
+NOISE = 0.1
+"""The rate of dropout with which SimCSE learns best (Gao et al. 2021, table 2)."""
 _HEADS = ("classifier", "qa_outputs")
 
 
@@ -66,11 +68,20 @@ def load_task_folder(folder: Path) -> LoadedTask:
     return task_model(read_model_files(folder))
 
 
-def is_finetuned(folder: Path) -> bool:
-    """Whether a folder holds a fine-tuned model, by its `config.json`."""
+def folder_task(folder: Path) -> TaskType | None:
+    """The task that a folder's model was fine-tuned for, by its `config.json`; None: it was not."""
     path = folder / "config.json"
     config = read_json(path)
-    return task_type(config, find_family(config, str(path))) is not None
+    return task_type(config, find_family(config, str(path)))
+
+
+def refuse_vectors(task: TaskType, folder: Path) -> None:
+    """Raise `UserError` for a model of sentence vectors, which answers nothing."""
+    if task == "sentence-embedding":
+        raise UserError(
+            f"{folder}: its answers are vectors: give it to bertcli embed, or to bertcli similarity, which "
+            "compares texts"
+        )
 
 
 def task_model(files: ModelFiles) -> LoadedTask:
@@ -89,12 +100,16 @@ def load_for_finetuning(
 
     The head is the folder's if that was fine-tuned for the same task with the same labels in the same order.
     Else it is new, as is a missing pooler: initialized from torch's generator, and named in the report.
-    `pooling` is that of `TaskConfig`.
+    `pooling` is that of `TaskConfig`. For plain text, whose loss compares two readings of a text, dropout
+    that is 0 everywhere becomes `NOISE`.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`.
     """
     files = read_model_files(folder)
+    if settings.is_plain_text and not files.architecture.dropout and not files.architecture.attention_dropout:
+        noisy = replace(files.architecture, dropout=NOISE, attention_dropout=NOISE)
+        files = replace(files, architecture=noisy)
     if settings.type not in (*files.family.heads, "sentence-embedding"):
         raise UserError(
             f"task.type: {settings.type}, for which transformers has no {files.family.name} class, so nobody "

@@ -95,12 +95,13 @@ def example_of(
     wanted = num_texts(settings)
     is_choice = settings.type == "multiple-choice"
     if len(parts) < wanted + 2 if is_choice else len(parts) != wanted:
-        expected = (
-            "a question and its context" if settings.type == "question-answering" else "a pair of texts"
-        )
+        expected = "a text" if wanted == 1 else "a pair of texts"
+        if settings.type == "question-answering":
+            expected = "a question and its context"
         if is_choice:
-            expected = f"{'a text' if wanted == 1 else 'a pair of texts'} and at least two choices"
-        raise UserError(f"{where}: the model reads {expected}, {how}; found {len(parts)}")
+            expected += " and at least two choices"
+        several = f", {how}" if wanted > 1 or is_choice else ""
+        raise UserError(f"{where}: the model reads {expected}{several}; found {len(parts)}")
     texts = parts[:wanted]
     if settings.type == "token-classification":
         return tagged_text(where, {"text": texts[0]}, texts[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,13 +47,12 @@ def nearest(
         cosines_QN = unit_QD @ F.normalize(vectors_of(some), dim=-1).T
         empty = [number for number, example in enumerate(some) if not example.text_a.strip()]
         cosines_QN[:, empty] = -torch.inf
-        found = cosines_QN.topk(min(top, len(some)), dim=1)
-        for query, (cosines, numbers) in enumerate(
-            zip(found.values.tolist(), found.indices.tolist(), strict=True)
-        ):
+        found = cosines_QN.sort(dim=1, descending=True, stable=True)  # topk would take any of equal ones
+        cosines_QK, numbers_QK = found.values[:, :top].tolist(), found.indices[:, :top].tolist()
+        for query, (cosines, numbers) in enumerate(zip(cosines_QK, numbers_QK, strict=True)):
             near = [
                 Near(some[number], cosine)
-                for cosine, number in sorted(zip(cosines, numbers, strict=True), key=lambda each: each[1])
+                for cosine, number in zip(cosines, numbers, strict=True)
                 if cosine > -torch.inf
             ]
             best[query] = heapq.nlargest(top, [*best[query], *near], key=lambda each: each.similarity)
@@ -96,9 +95,3 @@ class VectorFile:
             f"{self._path}: holds {len(self._vectors_ND):,} vectors, but the input has {texts} texts; make "
             "it again from that file: bertcli embed MODEL --input FILE --output FILE.npy"
         )
-
-
-def chosen(found: Iterable[tuple[str, Sequence[Near]]]) -> Iterator[tuple[str, int, Near]]:
-    """(query, rank from 1, text) of all that was found."""
-    for query, near in found:
-        yield from ((query, rank, each) for rank, each in enumerate(near, start=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,14 +14,16 @@ from bertcli.errors import UserError
 from bertcli.examples.examples import Example
 from bertcli.hf.folder import load_encoder_folder
 from bertcli.hf.lengths import LongRows
-from bertcli.hf.task_folder import LoadedTask, is_finetuned, load_task_folder
+from bertcli.hf.task_folder import LoadedTask, folder_task, load_task_folder, refuse_vectors
 from bertcli.inference.attention_links import MOST_TOKENS
 from bertcli.inference.decision import Decision, answer_names, decide, find_answer
-from bertcli.inference.inputs import adapt_settings, read_inputs
+from bertcli.inference.inputs import adapt_settings
 from bertcli.inference.words import ReadRow, read_texts
 from bertcli.model.encoder import Body
 from bertcli.terminal import say
 from bertcli.text.tokenizer import Tokenizer
+
+Read = Callable[[TaskSettings], Iterable[Example]]
 
 
 @dataclass(frozen=True)
@@ -43,39 +45,42 @@ class OneRow:
 def read_one(
     folder: Path,
     texts: Sequence[str],
-    file: str | None,
+    read: Read,
     is_pair: bool,
     explained: bool,
     target: str | None,
     device: torch.device,
 ) -> OneRow:
-    """The row of one text or pair as the model reads it; of a fine-tuned one, the row that gives its answer.
+    """The row of one text or pair as the model reads it; of one that answers, the row that gives its answer.
 
     Args:
-        texts, file: as of `read_inputs`.
+        texts: those that were given one by one.
+        read: gives the row, and all further ones, of a task with these settings.
         is_pair: a fine-tuned model reads pairs, which its folder does not say.
-        explained: the model must be a fine-tuned one.
+        explained: the model must be a fine-tuned one that answers.
         target: the answer of a fine-tuned model, by its name or number; None: its own.
 
     Raises:
-        UserError: as `load_task_folder`, `read_inputs` and `decide`; more than one row.
+        UserError: as `load_task_folder`, `refuse_vectors`, `read` and `decide`; more than one row.
     """
-    if explained or is_finetuned(folder):
-        return _of_task(load_task_folder(folder), texts, file, is_pair=is_pair, target=target, device=device)
+    if explained or folder_task(folder) not in (None, "sentence-embedding"):
+        loaded = load_task_folder(folder)
+        refuse_vectors(loaded.settings.type, folder)
+        return _of_task(loaded, texts, read, is_pair=is_pair, target=target, device=device)
     if is_pair:
-        raise UserError("--pair: this model was not fine-tuned, and reads one text or two; leave it out")
+        raise UserError("--pair: this model has no task, and reads one text or two; leave it out")
     settings = TaskSettings(type="classification", text=["text_a", "text_b"] if len(texts) == 2 else "text")
-    example = _only(texts, file, settings)
+    example = _only(texts, read(settings), settings)
     model, tokenizer = load_encoder_folder(folder)
     length = min(model.architecture.usable_positions, MOST_TOKENS)
-    read = _told(read_texts(tokenizer, example.texts, length), folder)
-    return OneRow(model.to(device).body, tokenizer, example.texts, read=read, task=None)
+    row = _told(read_texts(tokenizer, example.texts, length), folder)
+    return OneRow(model.to(device).body, tokenizer, example.texts, read=row, task=None)
 
 
 def _of_task(
     loaded: LoadedTask,
     texts: Sequence[str],
-    file: str | None,
+    read: Read,
     is_pair: bool,
     target: str | None,
     device: torch.device,
@@ -83,19 +88,19 @@ def _of_task(
     settings = adapt_settings(loaded.settings, is_pair=is_pair)
     settings = settings.model_copy(update={"max_length": min(settings.max_length, MOST_TOKENS)})
     task = replace(loaded, model=loaded.model.to(device), settings=settings)
-    example = _only(texts, file, settings)
+    example = _only(texts, read(settings), settings)
     number = None if target is None else find_answer(answer_names(task, example), target)
     decision = decide(task, example, number)
-    read = _told(decision.read, loaded.folder)
-    return OneRow(task.model.body, task.tokenizer, example.texts, read=read, task=(task, decision))
+    row = _told(decision.read, loaded.folder)
+    return OneRow(task.model.body, task.tokenizer, example.texts, read=row, task=(task, decision))
 
 
-def _only(texts: Sequence[str], file: str | None, settings: TaskSettings) -> Example:
-    examples = list(islice(read_inputs(texts, file, settings, report=say), 2))
+def _only(texts: Sequence[str], rows: Iterable[Example], settings: TaskSettings) -> Example:
+    examples = list(islice(rows, 2))
     if len(examples) == 1:
         return examples[0]
     if not examples:
-        raise UserError(f"{file}: holds no row")
+        raise UserError("there is no row to show")
     is_one = settings.type in ("classification", "regression") and len(settings.text_columns) == 1
     pair = "; for a pair, with a model that was fine-tuned on one text, add --pair" if is_one else ""
     raise UserError(f"one row is shown at a time, and there are more{pair if len(texts) == 2 else ''}")

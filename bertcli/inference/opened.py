@@ -18,7 +18,7 @@ from bertcli.hf.lengths import LongRows
 from bertcli.hf.locate import OnnxPlace, find_onnx, resolve_model
 from bertcli.hf.sentence_transformers import PLAIN, SentencePooling, read_pooling
 from bertcli.hf.task_config import read_task
-from bertcli.hf.task_folder import load_task_folder
+from bertcli.hf.task_folder import load_task_folder, refuse_vectors
 from bertcli.inference.buffers import default_batch_size
 from bertcli.inference.embed import Embedder
 from bertcli.inference.examples import Runner
@@ -31,7 +31,7 @@ from bertcli.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Compute:
-    """What the user asked to compute with: `--device` and `--precision`."""
+    """What the user asked to compute with, as options or as arguments of `bertcli.load`."""
 
     device: str
     precision: Literal["auto"] | Precision
@@ -44,11 +44,9 @@ class Compute:
     def of_onnx(self, file: Path) -> tuple[torch.device, Precision]:
         """The CPU in the file's own precision; raises `UserError` if another one was named."""
         if self.device not in ("auto", "cpu"):
-            raise UserError(f"--device {self.device}: {file} is run on the CPU; leave the option out")
+            raise UserError(f"device {self.device}: {file} is run on the CPU; leave it out")
         if self.precision not in ("auto", "fp32"):
-            raise UserError(
-                f"--precision {self.precision}: {file} has a precision of its own; leave the option out"
-            )
+            raise UserError(f"precision {self.precision}: {file} has a precision of its own; leave it out")
         return torch.device("cpu"), "fp32"
 
 
@@ -119,12 +117,14 @@ class OpenedEncoder:
 
 
 def open_task(model: Path, compute: Compute) -> OpenedTask:
-    """Raises `UserError` as `resolve_model`, `load_task_folder`, `OnnxModel` and `Compute`."""
+    """Raises `UserError` for a model of vectors, and as `resolve_model`, `load_task_folder`, `OnnxModel` and
+    `Compute`."""
     place = find_onnx(model)
     if place is not None:
         return _open_onnx_task(place, compute)
     device, precision = compute.of_weights()
     loaded = load_task_folder(resolve_model(model))
+    refuse_vectors(loaded.settings.type, loaded.folder)
     return OpenedTask(
         loaded.model.to(device).eval(),
         loaded.tokenizer,
@@ -155,6 +155,8 @@ def _open_onnx_task(place: OnnxPlace, compute: Compute) -> OpenedTask:
     device, precision = compute.of_onnx(place.file)
     path = place.folder / "config.json"
     config, architecture = read_json(path), read_architecture(path)
+    if read_pooling(place.folder) is not None:
+        refuse_vectors("sentence-embedding", place.folder)
     settings, labels = read_task(
         config, find_family(config, str(path)), architecture.usable_positions, where=path
     )

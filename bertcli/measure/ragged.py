@@ -16,7 +16,7 @@ from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file, read_examples
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.new_model import new_architecture
-from bertcli.hf.task_folder import load_task_folder
+from bertcli.hf.task_folder import load_task_folder, refuse_vectors
 from bertcli.inference.inputs import read_inputs
 from bertcli.model.task_models import build_task_model
 from bertcli.store.vocabulary import train_on_corpus
@@ -35,8 +35,9 @@ class Answering:
 
 
 def given_model(path: Path) -> Answering:
-    """A fine-tuned model. Raises `UserError` as `hf.task_folder.load_task_folder`."""
+    """A fine-tuned model. Raises `UserError` as `hf.task_folder.load_task_folder` and `refuse_vectors`."""
     loaded = load_task_folder(resolve_model(path))
+    refuse_vectors(loaded.settings.type, loaded.folder)
     return Answering(loaded.model, loaded.tokenizer, loaded.settings, labels=loaded.labels)
 
 

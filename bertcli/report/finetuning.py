@@ -86,6 +86,7 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
     if answers is None:
         return FinetuningParts(view.verdict, data, seeds)
     mistakes = mistakes_of(answers)
+    of_vectors = answers.task.settings.type == "sentence-embedding"  # no one output to explain
     return FinetuningParts(
         view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
         data,
@@ -95,7 +96,7 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
         confusion=_confusion(answers),
         classes=_classes(answers.metrics),
         scatter=_scatter(answers),
-        mistakes=explained(mistakes, answers) if options.attributions else mistakes,
+        mistakes=explained(mistakes, answers) if options.attributions and not of_vectors else mistakes,
     )
 
 

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 from bertcli.errors import UserError
 from bertcli.evaluation.task_file import right_answer
-from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample, TextExample
+from bertcli.examples.examples import (
+    ChoiceExample,
+    Example,
+    QuestionExample,
+    SimilarExample,
+    TaggedExample,
+    TextExample,
+)
 from bertcli.inference.attributions import attributions
 from bertcli.report.dev_answers import DevAnswers
 from bertcli.report.formatting import number, percent, short
 from bertcli.report.passages import LONGEST, Kind, Passage, Piece, answer_passages, entity_passages
 from bertcli.report.scored_words import ScoredWord, scored_words
 from bertcli.tasks.classification import THRESHOLD, Classified
+from bertcli.tasks.compared_vectors import Ranked, Scored
 from bertcli.tasks.multiple_choice import Chosen
 from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.regression import Value
@@ -65,8 +74,10 @@ class Mistake:
 
 
 def mistakes_of(answers: DevAnswers) -> list[Mistake]:
-    """The mistakes of which the model was surest; of numbers, those farthest off."""
-    build = _BUILDERS[answers.task.settings.type]
+    """The mistakes of which the model was surest; of numbers and vectors, those farthest off."""
+    vectors = partial(_of_vectors, examples=answers.examples)
+    builders: dict[str, Callable[[int, Any, Any], Mistake]] = _BUILDERS | {"sentence-embedding": vectors}
+    build = builders[answers.task.settings.type]
     found = [build(row, answers.examples[row], answers.predictions[row]) for row in answers.wrong]
     return sorted(found, key=lambda mistake: -mistake.sureness)[:MOST]
 
@@ -141,6 +152,29 @@ def _of_choice(row: int, example: ChoiceExample, answer: Chosen) -> Mistake:
         given=f"choice {answer.choice}",
         sureness=answer.probabilities[answer.choice],
     )
+
+
+def _of_vectors(
+    row: int, example: SimilarExample, answer: Ranked | Scored, examples: Sequence[SimilarExample]
+) -> Mistake:
+    """The positive beside the text of all `examples` nearest to the anchor; or a pair and its score."""
+    if isinstance(answer, Scored):
+        off = abs(answer.place - answer.right_place)
+        right, given = number(example.score), number(answer.similarity)
+        mistake = _mistake(row, example, right=right, given=given, sureness=off)
+        return replace(mistake, score=f"off by {percent(off)}")
+    assert answer.nearest is not None  # else there is nothing that could be nearer
+    other, place = answer.nearest
+    anchor, positive, nearest = (
+        short(text, LONGEST // 3) for text in (*example.texts[:2], examples[other].texts[place])
+    )
+    passages = [
+        Passage("anchor", [Piece(anchor)]),
+        Passage("positive", [Piece(positive, "right", number(answer.similarity))]),
+        Passage("nearest", [Piece(nearest, "given", number(answer.nearest_similarity))]),
+    ]
+    mistake = _mistake(row, example, passages, sureness=answer.rank)
+    return replace(mistake, score=f"{number(answer.rank)} of {number(answer.candidates)}")
 
 
 def _mistake(

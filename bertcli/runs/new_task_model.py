@@ -11,6 +11,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.random import make_key
 from bertcli.engine.optimizer import freeze
 from bertcli.errors import UserError
+from bertcli.hf.config_file import read_architecture
 from bertcli.hf.task_folder import load_for_finetuning
 from bertcli.model.shallow import keep_layers
 from bertcli.model.task_models import TaskModel
@@ -32,6 +33,9 @@ def new_task_model(
         say(f"  new: {', '.join(report.new)}")
     if report.left_aside:
         say(f"  left aside: {', '.join(report.left_aside)}")
+    if model.architecture.dropout > read_architecture(source / "config.json").dropout:
+        rate = model.architecture.dropout
+        say(f"  dropout: {rate:g} instead of 0, with which the two readings of a text would be equal")
     if config.training.keep_layers is not None:
         keep_layers(model, config.training.keep_layers)
     if frozen > model.architecture.layers:

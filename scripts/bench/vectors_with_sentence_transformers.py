@@ -4,7 +4,7 @@
     PYTHON vectors_with_sentence_transformers.py encode MODEL ROWS.csv VECTORS.npy
 
 `train` does with the library's own trainer and losses what `bertcli finetune CONFIG` does; `encode` writes
-the vectors of the column `first`, in fp32. Nothing of bertcli is imported.
+the vectors of the columns `first` and `second`, in fp32. Nothing of bertcli is imported.
 """
 
 # pyright: reportMissingImports=false
@@ -67,8 +67,8 @@ def train(config: dict[str, Any]) -> None:
 
 
 def encode(model: str, rows: str, target: str) -> None:
-    vectors_ND = SentenceTransformer(model, device="cpu").encode([row["first"] for row in read(rows)])
-    np.save(target, vectors_ND)
+    encoder, found = SentenceTransformer(model, device="cpu"), read(rows)
+    np.save(target, np.stack([encoder.encode([row[name] for row in found]) for name in ("first", "second")]))
 
 
 def read(path: str) -> list[dict[str, str]]:

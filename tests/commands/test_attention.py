@@ -130,6 +130,15 @@ def test_another_answer_is_explained(run_bertcli, models):
             assert answer(out)["attributions"]["answer"] == label
 
 
+def test_a_model_of_vectors_has_attention_and_nothing_to_explain(run_bertcli, models):
+    for texts in (ROW, ROW[:1]):
+        code, out, err = run_bertcli("attention", models / "vectors", *texts, "--json")
+        assert (code, err, answer(out)["texts"]) == (0, "", texts)
+    code, out, err = run_bertcli("attention", models / "vectors", *ROW, "--attributions")
+    assert (code, out) == (2, "")
+    assert "its answers are vectors: give it to bertcli embed" in err
+
+
 def test_what_the_row_does_not_hold_is_said(run_bertcli, model, models):
     code, out, err = run_bertcli("attention", model, "the cat " * 20, "--json")
     assert (code, len(answer(out)["tokens"])) == (0, 19)
@@ -179,7 +188,7 @@ def test_both_models_of_replaced_words_are_shown(run_bertcli, tmp_path):
         (["the cat", "--layers", "0", "--layer", 1], "--layer: there is no 1; the layers are 0 to 0"),
         (["the cat", "--attributions"], "is a masked language model, not a fine-tuned model"),
         (["the cat", "--target", "x"], "--target is the answer that --attributions explains; give both"),
-        (["the cat", "--pair"], "--pair: this model was not fine-tuned"),
+        (["the cat", "--pair"], "--pair: this model has no task"),
         (["the cat", "--output", "a.txt"], "a.txt: the suffix selects the format; give one of .html"),
         (["the cat", "--output", "no/a.html"], "no/a.html: there is no folder no"),
         (["the cat", "--output", "a.html", "--json"], "--json writes to standard output"),

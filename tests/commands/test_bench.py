@@ -94,6 +94,11 @@ def test_a_model_of_pairs_needs_pairs(run_bertcli, tmp_path: Path) -> None:
     assert "this model reads several (classification); give its rows: --input FILE" in err
 
 
+def test_a_model_of_vectors_predicts_nothing(run_bertcli, models: Path) -> None:
+    code, _, err = run_bertcli("bench", "predict", models / "vectors")
+    assert (code, "its answers are vectors" in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -56,6 +56,36 @@ def test_saved_vectors_give_the_same_answer(run_bertcli, folder: Path, file: Pat
     assert computed.splitlines()[0] == "the dog"
 
 
+def test_queries_of_a_pipe(
+    run_bertcli, folder: Path, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = ["the dog", "a night", "a night", "it was"]
+    for asked in (queries, queries[:1]):
+        (tmp_path / "queries").write_text("\n".join(asked) + "\n")
+        outputs = []
+        for options in ([], ["--json"]):
+            with open(tmp_path / "queries", encoding="utf-8") as pipe:
+                monkeypatch.setattr("sys.stdin", pipe)
+                code, out, err = run_bertcli("similarity", folder, "-", "--input", file, "--top", 2, *options)
+            assert code == 0, err
+            outputs.append(out)
+            assert out == run_bertcli("similarity", folder, *asked, "--input", file, "--top", 2, *options)[1]
+        found = [json.loads(line)["query"] for line in outputs[1].splitlines()]
+        assert found == [query for query in asked for _ in range(2)]
+    # a heading for each query, also for equal ones; none for a single one
+    assert len(outputs[0].splitlines()) == 2
+
+
+def test_equal_queries_have_a_heading_each(run_bertcli, folder: Path, file: Path) -> None:
+    _, out, _ = run_bertcli("similarity", folder, "a dog", "a dog", "--input", file, "--top", 1)
+    assert out.splitlines()[::2] == ["a dog", "a dog"]
+
+
+def test_a_query_that_was_cut_is_told(run_bertcli, folder: Path, file: Path) -> None:
+    _, _, err = run_bertcli("similarity", folder, "the cat " * 20, "--input", file)
+    assert "1 of 9 rows were longer than the model reads, and were cut" in err
+
+
 def test_texts_on_the_command_line(run_bertcli, folder: Path) -> None:
     code, out, _ = run_bertcli("similarity", folder, "a cat sat", "it was", "a cat sat")
     assert code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.finetunes import spam_config, spam_files
+from tests.finetunes import spam_config, spam_files, write_model
 from tests.small_runs import losses, read_rows, run_cli, small_config, write_config, write_corpus
 
 
@@ -137,6 +138,31 @@ def test_fine_tuning_and_judging_on_three_ranks(tmp_path: Path) -> None:
     three = json.loads(finish(torchrun("evaluate", runs[0], *data, ranks=3))[0])
     assert three.pop("loss") == pytest.approx(one.pop("loss"), rel=1e-6)
     assert three == one
+
+
+def test_a_loss_that_joins_all_rows_is_that_of_one_rank(tmp_path: Path) -> None:
+    """Of 10 pairs a step, cut in micro-batches of two pairs, the second rank computes two and a dummy."""
+    write_model(tmp_path / "bert")
+    lines = [
+        f"{a} {b}\t{b} the {a}" for a, b in itertools.permutations(("red", "old", "dark", "warm", "new"), 2)
+    ]
+    (tmp_path / "pairs.tsv").write_text("\n".join(["a\tb", *lines]) + "\n")
+    runs = []
+    for name in ("alone", "shared"):
+        value = spam_config(tmp_path, output_dir=str(tmp_path / name))
+        columns = {"type": "sentence-embedding", "text": ["a", "b"], "max_length": 32}
+        value["task"] = {"train": str(tmp_path / "pairs.tsv"), **columns}
+        value["training"] |= {"epochs": 2, "batch_size": 10, "micro_batch_size": 4}
+        path = write_config(tmp_path / f"{name}.yaml", value)
+        if name == "alone":
+            assert run_cli("finetune", path).returncode == 0
+        else:
+            finish(torchrun("finetune", path))
+        runs.append(read_rows(tmp_path / name / "metrics.jsonl"))
+    assert len(runs[0]) == 4
+    for alone, shared in zip(*runs, strict=True):
+        for key in ("loss", "grad_norm"):
+            assert shared[key] == pytest.approx(alone[key], rel=1e-5)
 
 
 def test_text_is_judged_together(text: Path, alone: Path) -> None:

@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from transformers import AutoModel, AutoTokenizer
 
 from tests.finetunes import rows_but_times, write_model
 from tests.small_runs import run_cli, start_and_signal, write_config
 
+POOLING = {
+    "mean": "pooling_mode_mean_tokens",
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+}
 WORDS = ["red", "blue", "green", "old", "new", "small", "large", "cold", "warm", "dark"]
 
 
@@ -75,6 +83,31 @@ def test_pairs_are_found_and_the_folder_is_one_of_sentence_transformers(files: P
     assert "its answers are vectors: give it to bertcli embed" in refused.stderr
 
 
+@pytest.mark.parametrize("mode", ["mean", "cls", "max"])
+def test_the_vectors_are_those_of_transformers_and_the_pooling_that_the_folder_names(
+    files: Path, tmp_path: Path, mode: str
+) -> None:
+    folder = tmp_path / "run" / "model"
+    finetuned(tmp_path, config(files, tmp_path / "run", pairs(files, text=["a", "b"], pooling=mode)))
+    named = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    assert [key for key, value in named.items() if value is True] == [POOLING[mode]]
+    texts = ["red old 3", "a small and warm and dark new house", "x"]
+    tokens = AutoTokenizer.from_pretrained(folder)(
+        texts, padding=True, truncation=True, max_length=24, return_tensors="pt"
+    )
+    with torch.no_grad():
+        hidden_BTD = AutoModel.from_pretrained(folder)(**tokens).last_hidden_state
+    mask_BT1 = tokens["attention_mask"][:, :, None]
+    pooled = {
+        "mean": (hidden_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1),
+        "cls": hidden_BTD[:, 0],
+        "max": hidden_BTD.masked_fill(mask_BT1 == 0, -torch.inf).amax(dim=1),
+    }[mode]
+    lines = run_cli("embed", folder, *texts, "--json").stdout.splitlines()
+    vectors = torch.tensor([json.loads(line)["vector"] for line in lines])
+    torch.testing.assert_close(vectors, pooled, rtol=0, atol=1e-5)
+
+
 def test_a_run_that_is_killed_ends_as_one_that_is_not(files: Path, tmp_path: Path) -> None:
     task = pairs(files, text=["a", "b", "c"])
     values = [
@@ -89,19 +122,37 @@ def test_a_run_that_is_killed_ends_as_one_that_is_not(files: Path, tmp_path: Pat
     assert killed == whole
 
 
-def test_scores_of_pairs_give_a_correlation(files: Path, tmp_path: Path) -> None:
-    task = pairs(files, text=["a", "b"], label="score")
-    done = finetuned(tmp_path, config(files, tmp_path / "run", task))
-    assert -1 <= done["spearman"] <= 1
+def vectors_of(model: Path, file: Path, target: Path, column: str = "text") -> NDArray[np.float32]:
+    """Of length 1, by `bertcli embed`."""
+    done = run_cli(
+        "embed", model, "--input", file, "--text", column, "--normalize", "--output", target / "v.npy"
+    )
+    assert done.returncode == 0, done.stderr
+    return np.load(target / "v.npy")
+
+
+def test_scores_of_pairs_give_the_correlation_of_their_cosines(files: Path, tmp_path: Path) -> None:
+    run, file = tmp_path / "run", files / "dev.tsv"
+    done = finetuned(tmp_path, config(files, run, pairs(files, text=["a", "b"], label="score")))
     assert done["verdict"]
+    scores = [int(line.split("\t")[-1]) for line in file.read_text().splitlines()[1:]]
+    cosines = (vectors_of(run, file, tmp_path, "a") * vectors_of(run, file, tmp_path, "b")).sum(axis=1)
+    evaluated = json.loads(run_cli("evaluate", run, "--data", file, "--json").stdout)
+    expected: Any = spearmanr(scores, cosines)
+    assert evaluated["spearman"] == pytest.approx(expected.statistic, abs=1e-6)
+    assert evaluated["pearson"] == pytest.approx(np.corrcoef(scores, cosines)[0, 1], abs=1e-4)
 
 
-def test_plain_text_needs_no_pairs(files: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    finetuned(tmp_path, config(files, run, {"train": str(files / "lines.txt")}, epochs=1))
-    before = torch.tensor(json.loads(run_cli("embed", files / "bert", "red", "--json").stdout)["vector"])
-    after = torch.tensor(json.loads(run_cli("embed", run, "red", "--json").stdout)["vector"])
-    assert not torch.equal(before, after)
+def test_plain_text_needs_no_pairs_and_moves_its_texts_apart(files: Path, tmp_path: Path) -> None:
+    run, file = tmp_path / "run", files / "lines.txt"
+    finetuned(tmp_path, config(files, run, {"train": str(file)}, epochs=1))
+    before, after = (vectors_of(model, file, tmp_path) for model in (files / "bert", run))
+    assert (after @ after.T).mean() < (before @ before.T).mean() - 0.01
+    refused = run_cli("evaluate", run, "--data", files / "lines.txt")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "lines.txt: plain text has no right answers to evaluate by; name the columns" in refused.stderr
+    pairs = run_cli("evaluate", run, "--data", files / "dev.tsv", "--text", "a", "--text", "b", "--json")
+    assert json.loads(pairs.stdout)["candidates"] == 16
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from torch import nn
 from bertcli.config.finetune import TaskSettings
 from bertcli.hf.folder import save_model_folder
 from bertcli.hf.model_files import Declaration, write_model_files
+from bertcli.hf.sentence_transformers import SentencePooling, write_pooling
 from bertcli.hf.task_folder import declare_task
 from bertcli.model.architecture import Architecture
+from bertcli.model.pooling import VectorModel
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel, TaskModel, build_task_model
 from bertcli.text.tokenizer import Normalization, Tokenizer
@@ -92,6 +94,16 @@ def saved_task(folder: Path, kind: str, seed: int = 0, **changes: object) -> Tas
     architecture = replace(ODD, **changes)  # pyright: ignore[reportArgumentType]
     model = stirred(build_task_model(settings.type, architecture, len(labels)))
     write_model_files(folder, model, tiny_tokenizer(), declare_task(settings, labels))
+    return model
+
+
+def saved_vectors(folder: Path) -> VectorModel:
+    """A random model of sentence vectors, as `bertcli finetune` saves one."""
+    torch.manual_seed(0)
+    settings = TaskSettings(type="sentence-embedding", max_length=16)
+    model = stirred(VectorModel(ODD))
+    write_model_files(folder, model, tiny_tokenizer(), declare_task(settings, ()))
+    write_pooling(folder, SentencePooling("mean", False, settings.max_length), model.architecture.hidden)
     return model
 
 

@@ -25,6 +25,9 @@ def folder(tmp_path):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(json.dumps(content))
         tiny_tokenizer().save(tmp_path)
+        sizes = {"vocab_size": 9, "hidden_size": 15, "num_hidden_layers": 1, "num_attention_heads": 3}
+        sizes |= {"intermediate_size": 4, "max_position_embeddings": 514, "pad_token_id": 1}
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "roberta", **sizes}))
         return tmp_path
 
     return write
@@ -47,6 +50,11 @@ def test_a_folder_of_another_kind_has_none(tmp_path):
 )
 def test_every_mode_in_the_old_and_the_new_spelling(folder, pooling, mode):
     assert read_pooling(folder(pooling)) == SentencePooling(mode, normalize=False, max_length=None)
+
+
+def test_a_length_beyond_the_positions_is_that_of_the_positions(folder):
+    path = folder(MEAN, sentence_bert_config={"max_seq_length": 514})
+    assert read_pooling(path) == SentencePooling("mean", normalize=False, max_length=512)
 
 
 def test_normalization_and_length(folder):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.report.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
 
@@ -193,6 +196,51 @@ def test_choices_stand_under_their_text(tmp_path: Path) -> None:
     assert "choice 0" in text
     assert ATTACK in text
     assert {each.get("class") for each in found.named("mark")} >= {"right", "given"}
+
+
+def similar(number: int) -> list[str]:
+    """Two texts with nothing in common, so that their vectors are not near, and a third."""
+    return [f"anchor {number} {ATTACK}", f"{number * 7} other <b>words</b>", f"{number} wrong"]
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["a", "b", "c"]])
+def test_a_pair_of_texts_has_its_rank_beside_the_text_that_is_nearer(
+    tmp_path: Path, columns: list[str]
+) -> None:
+    rows = [["a", "b", "c"], *map(similar, range(24))]
+    task = {"type": "sentence-embedding", "text": columns}
+    found = report(labeled(tmp_path, task, "pairs.csv", table(rows)), attributions=True)
+    scores, text = found.text("scores"), found.text("mistakes")
+    assert "1 / rank of an anchor's positive among all texts, averaged; the best model is chosen" in scores
+    for meaning in ("to which no other text is nearer", "among the 10 nearest texts"):
+        assert meaning in scores
+    assert "rows are not in their place, the worst first." in text
+    candidates = 24 * (len(columns) - 1)
+    shown = text.split("the worst first.")[1]
+    ranks = [int(each) for each in re.findall(rf"(\d+) of {candidates}\b", shown)]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len(ranks) == int(text.split(" of 24 rows")[0].split()[-1]) > 0
+    assert shown.count("nearest ") == len(ranks)
+    assert ATTACK in text
+    assert {each.get("class") for each in found.named("mark")} >= {"right", "given"}
+
+
+def test_a_pair_with_a_score_has_it_beside_its_cosine(tmp_path: Path) -> None:
+    rows = [["a", "b", "score"], *([*similar(n)[:2], n % 6] for n in range(24))]
+    task = {"type": "sentence-embedding", "text": ["a", "b"], "label": "score"}
+    text = report(labeled(tmp_path, task, "pairs.csv", table(rows))).text("mistakes")
+    shares = [float(each) for each in re.findall(r"off by ([\d.]+)%", text)]
+    assert shares == sorted(shares, reverse=True)
+    assert len(shares) == int(text.split(" of 24 rows")[0].split()[-1]) > 0
+    assert min(shares) >= 25
+
+
+def test_plain_text_has_no_mistakes(tmp_path: Path) -> None:
+    task = {"type": "sentence-embedding", "dev": None}
+    lines = "".join(f"line {n}\n" for n in range(24))
+    found = report(labeled(tmp_path, task, "lines.txt", lines))
+    assert "None, because there was no dev data" in found.head
+    assert "mistakes" not in found.texts
 
 
 def test_sets_of_labels_have_no_matrix(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_student_has_its_teacher_and_the_distance_from_it_and_ramps_have_both_
         distillation={"teacher": str(pretrained)},
     )
     found = report(run)
-    assert "A BERT of 2 layers × 32 (taught by run): mlm on corpus.txt" in found.head
+    assert "A BERT of 2 layers × 32 (taught by run/model): mlm on corpus.txt" in found.head
     assert "distance from the teacher's words" in found.text("scores")
     assert "distance from the teacher's hidden states" in found.text("scores")
     assert "kl loss" in found.text("curves")
