@@ -4,7 +4,8 @@
 
 MODEL is a model folder, SQUAD a JSON file of SQuAD, whose paragraphs are the text: an article is a document.
 The three runs have as many steps as `--minutes` hold, by the time of a step that is measured first. Prints
-for each the loss a word on the text and on general text before and after, and the pieces a word.
+for each the loss a word on the text and on general text before and after, and the pieces a word. Runs that
+are finished in FOLDER are not repeated.
 """
 
 from __future__ import annotations
@@ -35,10 +36,7 @@ def main() -> None:
     text = write_paragraphs(options.squad, out / "paragraphs.txt")
     going_on = config_of(text, out / "as-it-is", {"init_from": str(options.model)})
     config = write(out / "as-it-is.yaml", going_on)
-    bertcli("prepare", config)
-    step = json.loads(bertcli("bench", "step", "--config", config, "--steps", 30, "--json"))
-    steps = round(60e3 * options.minutes / step["ms_per_step"])
-    print(f"{step['ms_per_step']:.0f} ms a step, {steps} steps", flush=True)
+    steps = steps_in(options.minutes, config, out / "steps.json")
 
     extended = out / "extended"
     if not extended.exists():
@@ -52,6 +50,17 @@ def main() -> None:
         report(name, train(given, steps))
     sizes = {"init_from": None, "preset": "mini"}
     report("from scratch", train(config_of(text, out / "scratch", sizes), steps))
+
+
+def steps_in(minutes: float, config: Path, saved: Path) -> int:
+    """As many as `minutes` hold; measured once, so that a later call goes on with the same runs."""
+    if not saved.is_file():
+        bertcli("prepare", config)
+        step = json.loads(bertcli("bench", "step", "--config", config, "--steps", 30, "--json"))
+        print(f"{step['ms_per_step']:.0f} ms a step", flush=True)
+        saved.write_text(json.dumps(round(60e3 * minutes / step["ms_per_step"])))
+    print(f"{saved.read_text()} steps", flush=True)
+    return json.loads(saved.read_text())
 
 
 def write_paragraphs(squad: Path, path: Path) -> Path:
