@@ -12,8 +12,9 @@ from torch.nn.parameter import Parameter
 
 from bertcli.files import disk_errors
 from bertcli.hf.convert import check_new
+from bertcli.hf.locate import GENERATOR
 from bertcli.hf.model_files import read_model_files, write_model_files
-from bertcli.hf.rtd_folder import DIFFERENCES, GENERATOR
+from bertcli.hf.rtd_folder import DIFFERENCES
 from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.hf.with_heads import with_heads
 from bertcli.owned.folders import write_folder

@@ -19,6 +19,8 @@ WEIGHT_FILES = (
     "pytorch_model.bin.index.json",
 )
 """In the order of preference; an index lists the files of a model in several parts."""
+GENERATOR = "generator"
+"""The folder in that of a discriminator which holds the model that replaces words."""
 ONNX_FOLDER, ONNX_FILE, QUANTIZED_FILE = "onnx", "model.onnx", "model_quantized.onnx"
 _ONNX_FILES = (f"{ONNX_FOLDER}/{ONNX_FILE}", ONNX_FILE, f"{ONNX_FOLDER}/{QUANTIZED_FILE}")
 """In the order of preference."""
@@ -110,6 +112,16 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
     folder = resolve_model(config.model.init_from)
     model = config.model.model_copy(update={"init_from": str(folder)})
     return adopt_folder(config.model_copy(update={"model": model}), folder)
+
+
+def find_generator(folder: Path) -> None:
+    """Raise `UserError` if the folder of a discriminator has none."""
+    if not (folder / GENERATOR / "config.json").is_file():
+        raise UserError(
+            f"{folder}: data.objective: rtd goes on with both of its models, and there is no generator in "
+            f"{folder / GENERATOR}. Put the generator's folder there, or set data.objective to mlm and go on "
+            "from the generator alone"
+        )
 
 
 def check_folder(folder: Path) -> Path:

@@ -18,13 +18,14 @@ from bertcli.errors import UserError
 from bertcli.families.fresh import Sharing
 from bertcli.hf.fill import build_from
 from bertcli.hf.folder import load_model_folder, save_model_folder
+from bertcli.hf.locate import GENERATOR, find_generator
 from bertcli.hf.model_files import Declaration, read_model_files, write_model_files
 from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.model.replaced_tokens import ReplacedTokenModel
 from bertcli.model.task_models import PooledModel
 from bertcli.text.tokenizer import Tokenizer
 
-GENERATOR, DIFFERENCES = "generator", "differences.safetensors"
+DIFFERENCES = "differences.safetensors"
 _DIFFERENCE = ".difference"
 _OF_GENERATOR = f"{GENERATOR}."
 
@@ -60,16 +61,6 @@ def save_rtd_folder(
     )
     if differences:
         write_safetensors(folder / DIFFERENCES, differences)
-
-
-def find_generator(folder: Path) -> None:
-    """Raise `UserError` if the folder of a discriminator has none."""
-    if not (folder / GENERATOR / "config.json").is_file():
-        raise UserError(
-            f"{folder}: data.objective: rtd goes on with both of its models, and there is no generator in "
-            f"{folder / GENERATOR}. Put the generator's folder there, or set data.objective to mlm and go on "
-            "from the generator alone"
-        )
 
 
 def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None) -> ReplacedTokenModel:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.hf.config_file import read_architecture
+from bertcli.hf.locate import GENERATOR
 from bertcli.hf.new_model import new_architecture
-from bertcli.hf.rtd_folder import GENERATOR
 from bertcli.model.architecture import Architecture
 
 RATES = ("dropout", "attention_dropout")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.examples.examples import Example, QuestionExample, SimilarExample
-from bertcli.hf.rtd_folder import GENERATOR
+from bertcli.hf.locate import GENERATOR
 from bertcli.store.token_store import OpenStore, TokenStore
 from bertcli.text.pieces import BLANK, needs_no_blank
 from bertcli.text.tokenizer import Tokenizer

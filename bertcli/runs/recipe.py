@@ -21,9 +21,8 @@ from bertcli.errors import UserError
 from bertcli.families.fresh import Fresh
 from bertcli.families.registry import fresh_of
 from bertcli.hf.config_file import read_architecture
-from bertcli.hf.locate import locate_init_from
-from bertcli.hf.rtd_folder import find_generator
-from bertcli.runs.teacher import check_teacher
+from bertcli.hf.locate import find_generator, locate_init_from
+from bertcli.runs.teacher_fit import check_teacher
 from bertcli.store.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.store.matching import output_paths, store_folder
 from bertcli.store.vocabulary import given_tokenizer, load_given_tokenizer

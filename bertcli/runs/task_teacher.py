@@ -6,7 +6,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
 from bertcli.hf.locate import resolve_model
 from bertcli.hf.task_folder import load_task_folder
-from bertcli.runs.teacher import check_teacher_reads
+from bertcli.runs.teacher_fit import check_teacher_reads
 from bertcli.tasks.base import Task
 from bertcli.tasks.registry import build_task
 from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding

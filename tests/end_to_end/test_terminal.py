@@ -103,8 +103,10 @@ def test_ctrl_c_before_the_first_step_says_what_is_kept(
     assert "Traceback" not in shown
 
 
-def test_a_runs_folder_is_its_config_and_only_with_resume_a_run(config: Path) -> None:
-    run = config.parent / "run"
+def test_a_runs_folder_is_its_config_and_only_with_resume_a_run(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    config = small_config(corpus, run, training={"steps": 1})
+    assert run_cli("pretrain", write_config(tmp_path / "config.yaml", config)).returncode == 0
     result = run_cli("pretrain", run)
     assert result.returncode == 2
     assert f"To continue it: bertcli pretrain {run} --resume. For a new run" in result.stderr
