@@ -1,4 +1,4 @@
-"""Whether a teacher fits its student, by the config and `config.json`: neither weights nor torch are needed."""
+"""Whether a teacher fits its student, by config and `config.json`; neither weights nor torch are needed."""
 
 from __future__ import annotations
 
