@@ -14,6 +14,8 @@ from bertcli.model.replaced_tokens import ReplacedTokenModel
 from bertcli.store.token_store import OpenStore
 from bertcli.tasks.reference import Reference, perplexity
 
+_MASKED = {"token": "", "word": " (whole words)", "span": " (one to three words together)"}
+
 
 def model_card(
     config: PretrainConfig,
@@ -49,7 +51,7 @@ Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a v
 
 {_corpus(config, store)}
 
-{_recipe(config, store)}
+{_recipe(config, store, model)}
 
 The complete config is in the run folder's `config.yaml`.
 
@@ -88,7 +90,7 @@ def _corpus(config: PretrainConfig, store: OpenStore) -> str:
 | unigram entropy | {manifest.unigram_entropy:.3f} nats a token |"""
 
 
-def _recipe(config: PretrainConfig, store: OpenStore) -> str:
+def _recipe(config: PretrainConfig, store: OpenStore, model: PretrainingModel | ReplacedTokenModel) -> str:
     data, training, source = config.data, config.training, config.model.init_from
     teacher = config.distillation and config.distillation.teacher
     begun = (
@@ -96,23 +98,38 @@ def _recipe(config: PretrainConfig, store: OpenStore) -> str:
         if teacher
         else "random weights"
     )
-    masks = f"{shown(data.mask_rate, '.0%')} of the tokens, "
+    masks = f"{shown(data.mask_rate, '.0%')} of the tokens{_MASKED[data.masking]}, "
     masks += _split(data.mask_split, store.tokenizer.mask_token)
     rows = f"{shown(training.batch_size)} rows of at most {data.max_length} tokens"
     rows += f", {data.short_length} in the first {data.short_steps:,}" if data.short_steps else ""
+    schedule = f"{training.schedule}, {training.warmup_steps} steps of warm-up"
+    schedule += f", falling in the last {training.decay_share:.0%}" * (training.schedule == "stable-decay")
     return f"""## Recipe
 
 | | |
 |---|---|
 | started from | {plain(public_name(source)) if source else begun} |
 | steps | {training.steps or 0:,} of {rows} |
-| learning rate | {training.learning_rate:g}, {training.schedule}, {training.warmup_steps} steps of warm-up |
+| learning rate | {training.learning_rate:g}, {schedule} |
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
 | gradient clipping | norm {training.max_grad_norm:g} |
 | dropout | {config.model.dropout:g} |
 | masks | {masks} |
-| precision | {training.precision} |
+{_of_objective(config, model)}| precision | {training.precision} |
 | seed | {config.seed} |"""
+
+
+def _of_objective(config: PretrainConfig, model: PretrainingModel | ReplacedTokenModel) -> str:
+    rows = ""
+    if isinstance(model, ReplacedTokenModel):
+        sizes = model.generator.architecture
+        rows += f"| generator | {sizes.layers} layers x {sizes.hidden} |\n"
+        rows += f"| weight of replaced tokens | {config.training.rtd_weight:g} |\n"
+    if config.distillation is not None:
+        words, true_words, hidden = config.distillation.weights
+        rows += f"| temperature of the teacher | {config.distillation.temperature:g} |\n"
+        rows += f"| weights | its words {words:g}, true words {true_words:g}, hidden states {hidden:g} |\n"
+    return rows
 
 
 def _split(split: tuple[float, float, float], mask: str) -> str:

@@ -67,7 +67,7 @@ Fine-tuned with bertcli from {plain(public_name(config.model))}.
 | learning rate | {training.learning_rate:g}, {training.schedule}, warm-up over {training.warmup_ratio:.0%} |
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
 | precision | {training.precision} |
-| seed | {config.training_seed} |
+{_student(config)}| seed | {config.training_seed} |
 
 The complete config is in the run folder's `config.yaml`.
 
@@ -82,6 +82,19 @@ bertcli predict . TEXT
 bertcli predict . --input FILE
 ```
 """
+
+
+def _student(config: FinetuneConfig) -> str:
+    kept, taught = config.training.keep_layers, config.distillation
+    rows = f"| layers | {kept} of the model's |\n" if kept else ""
+    if taught is None:
+        return rows
+    answers, labels = taught.weights
+    teacher = plain(public_name(taught.teacher))
+    return rows + (
+        f"| teacher | {teacher}, temperature {taught.temperature:g}; weights: its answers {answers:g}, "
+        f"labels {labels:g} |\n"
+    )
 
 
 def _scores(scores: Scores | None, verdict: Verdict | None) -> str:

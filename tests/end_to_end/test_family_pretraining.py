@@ -117,6 +117,9 @@ def test_the_run_learns_and_says_so(runs: dict[FamilyName, Path], family: Family
     assert train[-1]["mlm_loss"] < train[0]["mlm_loss"]
     card = (runs[family] / "model" / "README.md").read_text()
     assert f"Pretrained with bertcli: {fresh.objective}," in card
+    if fresh.objective == "rtd":
+        assert train[0]["loss"] == pytest.approx(train[0]["mlm_loss"] + 50 * train[0]["rtd_loss"], rel=1e-6)
+        assert "| weight of replaced tokens | 50 |" in card
     config = load_config(PretrainConfig, runs[family] / "config.yaml")
     assert (config.data.objective, config.tokenizer.kind) == (fresh.objective, fresh.tokenizer)
     assert config.model.positions == 40
@@ -225,7 +228,11 @@ def test_a_student_learns_from_a_teacher(corpus: Path, runs: dict[FamilyName, Pa
     config = distilled(corpus, tmp_path, runs["bert"])
     pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
     first, *_, last = read_rows(tmp_path / "run" / "metrics.jsonl", "train")
-    assert {"kl_loss", "mlm_loss", "cosine_loss"} <= first.keys()
+    assert first["loss"] == pytest.approx(
+        5 * first["kl_loss"] + 2 * first["mlm_loss"] + first["cosine_loss"], rel=1e-6
+    )
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert "| weights | its words 5, true words 2, hidden states 1 |" in card
     assert last["cosine_loss"] < first["cosine_loss"]
     load_with_transformers(tmp_path / "run" / "model", "masked-lm", "distilbert")
 
