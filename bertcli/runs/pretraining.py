@@ -121,14 +121,18 @@ class Pretraining(Run[PretrainConfig, Path]):
 
     def last_good(self) -> Path | None:
         """With `stable-decay`, never one from the decay of a shorter run."""
-        share = self.config.training.decay_share
-
-        def usable(state: RunState) -> bool:
-            return state.planned == self.steps or state.step <= decay_begin(state.planned, share)
-
         if self.branch_step is None:
             return super().last_good()
-        if (found := newest_checkpoint(self.folder, say, usable)) != super().last_good() and found:
+        share = self.config.training.decay_share
+        fallen: list[int] = []
+
+        def usable(state: RunState) -> bool:
+            good = state.planned == self.steps or state.step <= decay_begin(state.planned, share)
+            fallen.extend([] if good else [state.step])
+            return good
+
+        found = newest_checkpoint(self.folder, say, usable)
+        if found and fallen:
             say(f"going back to {found.name}: the learning rate of the shorter run fell after it")
         return found
 
