@@ -120,6 +120,7 @@ def _recipe(config: PretrainConfig, store: OpenStore, model: PretrainingModel | 
 
 
 def _of_objective(config: PretrainConfig, model: PretrainingModel | ReplacedTokenModel) -> str:
+    """Rows of the table that only some objectives have, a line each."""
     rows = ""
     if isinstance(model, ReplacedTokenModel):
         sizes = model.generator.architecture

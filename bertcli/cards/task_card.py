@@ -85,6 +85,7 @@ bertcli predict . --input FILE
 
 
 def _student(config: FinetuneConfig) -> str:
+    """Rows of the table about kept layers and a teacher, a line each."""
     kept, taught = config.training.keep_layers, config.distillation
     rows = f"| layers | {kept} of the model's |\n" if kept else ""
     if taught is None:

@@ -114,7 +114,7 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
     return adopt_folder(config.model_copy(update={"model": model}), folder)
 
 
-def find_generator(folder: Path) -> None:
+def check_generator(folder: Path) -> None:
     """Raise `UserError` if the folder of a discriminator has none."""
     if not (folder / GENERATOR / "config.json").is_file():
         raise UserError(

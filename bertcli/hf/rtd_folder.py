@@ -18,7 +18,7 @@ from bertcli.errors import UserError
 from bertcli.families.fresh import Sharing
 from bertcli.hf.fill import build_from
 from bertcli.hf.folder import load_model_folder, save_model_folder
-from bertcli.hf.locate import GENERATOR, find_generator
+from bertcli.hf.locate import GENERATOR, check_generator
 from bertcli.hf.model_files import Declaration, read_model_files, write_model_files
 from bertcli.hf.weights import read_weights, write_safetensors
 from bertcli.model.replaced_tokens import ReplacedTokenModel
@@ -73,7 +73,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
         UserError: as `load_model_folder`; there is no generator, or it has another vocabulary or, with tied
             embeddings, others than the discriminator.
     """
-    find_generator(folder)
+    check_generator(folder)
     files = read_model_files(folder)
     found, _ = build_from(files, lambda: PooledModel(files.architecture, pooler=False, rtd_head=True))
     loaded = load_model_folder(folder / GENERATOR, pairs=False, dropout=dropout)

@@ -48,15 +48,6 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
     shared = sharing(config.model, sizes.family) if sizes.generator else "tied"
     parameters = pretraining_parameters(sizes, pairs.is_pair, shared)
     text_tokens, store_bytes = _text_size(config, store, vocab_size)
-    given = []
-    if store is None:
-        given.append(
-            f"the store is not built yet: {vocab_size:,} entries in the vocabulary, {BYTES_PER_TOKEN} bytes "
-            f"of text a token ({text_tokens:,.0f} tokens), full rows"
-        )
-
-    if config.distillation is not None:
-        given.append("the teacher's weights come on top of the memory")
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
         share = Share(rows)
@@ -95,8 +86,20 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
         task=_task(config, mask_rate, tokenizer),
         build=lambda: build_model(config.model, data.objective, sizes),
         make_steps=make_steps,
-        given=given,
+        given=list(_given(config, store, vocab_size, text_tokens=text_tokens)),
     )
+
+
+def _given(
+    config: PretrainConfig, store: OpenStore | None, vocab_size: int, text_tokens: float
+) -> Iterator[str]:
+    if store is None:
+        yield (
+            f"the store is not built yet: {vocab_size:,} entries in the vocabulary, {BYTES_PER_TOKEN} bytes "
+            f"of text a token ({text_tokens:,.0f} tokens), full rows"
+        )
+    if config.distillation is not None:
+        yield "the teacher's weights come on top of the memory"
 
 
 def _task(config: PretrainConfig, mask_rate: float, tokenizer: Tokenizer | None) -> Task:

@@ -128,7 +128,8 @@ class Pretraining(Run[PretrainConfig, Path]):
 
         def usable(state: RunState) -> bool:
             good = state.planned == self.steps or state.step <= decay_begin(state.planned, share)
-            fallen.extend([] if good else [state.step])
+            if not good:
+                fallen.append(state.step)
             return good
 
         found = newest_checkpoint(self.folder, say, usable)

@@ -21,7 +21,7 @@ from bertcli.errors import UserError
 from bertcli.families.fresh import Fresh
 from bertcli.families.registry import fresh_of
 from bertcli.hf.config_file import read_architecture
-from bertcli.hf.locate import find_generator, locate_init_from
+from bertcli.hf.locate import check_generator, locate_init_from
 from bertcli.runs.teacher_fit import check_teacher
 from bertcli.store.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.store.matching import output_paths, store_folder
@@ -85,7 +85,7 @@ def decide_recipe(
     config = _decide_by_family(config)
     check_teacher(config, _sizes(config)[1])
     if config.data.objective == "rtd" and config.model.init_from is not None:
-        find_generator(Path(config.model.init_from))
+        check_generator(Path(config.model.init_from))
     undecided = [(section, key) for section, key in KEYS if getattr(getattr(config, section), key) == AUTO]
     if not undecided:
         return config

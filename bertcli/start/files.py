@@ -109,7 +109,7 @@ def find_files(names: Sequence[str], output: Path) -> Found:
         sources = [Source(names[0], LABELED[names[0]], listed=True)]
     else:
         sources = find_sources(names, key="")
-    looks = [_look(source, len(sources)) for source in _some(sources)]
+    looks = [_look(source, len(sources)) for source in _looked_at(sources)]
     seen = [look for look in looks if isinstance(look, Seen)]
     refused = [look for look in looks if isinstance(look, _Refused)]
     if not seen:
@@ -143,7 +143,7 @@ KIND_NAMES: dict[Kind, str] = {
 }
 
 
-def _some(sources: Sequence[Source]) -> list[Source]:
+def _looked_at(sources: Sequence[Source]) -> list[Source]:
     """Files evenly chosen, and of each suffix that is not among them the first one."""
     chosen = sources[:: -(-len(sources) // _MOST_FILES)]
     known = {full_suffix(source.path) for source in chosen}
