@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,8 @@ from bertcli import cli
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.files import read_examples
 from bertcli.export import verify
-from bertcli.export.agreement import agreement
 from bertcli.export.graph import ExportedModel
-from bertcli.export.sample import NO_TASK
-from bertcli.export.source import MOST_BYTES, read_source
-from bertcli.inference.inputs import example_of
-from bertcli.inference.onnx_model import OnnxModel
-from bertcli.text.frame import Row
+from bertcli.export.source import MOST_BYTES
 from tests.finetunes import run, spam_config, write_model, write_spam
 from tests.hf.folders import saved_model, saved_task
 
@@ -121,44 +115,6 @@ def test_a_fine_tuned_model_predicts_the_same_as_onnx(run_bertcli, spam: Pair) -
     (done,) = answers(spam.out)
     assert code == 0
     assert done["int8"]["agreement"] == {"equal": sum(equal) / len(equal), "answers": 32}
-
-
-def test_a_small_sample_is_read_again_until_there_are_32_rows_at_once(
-    run_bertcli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timed: list[tuple[int, list[list[int]]]] = []
-
-    def speeds(models: dict[str, Any], rows: Sequence[Row], batch_size: int, pad_id: int) -> dict[str, float]:
-        timed.append((batch_size, [list(row.ids) for row in rows]))
-        return dict.fromkeys(models, 1.0)
-
-    monkeypatch.setattr("bertcli.export.comparison.rows_per_second", speeds)
-    saved_model(tmp_path / "model")
-    (tmp_path / "sample.txt").write_text("the cat\na dog sat\nit was dark\n")
-    options = ["--encoder", "--int8", "--sample", tmp_path / "sample.txt"]
-    assert run_bertcli("export", tmp_path / "model", tmp_path / "out", *options)[0] == 0
-    assert [size for size, _ in timed] == [1, 32]
-    for _, rows in timed:
-        assert len(rows) == 32
-        assert rows[:29] == rows[3:]
-
-
-def test_the_labels_of_a_pair_head_are_compared_too(tmp_path: Path) -> None:
-    saved_model(tmp_path / "model")
-    exported(tmp_path / "model", tmp_path / "onnx")
-    source = read_source(tmp_path / "model", encoder_alone=False)
-    served = OnnxModel(tmp_path / "onnx" / "onnx" / "model.onnx", source.exported.architecture)
-    rows = [example_of([text], "here", NO_TASK) for text in ("the cat sat on it", "a dog", "it was dark")]
-    equal = agreement(source, served, rows)
-    assert equal["equal"] == 1
-    run = served.run
-
-    def swapped(ids: torch.Tensor, segments: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        words, pair = run(ids, segments)
-        return words, pair.flip(-1)
-
-    served.run = swapped  # pyright: ignore[reportAttributeAccessIssue]
-    assert agreement(source, served, rows)["equal"] == pytest.approx(1 - len(rows) / equal["answers"])
 
 
 def test_what_is_printed_in_json(spam: Pair) -> None:
