@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +99,7 @@ def write_spam_split(folder: Path) -> Path:
 
 
 def run(config: dict[str, Any], resume: bool = False, overwrite: bool = False) -> Finetuned:
-    """In this process, which is faster than a new one. A run that was killed in it has left its thread."""
-    for thread in threading.enumerate():
-        if thread.name == "checkpoint":
-            thread.join()
+    """In this process, which is faster than a new one."""
     return finetune(checked(config), resume, overwrite)
 
 

@@ -64,10 +64,14 @@ class CheckpointWriter:
 
     def finish(self) -> None:
         """Wait for the checkpoint that is being written; raises as `check`."""
+        self.wait()
+        self.check()
+
+    def wait(self) -> None:
+        """Wait for the checkpoint that is being written, whatever becomes of it."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self.check()
 
     def _copy(self, kind: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Copies of the full tensors, on the first rank, in the memory of the last copies."""

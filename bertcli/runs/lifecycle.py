@@ -254,6 +254,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
     try:
         return fit.run(reports, state, rows)[1]
     finally:
+        fit.checkpoints.wait()  # after an error too: the folder is another run's once this one leaves it
         progress.close()
         log.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -132,15 +132,29 @@ def test_killed_anywhere_it_ends_as_the_undisturbed_one(
             kill_at(patch, point, step)
             with pytest.raises(Killed):
                 run(own, resume=True)
-            for thread in threading.enumerate():
-                if thread.name.startswith("checkpoint"):
-                    thread.join(60)  # a kill would end the checkpoint under way with the run
     capsys.readouterr()
     done = run(own, resume=True)
     assert "resuming from" in capsys.readouterr().err
     assert_same(Path(own["output_dir"]), undisturbed)
     assert done.scores is not None
     assert done.scores.loss == read_rows(undisturbed / "metrics.jsonl", "heldout")[1]["loss"]
+
+
+def test_an_error_leaves_no_checkpoint_half_written(own: dict[str, Any]) -> None:
+    """The folder's lock is free after it, so another run may take the folder at once."""
+    rename = bertcli.files.os.rename
+
+    def rename_late(source: Path, target: Path) -> None:
+        time.sleep(0.2 if Path(target).name.startswith("step-") else 0)
+        rename(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, "train", 6)
+        patch.setattr(bertcli.files.os, "rename", rename_late)
+        with pytest.raises(Killed):
+            run(own)
+        written = {path.name for path in (Path(own["output_dir"]) / "checkpoints").iterdir()}
+    assert written == {"best", "step-00000005"}
 
 
 def test_a_real_kill_and_a_signal_that_saves_first(
