@@ -79,8 +79,8 @@ def check(family: FamilyName, run: Path) -> bool:
         what = "logits" if kind == "masked-lm" else "hidden states"
         print(f"  transformers, {kind}: missing {found.missing or 'nothing'}")
         print(
-            f"  {what} up to {found.largest:.1f}: apart by {found.fp64:.1e} in fp64, {found.fp32:.1e} in fp32 "
-            f"(ours in fp32 from its fp64 {found.ours:.1e}, its own {found.theirs:.1e})"
+            f"  {what} up to {found.largest:.1f}: apart by {found.fp64:.1e} in fp64, {found.fp32:.1e} in "
+            f"fp32 (from its fp64: ours {found.ours:.1e}, its own {found.theirs:.1e})"
         )
     mask = transformers.AutoTokenizer.from_pretrained(words).mask_token
     for text in TEXTS:
