@@ -43,9 +43,10 @@ from finetune import find_minilm  # noqa: E402
 from small_tasks import bertcli, write  # noqa: E402
 
 PEER = Path(__file__).with_name("vectors_with_sentence_transformers.py")
-TRAINING = {"epochs": 2, "learning_rate": 5e-5, "precision": "bf16"}
+TRAINING = {"learning_rate": 5e-5, "precision": "bf16"}
+EPOCHS = {"stsb": 2, "squad": 1}
 BATCH = {"stsb": 32, "squad": 64}
-MAX_LENGTH = {"stsb": 128, "squad": 256}
+MAX_LENGTH = 128
 REDRAWN = 2
 HELD_OUT_ARTICLE = 10
 COLUMNS = ("first", "second")
@@ -141,10 +142,10 @@ def config_of(task: str, seed: int, model: Path, out: Path) -> dict[str, Any]:
             "train": str(out / f"{task}-train.csv"),
             "dev": str(out / f"{task}-dev.csv"),
             "text": ["first", "second"],
-            "max_length": MAX_LENGTH[task],
+            "max_length": MAX_LENGTH,
             **({"label": "score"} if task == "stsb" else {}),
         },
-        "training": {**TRAINING, "batch_size": BATCH[task]},
+        "training": {**TRAINING, "epochs": EPOCHS[task], "batch_size": BATCH[task]},
     }
 
 

@@ -71,7 +71,8 @@ def test_the_gradients_of_512_pairs_are_those_of_the_plain_loss(scored: bool) ->
         part.backward()
         loss += part.item()
     assert loss == pytest.approx(expected.item(), rel=1e-5)
-    torch.testing.assert_close(gradients(model), plain, rtol=1e-5, atol=1e-5)
+    largest = max(float(each.abs().max()) for each in plain)  # 40: tokens' parts of both signs are summed
+    torch.testing.assert_close(gradients(model), plain, rtol=1e-5, atol=max(1e-5, 2e-6 * largest))
 
 
 def run(micro_batch_size: int, dropout: float, steps: int = 3) -> list[StepReport]:
