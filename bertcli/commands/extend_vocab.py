@@ -47,7 +47,9 @@ def extend_vocab(
     with progress_display("reading", sources, say) as advance:
         texts = sample_paragraphs(sources, run.corpus, sample_share(sources), progress=advance)
         extended = extend(Tokenizer.load(folder), texts, add, report=say)
-    write_extended(folder, out, extended.tokenizer, replaced=extended.replaced)
+    dropped = write_extended(folder, out, extended.tokenizer, replaced=extended.replaced)
+    if dropped:
+        say(f"dropped, since no class of transformers holds it with the rest: {', '.join(dropped)}")
     added = len(extended.replaced)
     summary = {
         "folder": str(out),

@@ -21,11 +21,14 @@ from bertcli.owned.folders import write_folder
 from bertcli.text.tokenizer import Tokenizer
 
 
-def write_extended(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list[list[int]]) -> None:
+def write_extended(
+    source: Path, destination: Path, tokenizer: Tokenizer, replaced: list[list[int]]
+) -> list[str]:
     """Write the model of `source` with a longer vocabulary to `destination`, a new folder or an empty one.
 
     The embedding of a new piece is the mean of those of the pieces that it replaces; so is its bias in the
-    MLM head. The generator of replaced words is extended as well.
+    MLM head. The generator of replaced words is extended as well. Returns the names of weights of heads that
+    no class of transformers holds with the rest, which are dropped.
 
     Args:
         replaced: for each new id, in order, the old ids.
@@ -34,9 +37,10 @@ def write_extended(source: Path, destination: Path, tokenizer: Tokenizer, replac
         UserError: `source` cannot be read; `destination` holds something, or cannot be written.
     """
     check_new(destination)
+    dropped = list[str]()
 
     def fill(partial: Path) -> None:
-        _write(source, partial, tokenizer, replaced=replaced)
+        dropped.extend(_write(source, partial, tokenizer, replaced=replaced))
         if (source / GENERATOR).is_dir():
             _write(source / GENERATOR, partial / GENERATOR, tokenizer, replaced=replaced)
         if (source / DIFFERENCES).is_file():
@@ -47,9 +51,10 @@ def write_extended(source: Path, destination: Path, tokenizer: Tokenizer, replac
 
     with disk_errors(f"{destination}: could not be written", "and try again", "name another folder"):
         write_folder(destination.absolute(), fill, sealed=False)
+    return dropped
 
 
-def _write(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list[list[int]]) -> None:
+def _write(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list[list[int]]) -> list[str]:
     read = with_heads(read_model_files(source))
     model, size = cast(Any, read.model), tokenizer.vocab_size
     words: nn.Embedding = model.body.embeddings.word
@@ -58,6 +63,7 @@ def _write(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list
         model.mlm_head.bias = Parameter(_grown(model.mlm_head.bias.detach(), size, replaced))
     model.architecture = replace(model.architecture, vocab_size=len(words.weight))
     write_model_files(destination, model, tokenizer, declared=read.declared)
+    return read.report.dropped()
 
 
 def _grown(table_V: Tensor, size: int, replaced: list[list[int]]) -> Tensor:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from bertcli.hf.folder import load_model_folder
 from bertcli.text.new_pieces import extend
@@ -112,6 +113,19 @@ def test_the_extended_folder_is_a_model_that_transformers_reads(tmp_path: Path, 
     ids = theirs(MEDICINE[0], add_special_tokens=False)["input_ids"]
     assert ids == after.tokenizer.encode(MEDICINE[0])
     assert theirs.convert_ids_to_tokens([first]) == [piece]
+
+
+def test_a_head_that_has_no_place_is_named(tmp_path: Path) -> None:
+    source = family_folder("bert", tmp_path / "model")
+    tensors = load_file(source / "model.safetensors") | {"classifier.weight": torch.ones(2, 4)}
+    save_file(tensors, source / "model.safetensors", metadata={"format": "pt"})
+    config = write_config(
+        tmp_path / "config.yaml", {"output_dir": str(tmp_path / "run"), "corpus": {"files": ["classics"]}}
+    )
+    result = run_cli("extend-vocab", source, config, tmp_path / "out", "--add", 2)
+    assert result.returncode == 0, result.stderr
+    said = "dropped, since no class of transformers holds it with the rest: classifier.weight\n"
+    assert said in result.stderr
 
 
 def test_an_existing_folder_is_refused(tmp_path: Path) -> None:
