@@ -13,7 +13,7 @@ from bertcli.start.speed import StepSpeed, start_seconds, step_speed
 
 SECONDS = 8.0
 """Of steps that are measured: rows differ in length."""
-_EPOCHS = ((1_000, 10), (10_000, 5))
+_EPOCHS = ((1_000, 20), (10_000, 10))
 """(fewer rows than this, most epochs): with few rows more epochs still help (Mosbach et al. 2021)."""
 _USUAL_EPOCHS = 3
 
@@ -25,7 +25,7 @@ class FinetuningFit:
     Attributes:
         seconds: of the whole command.
         epoch_seconds: of the whole command with a single epoch.
-        ends_early: the run takes less than its time, and more epochs would not help.
+        ends_early: the run takes less than its time, with the most epochs for so many rows.
     """
 
     epochs: float

@@ -68,11 +68,11 @@ def test_a_table_gets_a_config_that_passes_check_data_and_runs(run_bertcli, tmp_
     code, out, err = run_bertcli("init", "spam.tsv", "--model", "bert", "--output", "my spam.yaml")
     assert (code, out) == (0, "my spam.yaml\n"), err
     assert "  train: 64 rows; ham 32 (50.0%), spam 32 (50.0%)" in err
-    assert "note: the run ends sooner; more epochs would not help" in err
+    assert "note: the run ends sooner; of so many rows init takes no more epochs" in err
     assert err.endswith("written: my spam.yaml; next: bertcli finetune 'my spam.yaml'\n")
     config = load_either_config(tmp_path / "my spam.yaml")
     assert isinstance(config, FinetuneConfig)
-    assert (config.model, config.task.label, config.training.epochs) == ("bert", "label", 10)
+    assert (config.model, config.task.label, config.training.epochs) == ("bert", "label", 20)
     assert run_bertcli("check-data", "my spam.yaml")[0] == 0
     code, out, err = run_bertcli("finetune", "my spam.yaml", "--set", "training.epochs=1")
     assert (code, out) == (0, "runs/spam/model\n"), err

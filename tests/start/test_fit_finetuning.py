@@ -42,5 +42,5 @@ def test_a_part_of_an_epoch(fitted) -> None:
 
 def test_few_rows_end_sooner(fitted) -> None:
     fit = fitted(0.01, 300)
-    assert (fit.epochs, fit.ends_early) == (10, True)
+    assert (fit.epochs, fit.ends_early) == (20, True)
     assert fit.seconds < 60
