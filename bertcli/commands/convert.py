@@ -39,12 +39,13 @@ def convert(
     Example: bertcli convert uncased_L-12_H-768_A-12 bert-base
     """
     from bertcli.hf.convert import convert as run
+    from bertcli.hf.fill import DROPPED
 
     done = run(source, destination, cased)
     dropped = done.report.dropped()
     buffers = [name for name in done.report.left_aside if name not in dropped]
     for what, names in (
-        ("dropped, since no class of transformers holds it with the rest", dropped),
+        (DROPPED, dropped),
         ("not used", buffers),
         ("state of its training", done.optimizer),
     ):

@@ -31,6 +31,7 @@ def extend_vocab(
     from bertcli.config.schema import PretrainConfig
     from bertcli.hf.convert import check_new
     from bertcli.hf.extend import write_extended
+    from bertcli.hf.fill import DROPPED
     from bertcli.hf.locate import resolve_model
     from bertcli.store.corpus_files import encoding_notes, find_corpus
     from bertcli.store.matching import output_paths
@@ -49,7 +50,7 @@ def extend_vocab(
         extended = extend(Tokenizer.load(folder), texts, add, report=say)
     dropped = write_extended(folder, out, extended.tokenizer, replaced=extended.replaced)
     if dropped:
-        say(f"dropped, since no class of transformers holds it with the rest: {', '.join(dropped)}")
+        say(f"{DROPPED}: {', '.join(dropped)}")
     added = len(extended.replaced)
     summary = {
         "folder": str(out),

@@ -17,6 +17,8 @@ from bertcli.model.build import sizes_alone
 from bertcli.model.init import initialize_head
 
 Model = TypeVar("Model", bound=nn.Module)
+DROPPED = "dropped, since no class of transformers holds it with the rest"
+"""What a command says before `LoadReport.dropped`."""
 
 
 @dataclass(frozen=True)
