@@ -5,6 +5,8 @@ import signal
 import sys
 from types import FrameType
 
+from bertcli.terminal import line_on_ctrl_c
+
 
 def main() -> None:
     """Import the command line and run it."""
@@ -16,13 +18,13 @@ def main() -> None:
 
 
 def _on_ctrl_c(number: int, frame: FrameType | None) -> None:
-    """End the process at once during an import, which nothing follows and which turns a `KeyboardInterrupt`
-    into errors of its own; else raise it."""
+    """End the process at once during an import, which turns a `KeyboardInterrupt` into errors of its own;
+    else raise it."""
     inner = frame
     while inner is not None:
         if inner.f_code.co_filename.startswith("<frozen importlib"):
             if sys.stderr is not None:
-                print("stopped", file=sys.stderr, flush=True)
+                print(line_on_ctrl_c(), file=sys.stderr, flush=True)
             os._exit(130)
         inner = inner.f_back
     signal.default_int_handler(number, frame)

@@ -101,12 +101,17 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+_lines: list[Callable[[], str]] = []
+"""Of the blocks of `said_on_ctrl_c` that run now, the innermost last."""
+
+
 @contextmanager
 def said_on_ctrl_c(line: Callable[[], str]) -> Iterator[None]:
     """Print `line()` if Ctrl-C ends the block, but not after that of a block inside, which knows more.
 
     Another Ctrl-C then ends the process without further work.
     """
+    _lines.append(line)
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -114,6 +119,13 @@ def said_on_ctrl_c(line: Callable[[], str]) -> Iterator[None]:
         if not interrupt.args:
             say(line())
         raise KeyboardInterrupt("said") from None
+    finally:
+        _lines.pop()
+
+
+def line_on_ctrl_c() -> str:
+    """What Ctrl-C says now: the line of the innermost block of `said_on_ctrl_c`, if there is one."""
+    return _lines[-1]() if _lines else "stopped"
 
 
 def say_in_handler(text: str) -> None:

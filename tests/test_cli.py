@@ -13,7 +13,7 @@ import pytest
 
 from bertcli import cli
 from bertcli.cli import COMMANDS
-from tests.small_runs import run_cli
+from tests.small_runs import run_cli, small_config, write_config
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
@@ -238,6 +238,17 @@ def test_ctrl_c_during_an_import_is_one_line(tmp_path: Path, module: str, line: 
     paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])
     result = run_cli("embed", "nowhere", "text", env=os.environ | {"PYTHONPATH": paths})
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "stopped\n")
+
+
+def test_ctrl_c_during_an_import_of_a_command_says_what_the_command_would_say(tmp_path: Path) -> None:
+    (tmp_path / "zstandard.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    corpus = tmp_path / "corpus.zst"
+    corpus.write_bytes(b"\x28\xb5\x2f\xfd")
+    config = write_config(tmp_path / "config.yaml", small_config(corpus, tmp_path / "run"))
+    paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])
+    result = run_cli("prepare", config, env=os.environ | {"PYTHONPATH": paths})
+    line = "stopped before a text was tokenized: the same command starts again\n"
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", line)
 
 
 def test_ctrl_c_of_a_command_in_the_background_is_ignored(tmp_path: Path) -> None:
