@@ -97,7 +97,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "api": {"distributed", "errors", "examples", "hf", "inference", "training"},
     "cli": {"errors", "exhausted", "terminal"},
-    "__main__": {"cli"},
+    "__main__": {"cli", "terminal"},
     "__init__": {"api", "errors"},
 }
 """Layer -> the layers it may import from, besides itself."""
