@@ -223,6 +223,12 @@ def test_an_error_with_standard_error_closed_is_still_exit_code_2() -> None:
     assert run_cli("finetune", "absent.yaml", preexec_fn=lambda: os.close(2)).returncode == 2
 
 
+def with_modules_of(folder: Path) -> dict[str, str]:
+    """An environment in which Python looks for modules in `folder` first."""
+    paths = os.pathsep.join([str(folder), str(Path(cli.__file__).parents[1])])
+    return os.environ | {"PYTHONPATH": paths}
+
+
 @pytest.mark.parametrize(
     ("module", "line"),
     [
@@ -235,8 +241,7 @@ def test_ctrl_c_during_an_import_is_one_line(tmp_path: Path, module: str, line: 
     """A module of that name is found first, and gets the signal while it is imported."""
     swallowed = f"try:\n    {line}\nexcept KeyboardInterrupt:\n    raise ImportError\n"
     (tmp_path / f"{module}.py").write_text(line if line.startswith("raise") else swallowed)
-    paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])
-    result = run_cli("embed", "nowhere", "text", env=os.environ | {"PYTHONPATH": paths})
+    result = run_cli("embed", "nowhere", "text", env=with_modules_of(tmp_path))
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "stopped\n")
 
 
@@ -245,8 +250,7 @@ def test_ctrl_c_during_an_import_of_a_command_says_what_the_command_would_say(tm
     corpus = tmp_path / "corpus.zst"
     corpus.write_bytes(b"\x28\xb5\x2f\xfd")
     config = write_config(tmp_path / "config.yaml", small_config(corpus, tmp_path / "run"))
-    paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])
-    result = run_cli("prepare", config, env=os.environ | {"PYTHONPATH": paths})
+    result = run_cli("prepare", config, env=with_modules_of(tmp_path))
     line = "stopped before a text was tokenized: the same command starts again\n"
     assert (result.returncode, result.stdout, result.stderr) == (130, "", line)
 
@@ -256,10 +260,9 @@ def test_ctrl_c_of_a_command_in_the_background_is_ignored(tmp_path: Path) -> Non
         f"import os, signal, sys\nos.kill(os.getpid(), signal.SIGINT)\nsys.path.remove({str(tmp_path)!r})\n"
         "del sys.modules['typer']\nimport typer\n"
     )
-    paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])
     result = run_cli(
         "--version",
-        env=os.environ | {"PYTHONPATH": paths},
+        env=with_modules_of(tmp_path),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
     assert (result.returncode, result.stderr) == (0, "")
