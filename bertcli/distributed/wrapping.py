@@ -47,6 +47,13 @@ def sync_gradients(model: nn.Module, now: bool) -> AbstractContextManager[object
     return nullcontext()
 
 
+def reshard(model: nn.Module) -> None:
+    """To be called after a forward pass without a backward pass: until then, FSDP keeps the parameters
+    outside of the layers whole, in place of the part that the optimizer steps."""
+    if is_sharded(model):
+        cast(Any, model).reshard()
+
+
 def is_sharded(model: nn.Module) -> bool:
     """Whether each rank has only a part of the model, so that all must do the same forward passes."""
     return any(map(_is_sharded, model.parameters()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from bertcli.data.share import MicroBatch
+from bertcli.distributed import wrapping
 from bertcli.engine.step_report import weighted_sum
 from bertcli.engine.term_sums import TermSums, count_step
 from bertcli.hardware import Precision, autocast
@@ -47,6 +49,18 @@ class Scores:
         return f"f1 of {self.metrics['positive_label']}" if name == "f1" and self.label_of_f1 else name
 
 
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Without dropout; afterwards the model is ready for training, if it was before."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+        wrapping.reshard(model)
+
+
 @torch.no_grad()
 def evaluate(
     model: nn.Module,
@@ -55,21 +69,16 @@ def evaluate(
     device: torch.device,
     precision: Precision,
 ) -> Scores:
-    """Evaluate this rank's share of all steps without dropout; the scores are those of all ranks together.
-
-    The model's training mode is restored.
-    """
-    was_training = model.training
-    model.eval()
+    """Evaluate this rank's share of all steps without dropout; the scores are those of all ranks together."""
     sums, tokens = TermSums(), 0
     counts: dict[str, float] = {}
-    for micro_batches in steps:
-        step_counts, step_tokens = count_step(task, micro_batches)
-        counts = {name: counts.get(name, 0.0) + count for name, count in step_counts.items()}
-        tokens += step_tokens
-        for _, batch, is_dummy in micro_batches:
-            with autocast(precision, device):
-                sums.add(task.terms(model, batch.to(device)), is_dummy)
-    model.train(was_training)
+    with evaluation_mode(model):
+        for micro_batches in steps:
+            step_counts, step_tokens = count_step(task, micro_batches)
+            counts = {name: counts.get(name, 0.0) + count for name, count in step_counts.items()}
+            tokens += step_tokens
+            for _, batch, is_dummy in micro_batches:
+                with autocast(precision, device):
+                    sums.add(task.terms(model, batch.to(device)), is_dummy)
     losses, accuracies, shares = sums.means(counts)
     return Scores(losses, accuracies, tokens, metrics=shares, weights=sums.weights)

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from bertcli.distributed import ranks, wrapping
-from bertcli.evaluation.evaluate import Scores
+from bertcli.evaluation.evaluate import Scores, evaluation_mode
 from bertcli.inference.examples import Runner
 from bertcli.tasks.data import Split
 from bertcli.tasks.supervised import LabeledBatch, Prediction
 
 
 def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction]]:
-    """Answer all examples without dropout, each rank a part; the model's training mode is restored.
+    """Answer all examples without dropout, each rank a part.
 
     The items of `split` must have targets.
     """
@@ -30,10 +30,8 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     def add_loss(logits: Tensor, batch: LabeledBatch) -> None:
         loss.add_(task.term(logits, batch).loss.double().cpu())
 
-    was_training = model.training
-    model.eval()
-    predictions = replace(runner, watch=add_loss).predict(examples[first:last], own_items)
-    model.train(was_training)
+    with evaluation_mode(model):
+        predictions = replace(runner, watch=add_loss).predict(examples[first:last], own_items)
     total = float(loss)
     if parts > 1:
         predictions, total = ranks.gather(predictions), ranks.add_up([total])[0]

@@ -22,6 +22,8 @@ class Runner:
     Attributes:
         batch_size: items of similar length at once.
         watch: called with the logits of each batch before they are split, for the loss.
+        in_training: the model is trained afterwards. In inference mode, which is faster, FSDP would allocate
+            parameters that cannot be.
     """
 
     model: nn.Module
@@ -31,11 +33,12 @@ class Runner:
     precision: Precision
     batch_size: int
     watch: Callable[[Tensor, LabeledBatch], None] = lambda logits, batch: None
+    in_training: bool = False
 
-    @torch.inference_mode()
     def logits(self, items: Sequence[Item]) -> list[Tensor]:
         """The logits of each item, fp32 on the CPU. The model must be in evaluation mode."""
-        return by_length(list(items), self.batch_size, self._compute)
+        with torch.no_grad() if self.in_training else torch.inference_mode():
+            return by_length(list(items), self.batch_size, self._compute)
 
     def predict(self, examples: Sequence[Any], items: Sequence[Item]) -> list[Prediction]:
         """The answer for each example; `items` are what `LabeledTask.encode` returned for them."""

@@ -247,5 +247,6 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             device=self.loop.device,
             precision=self.loop.precision,
             batch_size=self.share.micro_batch_size,
+            in_training=True,
         )
         return evaluate_task(runner, self.data.dev.first(at_most))[0]

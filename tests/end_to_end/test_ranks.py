@@ -17,7 +17,15 @@ from typing import Any
 import pytest
 
 from tests.finetunes import spam_config, spam_files, write_model
-from tests.small_runs import losses, read_rows, run_cli, small_config, write_config, write_corpus
+from tests.small_runs import (
+    losses,
+    read_rows,
+    run_cli,
+    small_config,
+    start_and_signal,
+    write_config,
+    write_corpus,
+)
 
 
 def torchrun(*arguments: object, ranks: int = 2, restarts: int = 0) -> subprocess.Popen[str]:
@@ -57,6 +65,7 @@ def config(text: Path, folder: Path, **training: Any) -> Path:
         model={"dropout": 0.1},
         data={"short_steps": 10, "short_length": 16},
         training=training,
+        evaluation={"every_steps": 1, "batches": 2},
         checkpoint={"every_steps": 5, "keep_last": 9},
     )
     return write_config(folder / "config.yaml", value)
@@ -94,6 +103,12 @@ def test_two_ranks_give_the_bits_of_one_though_one_is_killed(text: Path, alone: 
     assert same_bits(tmp_path / "run", alone)
 
 
+def forget_last_evaluation(metrics: Path) -> None:
+    """As if the signal to stop had come before it; a resume then begins with it."""
+    rows = metrics.read_text().splitlines(keepends=True)
+    metrics.write_text("".join(rows[:-1] if '"heldout"' in rows[-1] else rows))
+
+
 def test_stopped_on_two_it_goes_on_in_parts_and_ends_alone(text: Path, alone: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = torchrun("pretrain", config(text, tmp_path))
@@ -102,6 +117,7 @@ def test_stopped_on_two_it_goes_on_in_parts_and_ends_alone(text: Path, alone: Pa
     assert process.returncode != 0
     steps = [row["step"] for row in read_rows(run / "metrics.jsonl", "train")]
     assert (run / "checkpoints" / f"step-{steps[-1]:08d}").exists()  # saved, whatever step it was
+    forget_last_evaluation(run / "metrics.jsonl")
 
     finish(torchrun("pretrain", config(text, tmp_path, parallel="fsdp"), "--resume"))
     newest = sorted((run / "checkpoints").iterdir())
@@ -138,6 +154,26 @@ def test_fine_tuning_and_judging_on_three_ranks(tmp_path: Path) -> None:
     three = json.loads(finish(torchrun("evaluate", runs[0], *data, ranks=3))[0])
     assert three.pop("loss") == pytest.approx(one.pop("loss"), rel=1e-6)
     assert three == one
+
+
+def test_fine_tuning_goes_on_in_parts_from_an_evaluation(tmp_path: Path) -> None:
+    files = spam_files(tmp_path / "files")
+
+    def config(name: str, **training: Any) -> Path:
+        value = spam_config(files, output_dir=str(tmp_path / name))
+        value["training"] |= {"epochs": 2} | training
+        return write_config(tmp_path / f"{name}.yaml", value)
+
+    alone, stopped = tmp_path / "alone", tmp_path / "stopped"
+    assert run_cli("finetune", config("alone")).returncode == 0
+    assert start_and_signal("finetune", config("stopped"), stopped, step=6, number=signal.SIGTERM) == 143
+    forget_last_evaluation(stopped / "metrics.jsonl")
+    assert read_rows(stopped / "metrics.jsonl")[-1]["split"] == "train"
+    _, err = finish(torchrun("finetune", config("stopped", parallel="fsdp"), "--resume"))
+    assert "step 6 held out" in err
+    rows = (read_rows(run / "metrics.jsonl") for run in (stopped, alone))
+    for row, expected in zip(*rows, strict=True):
+        assert row["loss"] == pytest.approx(expected["loss"], rel=1e-5)
 
 
 def test_a_loss_that_joins_all_rows_is_that_of_one_rank(tmp_path: Path) -> None:
