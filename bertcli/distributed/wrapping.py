@@ -48,8 +48,10 @@ def sync_gradients(model: nn.Module, now: bool) -> AbstractContextManager[object
 
 
 def reshard(model: nn.Module) -> None:
-    """To be called after a forward pass without a backward pass: until then, FSDP keeps the parameters
-    outside of the layers whole, in place of the part that the optimizer steps."""
+    """Give each rank its part of the parameters again, after a forward pass without a backward pass.
+
+    Such a pass leaves the parameters outside of the layers whole; the optimizer steps the parts.
+    """
     if is_sharded(model):
         cast(Any, model).reshard()
 

@@ -22,8 +22,8 @@ class Runner:
     Attributes:
         batch_size: items of similar length at once.
         watch: called with the logits of each batch before they are split, for the loss.
-        in_training: the model is trained afterwards. In inference mode, which is faster, FSDP would allocate
-            parameters that cannot be.
+        in_training: training follows. FSDP cannot train parameters that it allocated in torch's inference
+            mode, which is faster than `torch.no_grad`.
     """
 
     model: nn.Module
