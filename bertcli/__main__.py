@@ -5,7 +5,7 @@ import signal
 import sys
 from types import FrameType
 
-from bertcli.terminal import line_on_ctrl_c, say
+from bertcli.terminal import line_on_ctrl_c, say_in_handler
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def _on_ctrl_c(number: int, frame: FrameType | None) -> None:
     while inner is not None:
         if inner.f_code.co_filename.startswith("<frozen importlib"):
             if sys.stderr is not None:
-                say(line_on_ctrl_c())
+                say_in_handler(line_on_ctrl_c())
             os._exit(130)
         inner = inner.f_back
     signal.default_int_handler(number, frame)
