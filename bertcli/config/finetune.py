@@ -168,7 +168,8 @@ class TaskConfig(TaskSettings):
     dev: str | None = None
     """A file of the same form, by whose scores the best model is chosen."""
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
-    """Without `dev`: this share of the training file, by seed, labels in their proportions."""
+    """Without `dev`: this share of the training file, by seed, labels in their proportions; a row that alone
+    has a label or tag stays in training."""
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
     """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
     metric: str | None = None

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.errors import UserError
-from bertcli.examples.examples import QuestionExample, TextExample
-from bertcli.examples.split import split_dev
+from bertcli.examples.examples import QuestionExample, TaggedExample, TextExample
+from bertcli.examples.split import _dev_rows, split_dev
 
 
 def rows(*given: tuple[str, object]) -> list[TextExample]:
@@ -45,13 +45,14 @@ def test_the_seed_decides_and_the_order_of_the_rows_does_not():
     st.lists(st.tuples(st.sampled_from("abcdefghij"), st.sampled_from(["x", "y", "z", 1.0])), max_size=40),
     st.floats(0.05, 0.9),
 )
-def test_no_text_is_on_both_sides_and_train_keeps_something(given: list, fraction: float):
+def test_no_text_is_on_both_sides_if_another_is_there_and_train_keeps_something(given: list, fraction: float):
     examples = rows(*given)
     try:
         train, dev = split_dev(examples, fraction, seed=0)
     except UserError:
         return
-    assert not {each.texts for each in train} & {each.texts for each in dev}
+    if {each.texts for each in train} & {each.texts for each in dev}:
+        assert not _dev_rows(examples, fraction, 0, contents=[each.texts for each in examples])
     assert len(train) + len(dev) == len(examples)
     assert 0 < len(dev) <= round(fraction * len(examples))
     assert train
@@ -91,6 +92,46 @@ def test_few_first_texts_are_on_both_sides():
     train, dev = split_dev(pairs, 0.1, seed=0)
     assert (len(train), len(dev)) == (54, 6)
     assert {each.text_a for each in dev} <= {each.text_a for each in train}
+
+
+@pytest.mark.parametrize("rare", ["rare", ("often", "rare"), None])
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_what_one_row_alone_has_is_learned(rare: str | tuple[str, ...] | None, seed: int):
+    often = ("often",) if isinstance(rare, tuple) else "often"
+    examples: list = rows(*((f"text {i}", rare if i == 7 else often) for i in range(20)))
+    if rare is None:
+        examples = [
+            TaggedExample(f"{i}", {}, f"text {i}", ("a",), ((0, 1),), tags=("I-X" if i == 7 else "B-X",))
+            for i in range(20)
+        ]
+    train, dev = split_dev(examples, 0.9, seed=seed)
+    assert examples[7] in train
+    assert len(dev) >= 17
+
+
+def test_a_group_that_alone_has_a_label_is_learned_as_a_whole():
+    pairs = [
+        TextExample(f"{i}", {}, f"question {i // 5}", f"passage {i}", ("x", "rare") if i == 42 else ("x",))
+        for i in range(100)
+    ]
+    for seed in range(8):
+        train, dev = split_dev(pairs, 0.5, seed=seed)
+        assert {pairs[i].where for i in range(40, 45)} <= {each.where for each in train}
+        assert len(dev) == 50
+
+
+def test_texts_with_two_labels_keep_both_in_training():
+    examples = rows(("same", "a"), ("same", "b"), *((f"text {i}", "a") for i in range(8)))
+    for seed in range(8):
+        assert {each.label for each in split_dev(examples, 0.5, seed=seed)[0]} == {"a", "b"}
+
+
+def test_copies_of_few_texts_are_on_both_sides_rather_than_none_in_dev():
+    examples = rows(("rare", "rare"), *[("often", "often")] * 40)
+    for seed in range(1, 9):
+        train, dev = split_dev(examples, 0.2, seed=seed)
+        assert [each.label for each in dev] == ["often"] * 8
+        assert train[0].label == "rare"
 
 
 @pytest.mark.parametrize("texts", [["a"], ["a", "b"], ["a", "a", "a", "a", "a"]])

@@ -227,3 +227,14 @@ def test_cutting_a_batch_changes_nothing_but_rounding(kind: str) -> None:
             assert a.loss == pytest.approx(b.loss, rel=1e-5)
             assert a.grad_norm == pytest.approx(b.grad_norm, rel=1e-5)
             assert a.tokens == b.tokens
+
+
+def test_a_tag_of_one_sentence_is_learned(files: Path, tmp_path: Path) -> None:
+    """Also where all others are copies of one sentence."""
+    train = tmp_path / "train.conll"
+    train.write_text("Mia B-PER\nruns O\n\n" * 20 + "Rome B-LOC\nis O\n\n", encoding="utf-8")
+    task = {"type": "token-classification", "train": str(train), "dev_fraction": 0.2, "max_length": 32}
+    config = spam_config(files, output_dir=str(tmp_path / "run"), training=ONE_STEP)
+    model = run(config | {"task": task}).model
+    labels = json.loads((model / "config.json").read_text())["label2id"]
+    assert set(labels) == {"O", "B-LOC", "I-LOC", "B-PER", "I-PER"}
