@@ -73,14 +73,16 @@ def evaluate(
         int | None, typer.Option(min=16, help="--corpus: tokens in a row; default: as in its training.")
     ] = None,
     batches: Annotated[
-        int | None, typer.Option(min=1, help="--corpus: at most this many; default: all of the text once.")
+        int | None,
+        typer.Option(min=1, help="--corpus: at most this many, a sample of the text; default: all of it."),
     ] = None,
 ) -> None:
     """Measure a model on text, or a fine-tuned one on labeled rows.
 
-    --corpus: MLM loss, perplexity and accuracy; NSP loss and accuracy with its majority baseline. The masks
-    are the same at every call. A model without an NSP head is measured on MLM only. Options that are not
-    given are as in the run that made the model: length of rows, language, format, key, encoding.
+    --corpus: MLM loss, perplexity and accuracy, on rows that hold each token once; apart from it, on pairs
+    drawn from the text, NSP loss and accuracy with its majority baseline. 15 % of the tokens are masked, the
+    same ones at every call. A model without an NSP head is measured on MLM only. Options that are not given
+    are as in the run that made the model: length of rows, language, format, key, encoding.
 
     --data: the loss and every metric of the task that the model was fine-tuned for. The file is read as the
     training file was.
@@ -164,7 +166,7 @@ def _evaluate_corpus(
         print(json.dumps(measured))
         return
     for name, value in measured.items():
-        print(f"{name:<14}{value:,.4f}" if isinstance(value, float) else f"{name:<14}{value:,}")
+        print(f"{name:<16}{value:,.4f}" if isinstance(value, float) else f"{name:<16}{value:,}")
 
 
 def _evaluate_data(

@@ -196,7 +196,8 @@ class EvaluationConfig(Section):
     every_steps: Count = 100
     """An evaluation follows each of these many steps, and the last step."""
     batches: Count = 20
-    """Batches that an evaluation reads, at most."""
+    """Batches that an evaluation reads, at most. A text that fits is read once, its pairs apart; of a larger
+    one, rows are drawn."""
 
 
 class CheckpointConfig(Section):

@@ -60,6 +60,11 @@ class Batch:
         """int64, flat positions b * T + t of the masked tokens."""
         return self.rows_M * self.ids_BT.shape[1] + self.columns_M
 
+    def without_masked(self) -> Batch:
+        """The batch with the same inputs, of which no masked token is predicted."""
+        empty = {name: getattr(self, name)[:0] for name in ("rows_M", "columns_M", "targets_M")}
+        return replace(self, **empty)
+
     def to(self, device: torch.device) -> Batch:
         """The batch on a device; the lengths stay on the CPU."""
         moved = self._map(lambda tensor: tensor.to(device, non_blocking=True))

@@ -37,11 +37,14 @@ def measure_corpus(
 ) -> dict[str, Any]:
     """Loss and accuracy of each term that the model has a head for, and the perplexity of words.
 
+    Words are measured on rows that hold each token of the text once, pairs on drawn ones, with their number.
+    `tokens`: of text, in the rows of words; `distinct_tokens` are as many.
+
     Args:
         folder: a model folder (`hf.locate.resolve_model`).
         corpus: keys of `config.schema.CorpusConfig`; others come from the run that trained the model.
         max_length: tokens in a row; None: as the model was trained.
-        batches: maximum number; None: the complete text once.
+        batches: maximum number, a sample of the text; None: all of it.
 
     Raises:
         UserError: the model has no head for it; the corpus cannot be read.
@@ -61,7 +64,9 @@ def measure_corpus(
         store = text_store(folder, corpus, scratch, report=say)
         objective = "mlm" if loaded.model.pair_head is None else loaded.report.family.pair_objective
         data = DataConfig(objective=objective, max_length=max_length)
-        stream = HeldoutBatches(store.train, loaded.tokenizer, data, batch_size=batch_size)
+        stream = HeldoutBatches(
+            store.train, loaded.tokenizer, data, batch_size=batch_size, at_most=batches, once=True
+        )
         if stream.pairs is not PAIR_RULES[objective]:
             say("the text gives no sentence pairs: MLM alone")
         task = MaskedLanguage(stream.pairs)
@@ -71,10 +76,14 @@ def measure_corpus(
         scores = evaluate(
             model=loaded.model.to(device),
             task=task,
-            steps=_counted(stream.steps(share, batches), long_rows),
+            steps=_counted(stream.steps(share), long_rows),
             device=device,
             precision=resolve_precision("auto", device),
         )
+        tokens, distinct = stream.count_tokens()
+        say(f"mlm: {distinct:,} of the {store.train.num_tokens:,} tokens are read, each once")
+        if stream.num_pairs:
+            say(f"{stream.pairs.term}: measured apart, on {stream.num_pairs:,} drawn pairs")
     long_rows.rows, long_rows.long = map(int, ranks.add_up([long_rows.rows, long_rows.long]))
     long_rows.tell()
     measured: dict[str, Any] = {}
@@ -85,7 +94,8 @@ def measure_corpus(
         measured[f"{each.term}_accuracy"] = scores.accuracies[each.term]
         if each.chance_accuracy is not None:
             measured[f"{each.term}_majority"] = each.chance_accuracy
-    return measured | {"tokens": scores.tokens}
+            measured[f"{each.term}_pairs"] = stream.num_pairs
+    return measured | {"tokens": tokens, "distinct_tokens": distinct}
 
 
 def _counted(steps: Iterable[list[MicroBatch]], long_rows: LongRows) -> Iterator[list[MicroBatch]]:

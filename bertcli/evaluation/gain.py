@@ -70,11 +70,11 @@ class Meter:
     def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
         """On every rank; the result is that of all ranks together."""
         data = DataConfig(objective="mlm", max_length=self.max_length)
-        heldout = HeldoutBatches(text, self.tokenizer, data, batch_size=self.batch_size)
+        heldout = HeldoutBatches(text, self.tokenizer, data, batch_size=self.batch_size, at_most=self.batches)
         scores = evaluate(
             model=model.to(self.device),
             task=MaskedLanguage(ONE_TEXT),
-            steps=heldout.steps(self.share, self.batches),
+            steps=heldout.steps(self.share),
             device=self.device,
             precision=self.precision,
         )

@@ -99,7 +99,11 @@ class Pretraining(Run[PretrainConfig, Path]):
         self.model.to(self.loop.device)
         if store.heldout.num_documents:
             self.heldout = HeldoutBatches(
-                store.heldout, store.tokenizer, config.data, batch_size=training.largest_batch
+                store.heldout,
+                store.tokenizer,
+                config.data,
+                batch_size=training.largest_batch,
+                at_most=config.evaluation.batches,
             )
             if self.heldout.pairs is not self.stream.pairs:
                 say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
@@ -183,7 +187,7 @@ class Pretraining(Run[PretrainConfig, Path]):
             return evaluate(
                 model=self.model,
                 task=self.task,
-                steps=heldout.steps(self.share, self.config.evaluation.batches),
+                steps=heldout.steps(self.share),
                 device=self.loop.device,
                 precision=self.loop.precision,
             )

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
+import transformers
 import yaml
 
+from bertcli.data.share import Share
+from bertcli.evaluation.heldout import HeldoutBatches
+from bertcli.evaluation.text_store import text_store
 from bertcli.hf.folder import save_model_folder
+from tests.decided import data_config
 from tests.hf.folders import random_model, tiny_tokenizer
+from tests.parity.transformers_side import odd_config, plain_evaluation, saved_by_transformers
 
 LINE = "the cat sat on the mat . the dog ran in the dark . it was a house of the night ."
 
@@ -74,3 +81,32 @@ def test_impossible_options_are_refused_in_words(
 ) -> None:
     code, _, err = run_bertcli("evaluate", run, "--corpus", run.parent / "text.jsonl", option, value)
     assert (code, message in err) == (2, True), err
+
+
+@pytest.mark.parametrize("documents", [["one"], ["many", "one", "many"], ["many"] * 40], ids=len)
+def test_each_token_is_read_once_and_the_losses_are_those_of_a_plain_loop(
+    run_bertcli, tmp_path: Path, documents: list[str]
+) -> None:
+    folder, text = tmp_path / "model", tmp_path / "text.txt"
+    theirs = saved_by_transformers(folder, transformers.BertForPreTraining, odd_config())
+    lines = {
+        "one": "The cat sat on the mat.",
+        "many": f"{LINE}\nHe ran and the dog ran.\nThe house was dark.",
+    }
+    text.write_text("\n\n".join(lines[kind] for kind in documents))
+    options = ("--max-length", 19, "--batch-size", 8, "--json")
+    code, out, err = run_bertcli("evaluate", folder, "--corpus", text, *options)
+    assert code == 0, err
+    scores = json.loads(out)
+    store = text_store(folder, {"files": [str(text)], "encoding": "utf-8"}, str(tmp_path / "run"), print)
+    config = data_config(max_length=19)
+    batches = HeldoutBatches(store.train, store.tokenizer, config, batch_size=8)
+    losses, held = plain_evaluation(theirs, batches.steps(Share(8)))
+    assert {name: scores.get(name) for name in losses} == pytest.approx(losses, abs=1e-4)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer(text.read_text(), add_special_tokens=False).input_ids
+    assert scores["tokens"] == scores["distinct_tokens"] == len(ids)
+    assert {i: n for i, n in held.items() if i not in store.tokenizer.special_ids} == Counter(ids)
+    assert scores.get("nsp_pairs", 0) == batches.num_pairs
+    assert (batches.num_pairs > 0) == ("nsp_loss" in scores) == (len(documents) > 1)
+    assert f"{len(ids):,} of the {len(ids):,} tokens are read, each once" in err

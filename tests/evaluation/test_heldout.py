@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -7,14 +8,17 @@ import torch
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.data.batch import Batch
 from bertcli.data.share import Share
 from bertcli.errors import UserError
 from bertcli.evaluation.heldout import HeldoutBatches
 from bertcli.runs.pretraining import pretrain
 from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
+from bertcli.text.tokenizer import Normalization, Tokenizer
 from tests.data.stores import make_store
 from tests.decided import data_config
+from tests.hf.folders import WORDS
 from tests.small_runs import small_config
 
 
@@ -24,7 +28,7 @@ def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
     return prepare_store(config, lambda line: None)
 
 
-def test_the_masks_are_the_same_for_every_run_and_hold_the_text_once(store: OpenStore) -> None:
+def test_the_masks_are_the_same_for_every_run(store: OpenStore) -> None:
     batches = []
     for rate in (0.15, 0.4):
         config = data_config(mask_rate=rate, max_length=32)
@@ -33,8 +37,6 @@ def test_the_masks_are_the_same_for_every_run_and_hold_the_text_once(store: Open
     for a, b in zip(*batches, strict=True):
         assert torch.equal(a.ids_BT, b.ids_BT)
         assert torch.equal(a.targets_M, b.targets_M)
-    tokens = sum(batch.num_tokens for batch in batches[0])
-    assert store.heldout.num_tokens * 0.9 < tokens < store.heldout.num_tokens * 1.3
 
 
 def test_replaced_tokens_are_masked_as_at_the_end_of_their_training(store: OpenStore) -> None:
@@ -47,9 +49,82 @@ def test_replaced_tokens_are_masked_as_at_the_end_of_their_training(store: OpenS
 
 
 def test_at_most_so_many_batches(store: OpenStore) -> None:
-    heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(max_length=32), 8)
-    assert len(list(heldout.steps(Share(8), 2))) == 2
-    assert len(list(heldout.steps(Share(8), 10**6))) == heldout.num_batches
+    mlm = data_config(objective="mlm", max_length=32)
+    few, many = (HeldoutBatches(store.heldout, store.tokenizer, mlm, 8, at_most=n) for n in (2, 10**6))
+    assert len(list(few.steps(Share(8)))) == few.num_batches == 2
+    assert len(list(many.steps(Share(8)))) == many.num_batches
+    assert many.count_tokens() == (store.heldout.num_tokens,) * 2
+
+
+@pytest.mark.parametrize("objective", ["mlm", "mlm+nsp", "mlm+sop", "rtd"])
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [[3], [4]],
+        [[30], [1], [31, 29], [60, 1]],
+        [[7] * 40, [2, 2]],
+        [[5], [200], [5]],
+        [[1]] * 50,
+        [[29, 1], [30, 30, 1]] * 9,
+        [[400, 3]],
+        [[n % 9 + 1] * (n % 7 + 1) for n in range(60)],
+    ],
+)
+def test_words_are_measured_on_each_token_once(
+    wide: Tokenizer, documents: list[list[int]], objective: str
+) -> None:
+    text = make_store(documents)
+    config = data_config(objective=objective, max_length=32)
+    heldout = HeldoutBatches(text, wide, config, 4)
+    read, pairs, words = [], 0, True
+    for (micro_batch,) in heldout.steps(Share(4)):
+        batch = micro_batch.batch
+        words = words and batch.labels_B is None  # those of words come first
+        assert words == (batch.labels_B is None)
+        assert batch.num_masked >= batch.num_rows if words else batch.num_masked == 0
+        pairs += 0 if words else batch.num_rows
+        ids_BT = batch.ids_BT.clone()
+        ids_BT[batch.rows_M, batch.columns_M] = batch.targets_M
+        rows = zip(ids_BT.tolist(), batch.lengths_B.tolist(), strict=True)
+        read += [tuple(ids[1 : length - 1]) for ids, length in rows] if words else []
+    ids, starts = text.ids.tolist(), text.sentences[text.documents].tolist()
+    laid = [
+        tuple(ids[at : min(at + 30, end)]) for start, end in pairwise(starts) for at in range(start, end, 30)
+    ]
+    assert sorted(read) == sorted(laid)
+    assert heldout.count_tokens() == (text.num_tokens, text.num_tokens)
+    assert pairs == heldout.num_pairs
+    assert (pairs > 0) == heldout.pairs.is_pair
+
+
+def test_masks_do_not_depend_on_the_size_of_batches(store: OpenStore) -> None:
+    masked = []
+    for size in (3, 8):
+        heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(objective="mlm"), size)
+        masked.append(sorted(row for (each,) in heldout.steps(Share(size)) for row in shown(each.batch)))
+    assert masked[0] == masked[1]
+
+
+def test_a_text_beyond_the_budget_is_sampled_for_words_and_pairs_together(wide: Tokenizer) -> None:
+    text, config = make_store([[9] * 50] * 20), data_config(max_length=32)
+    joint = HeldoutBatches(text, wide, config, 8, at_most=1)
+    (batch,) = [each.batch for (each,) in joint.steps(Share(8))]
+    assert (batch.labels_B is None, batch.num_masked > 0) == (False, True)
+    sample = HeldoutBatches(text, wide, config, 8, at_most=5, once=True)
+    read, distinct = sample.count_tokens()
+    assert 0 < read == distinct < text.num_tokens
+    assert len(list(sample.steps(Share(8)))) == 10  # five of words, five of pairs
+
+
+@pytest.fixture(scope="module")
+def wide() -> Tokenizer:
+    """With room for the ids of `make_store`."""
+    return Tokenizer.from_vocabulary([*WORDS[:5], *(f"w{n}" for n in range(10_000))], Normalization())
+
+
+def shown(batch: Batch) -> list[tuple[int, ...]]:
+    rows = zip(batch.ids_BT.tolist(), batch.lengths_B.tolist(), strict=True)
+    return [tuple(ids[:length]) for ids, length in rows]
 
 
 def test_text_without_pairs_measures_mlm_alone(store: OpenStore) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from transformers import BertConfig, BertForPreTraining
 
+from bertcli.data.share import MicroBatch
 from tests.hf.folders import ODD, tiny_tokenizer
 
 
@@ -62,3 +66,31 @@ def their_outputs(
         "mlm_logits": output.prediction_logits,
         "nsp_logits": output.seq_relationship_logits,
     }
+
+
+@torch.no_grad()
+def plain_evaluation(
+    model: BertForPreTraining, steps: Iterable[Sequence[MicroBatch]]
+) -> tuple[dict[str, float], Counter[int]]:
+    """Mean losses over the masked tokens and over the pairs; and how often the rows of words hold each id."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    held: Counter[int] = Counter()
+    for (_, batch, _), *_ in steps:
+        mask_BT = torch.arange(batch.ids_BT.shape[1]) < batch.lengths_B[:, None]
+        output = model(
+            input_ids=batch.ids_BT, token_type_ids=batch.segments_BT, attention_mask=mask_BT.long()
+        )
+        if batch.labels_B is not None:
+            sums["nsp"] += float(
+                F.cross_entropy(output.seq_relationship_logits, batch.labels_B, reduction="sum")
+            )
+            sums["pairs"] += len(batch.labels_B)
+            continue
+        logits_MV = output.prediction_logits[batch.rows_M, batch.columns_M]
+        sums["mlm"] += float(F.cross_entropy(logits_MV, batch.targets_M, reduction="sum"))
+        sums["words"] += len(batch.targets_M)
+        ids_BT = batch.ids_BT.clone()
+        ids_BT[batch.rows_M, batch.columns_M] = batch.targets_M
+        held.update(ids_BT[mask_BT].tolist())
+    losses = {"mlm_loss": sums["mlm"] / sums["words"]}
+    return losses | ({"nsp_loss": sums["nsp"] / sums["pairs"]} if sums["pairs"] else {}), held
