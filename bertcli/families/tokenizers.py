@@ -14,8 +14,7 @@ class TokenizerFacts:
         names: special tokens by role, as `tokenizer_config.json` calls it; in the order of their ids in a
             new vocabulary.
         kind: of the model that cuts words, in the tokenizers library.
-        classes: those of transformers that build this pipeline, without Fast; none for BERT, whose classes
-            `text/wordpiece.py` lists.
+        classes: those of transformers that build this pipeline, without Fast.
         files: the vocabulary in a folder without a tokenizer.json.
         separators: of them stand between two texts in a row.
         segments: whether the model tells two texts apart by segment ids.
@@ -56,7 +55,9 @@ _ANGLES = {
 }
 _DEBERTA_NAMES = {f"{role}_token": f"[{role.upper()}]" for role in ("pad", "cls", "sep", "unk", "mask")}
 
-BERT = TokenizerFacts(names=_BRACKETS, kind="WordPiece", classes=(), files=("vocab.txt",), mask_strips=False)
+BERT = TokenizerFacts(
+    names=_BRACKETS, kind="WordPiece", classes=("BertTokenizer",), files=("vocab.txt",), mask_strips=False
+)
 _ROBERTA = TokenizerFacts(
     names=_ANGLES,
     kind="BPE",
@@ -89,8 +90,8 @@ _DEBERTA = replace(
 )
 TOKENIZERS: dict[str, TokenizerFacts] = {
     "bert": BERT,
-    "distilbert": replace(BERT, segments=False),
-    "electra": BERT,
+    "distilbert": replace(BERT, classes=("BertTokenizer", "DistilBertTokenizer"), segments=False),
+    "electra": replace(BERT, classes=("BertTokenizer", "ElectraTokenizer")),
     "roberta": _ROBERTA,
     "xlm-roberta": _XLM_ROBERTA,
     "camembert": replace(

@@ -118,7 +118,8 @@ def write_model_files(
     named = hf_weights(family, state, declared.kind, heads=architecture.heads)
     write_safetensors(folder / "model.safetensors", named)
     if card is not None:
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        text = f"{card}{_tokenizer_note(tokenizer, family)}"
+        (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def write_description(
@@ -129,6 +130,18 @@ def write_description(
     (folder / "config.json").write_text(text, encoding="utf-8")
     positions = architecture.usable_positions
     tokenizer.save(folder, model_max_length=min(declared.trained_length or positions, positions))
+
+
+def _tokenizer_note(tokenizer: Tokenizer, family: Family) -> str:
+    """What a card says about classes of transformers that do not suit the folder."""
+    classes = tokenizer.other_classes(family.model_type)
+    if not classes:
+        return ""
+    names = ", ".join(f"`{name}`" for name in classes)
+    return (
+        f"\nLoad the tokenizer with `AutoTokenizer`. {names} do not suit this folder: they ignore "
+        "`tokenizer.json`, make rules of their own from the vocabulary, and may give other ids.\n"
+    )
 
 
 def hf_weights(family: Family, state: Mapping[str, Tensor], kind: str, heads: int) -> dict[str, Tensor]:

@@ -104,13 +104,20 @@ def check_file(file: Path, declared: Declared) -> None:
     if declared.obeys:
         raise UserError(
             f"{declared.where}: names the class {declared.name}, which reads a tokenizer.json, but there is "
-            f"none. Copy it too, or set tokenizer_class to {REBUILDS}"
+            f"none. Copy it too; or, if the vocabulary is of BERT's kind, set tokenizer_class to {REBUILDS}"
         )
     if file.name not in declared.facts.files:
+        own = " and ".join(declared.facts.files)
+        advice = (
+            f"If the model was trained with this vocabulary of BERT's kind, set tokenizer_class to "
+            f"{REBUILDS} in {declared.where}; if not, copy the model's own files"
+            if file.name in BERT.files
+            else "Correct tokenizer_class in tokenizer_config.json or model_type in config.json, or copy the "
+            "model's own files"
+        )
         raise UserError(
             f"{file}: {declared.name or 'the class of this model type'} does not read this file, but "
-            f"{' and '.join(declared.facts.files)}. Correct tokenizer_class in tokenizer_config.json or "
-            "model_type in config.json, or copy the model's own files"
+            f"{own or 'a tokenizer.json'}. {advice}"
         )
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import tokenizers
 
 from bertcli.errors import UserError
-from bertcli.families.tokenizers import TokenizerFacts
+from bertcli.families.tokenizers import TOKENIZERS, TokenizerFacts
 from bertcli.text import wordpiece
 from bertcli.text.added_tokens import with_special
 from bertcli.text.blanks import reads_word_by_word
@@ -21,9 +21,9 @@ from bertcli.text.fingerprint import fingerprint
 from bertcli.text.frame import Frame, read_frame
 from bertcli.text.panics import may_panic, survive
 from bertcli.text.pieces import check_special, spelling_of
-from bertcli.text.pipelines import is_rebuilt
 from bertcli.text.places import PlacedPieces, trim_places
 from bertcli.text.plain_encoder import PlainEncoder, with_text_token
+from bertcli.text.tokenizer_class import class_options, other_classes, written_class
 from bertcli.text.tokenizer_files import Normalization, bert_part
 from bertcli.text.tokenizer_folder import read_pipeline
 
@@ -255,7 +255,14 @@ class Tokenizer:
             (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
         pretty = json.dumps(json.loads(self.backend.to_str()), ensure_ascii=False, indent=1)
         (folder / "tokenizer.json").write_bytes(f"{pretty}\n".encode())
-        values = self._transformers_config(model_max_length, model_facts(folder))
+        facts = model_facts(folder)
+        values = {
+            "tokenizer_class": self._written_class(facts),
+            **class_options(self._backend, facts, self._names, two_segments=self.frame.two_segments),
+            **({"additional_special_tokens": sorted(self._special)} if self._special else {}),
+            "model_max_length": model_max_length,
+            **{role: name for role, name in self._names.items() if role in self._ids},
+        }
         config = json.dumps(values, ensure_ascii=False, indent=2)
         (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
         if Tokenizer.load(folder).hash != self.hash:
@@ -264,31 +271,14 @@ class Tokenizer:
                 "tokenizer.json the tokenizers library wrote"
             )
 
+    def other_classes(self, model_type: str) -> list[str]:
+        """The classes of transformers that a saved folder of a model type does not suit
+        (`tokenizer_class.other_classes`)."""
+        facts = TOKENIZERS[model_type]
+        return other_classes(facts, self._written_class(facts))
+
+    def _written_class(self, facts: TokenizerFacts) -> str:
+        return written_class(self._backend, facts, self._names, is_usual=self._is_usual)
+
     def _survive(self, encode: Callable[[], Result]) -> Result:
         return survive(encode, self._where, quietly=self._may_panic)
-
-    def _transformers_config(self, model_max_length: int, facts: TokenizerFacts) -> Mapping[str, Any]:
-        """`tokenizer_config.json`; a class that reads `tokenizer.json` alone ignores BERT's options in it."""
-        options: dict[str, Any] = {}
-        if (bert := bert_part(self._backend.normalizer)) is not None:
-            options = {
-                "do_lower_case": bert.lowercase,
-                "strip_accents": bert.strip_accents,
-                "tokenize_chinese_chars": bert.handle_chinese_chars,
-            }
-        written = wordpiece.REBUILDS if self._is_usual else wordpiece.OBEYS
-        if facts.written is not None and is_rebuilt(self._backend, facts, self._names):
-            written = facts.written
-            options["add_prefix_space"] = getattr(self._backend.pre_tokenizer, "add_prefix_space", False)
-        if not (facts.segments and self.frame.two_segments):
-            options["model_input_names"] = ["input_ids", "attention_mask"]
-        elif written == wordpiece.OBEYS:  # BERT's class gives segment ids by itself
-            options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
-        if self._special:
-            options["additional_special_tokens"] = sorted(self._special)
-        return {
-            "tokenizer_class": written,
-            **options,
-            "model_max_length": model_max_length,
-            **{role: name for role, name in self._names.items() if role in self._ids},
-        }

@@ -18,10 +18,12 @@ import tokenizers
 from tokenizers import pre_tokenizers, processors
 
 from bertcli.errors import UserError
+from bertcli.families.tokenizers import TokenizerFacts
 from bertcli.text.added_tokens import register_tokens
 from bertcli.text.declared import Declared, unsupported
 from bertcli.text.frame import read_frame
-from bertcli.text.pipelines import rows
+from bertcli.text.pipelines import is_rebuilt, rows
+from bertcli.text.tokenizer_files import bert_part
 from bertcli.text.wordpiece import OBEYS, REBUILDS, differences
 
 
@@ -122,3 +124,49 @@ def _choices(lowercase: Any, strip_accents: Any, split_chinese: Any) -> dict[str
     split_chinese = True if split_chinese is None else split_chinese
     values = {"do_lower_case": lowercase, "strip_accents": strips, "tokenize_chinese_chars": split_chinese}
     return {key: json.dumps(value) for key, value in values.items()}
+
+
+def written_class(
+    backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Mapping[str, str], is_usual: bool
+) -> str:
+    """The class for `tokenizer_config.json` of a model type's folder: one that gives the ids of `backend`.
+
+    `is_usual`: whether the tokenizer is BERT's.
+    """
+    if facts.written is not None and is_rebuilt(backend, facts, names):
+        return facts.written
+    return REBUILDS if is_usual else OBEYS
+
+
+def class_options(
+    backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Mapping[str, str], two_segments: bool
+) -> dict[str, Any]:
+    """The keys of `tokenizer_config.json` that classes read; one that obeys `tokenizer.json` ignores most.
+
+    A user may call any class of the model type, so the options of all of them are written. `two_segments`:
+    whether the second text of a row is segment 1.
+    """
+    options: dict[str, Any] = {}
+    if (bert := bert_part(backend.normalizer)) is not None:
+        options = {
+            "do_lower_case": bert.lowercase,
+            "strip_accents": bert.strip_accents,
+            "tokenize_chinese_chars": bert.handle_chinese_chars,
+        }
+    if isinstance(before := backend.pre_tokenizer, pre_tokenizers.ByteLevel):
+        options["add_prefix_space"] = before.add_prefix_space
+    if facts.classes and facts.kind != "WordPiece":
+        options |= {"bos_token": names["cls_token"], "eos_token": names["sep_token"]}
+    segments = ["token_type_ids"] if facts.segments and two_segments else []
+    return options | {"model_input_names": ["input_ids", *segments, "attention_mask"]}
+
+
+def other_classes(facts: TokenizerFacts, written: str) -> list[str]:
+    """The classes of a model type that a folder with the class `written` does not suit.
+
+    They make a pipeline of their own from its vocabulary and ignore `tokenizer.json`, so that they may give
+    other ids, without a message.
+    """
+    if written == facts.written or (written == REBUILDS and facts.kind == "WordPiece"):
+        return []
+    return [each for name in facts.classes for each in (name, f"{name}Fast")]

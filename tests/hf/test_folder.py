@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,9 @@ from safetensors.torch import load_file, save_file
 
 from bertcli.errors import UserError
 from bertcli.hf.folder import load_model_folder, save_model_folder
-from tests.hf.folders import added, random_model, renamed, rewrite, saved_model, tiny_tokenizer, without
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.text.train_tokenizer import train_tokenizer
+from tests.hf.folders import ODD, added, random_model, renamed, rewrite, saved_model, tiny_tokenizer, without
 
 MLM_HEAD = {
     "cls.predictions.bias",
@@ -70,6 +73,14 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
 def test_the_model_card_is_written_where_there_is_one(tmp_path):
     save_model_folder(tmp_path, random_model(), tiny_tokenizer(), card="# A model\n")
     assert (tmp_path / "README.md").read_text() == "# A model\n"
+
+
+def test_the_card_names_the_classes_that_do_not_suit_the_tokenizer(tmp_path):
+    texts = ["the cat sat on the mat"] * 20
+    other = train_tokenizer(texts, vocab_size=300, kind="byte-bpe")
+    model = PretrainingModel(replace(ODD, vocab_size=other.vocab_size))
+    save_model_folder(tmp_path / "other", model, other, card="# A card\n")
+    assert "`BertTokenizer`, `BertTokenizerFast` do not suit" in (tmp_path / "other/README.md").read_text()
 
 
 def test_whoever_may_read_the_config_may_read_the_weights(folder):

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 import tokenizers
+import transformers
 from transformers import AutoTokenizer
 
 from bertcli.errors import UserError
+from bertcli.families.fresh import TokenizerKind
+from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.train_tokenizer import train_tokenizer
 from bertcli.text.word_cache import WordCache
 from tests.text.tokenizer_kinds import KINDS, lines, pieces
+from tests.text.tokenizers_of import LINES as ODD_LINES
+from tests.text.tokenizers_of import MODEL_TYPES, change_json, make_tokenizer_folder, sample_lines, write_json
 
 READ = [name for name, kind in KINDS.items() if kind.refused is None]
 LINES = lines(60)
@@ -113,3 +120,80 @@ def test_a_class_that_reads_a_missing_file_is_refused(tmp_path: Path):
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES))
     with pytest.raises(UserError, match=r"which reads a tokenizer\.json, but there is none"):
         Tokenizer.load(tmp_path)
+
+
+NEW_KINDS: tuple[TokenizerKind, ...] = ("wordpiece", "byte-bpe", "unigram")
+
+
+@cache
+def new_tokenizer(kind: TokenizerKind, model_type: str) -> Tokenizer:
+    return train_tokenizer(
+        sample_lines(100), vocab_size=500, lowercase=False, kind=kind, facts=TOKENIZERS[model_type]
+    )
+
+
+def classes_of(model_type: str) -> list[str]:
+    """`Auto*`, the class that obeys tokenizer.json, and the model type's own ones in transformers."""
+    names = [each for name in TOKENIZERS[model_type].classes for each in (name, f"{name}Fast")]
+    return ["AutoTokenizer", "PreTrainedTokenizerFast", *names]
+
+
+def classes_that_differ(folder: Path, model_type: str) -> set[str]:
+    """The classes that give other ids than bertcli to texts, with or without a mask, or to pairs."""
+    ours, differ = Tokenizer.load(folder), set()
+    texts = [*ODD_LINES, "the cat", f"the {ours.mask_token} sat"]
+    rows = [list(ours.frame.row(ids).ids) for ids in ours.encode_with_masks(texts)]
+    pair = list(ours.frame.row(ours.encode("the cat"), ours.encode("a dog")).ids)
+    for name in classes_of(model_type):
+        try:
+            theirs = getattr(transformers, name).from_pretrained(folder)
+        except (TypeError, ValueError):  # it cannot read a vocabulary of another kind
+            differ.add(name)
+            continue
+        both = theirs("the cat", "a dog")
+        special = (theirs.cls_token_id, theirs.pad_token_id, theirs.mask_token_id)
+        same = (
+            theirs(texts)["input_ids"] == rows
+            and both["input_ids"] == pair
+            and special == (ours.frame.prefix[0], ours.pad_id, ours.mask_id)
+            and ("token_type_ids" in both) == (TOKENIZERS[model_type].segments and ours.frame.two_segments)
+        )
+        differ |= set() if same else {name}
+    return differ
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+@pytest.mark.parametrize("kind", ["published", *NEW_KINDS])
+def test_every_class_gives_the_same_ids_or_is_named(tmp_path: Path, model_type: str, kind: TokenizerKind):
+    if kind == "published":
+        ours = Tokenizer.load(make_tokenizer_folder(model_type, tmp_path / "given", vocab_size=400))
+    else:
+        ours = new_tokenizer(kind, model_type)
+    (tmp_path / "saved").mkdir()
+    write_json(tmp_path / "saved" / "config.json", {"model_type": model_type})
+    ours.save(tmp_path / "saved")
+    differ = classes_that_differ(tmp_path / "saved", model_type)
+    assert differ <= set(ours.other_classes(model_type))
+    assert not differ & {"AutoTokenizer", "PreTrainedTokenizerFast"}
+    if model_type == "roberta" and kind in ("published", "byte-bpe"):  # normalization apart
+        theirs = transformers.RobertaTokenizer.from_pretrained(tmp_path / "saved")
+        assert theirs("the cat")["input_ids"] == ours.frame.row(ours.encode("the cat")).ids
+        assert (theirs.bos_token, theirs.eos_token) == ("<s>", "</s>")
+
+
+@pytest.mark.parametrize("model_type", ["albert", "deberta-v2", "roberta", "xlm-roberta", "camembert"])
+def test_a_vocab_txt_of_another_family_is_read_by_the_way_that_the_refusal_names(
+    tmp_path: Path, model_type: str
+):
+    write_json(tmp_path / "config.json", {"model_type": model_type})
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    with pytest.raises(UserError, match=r"set tokenizer_class to BertTokenizer in .*tokenizer_config\.json"):
+        Tokenizer.load(tmp_path)
+    change_json(tmp_path / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+    ours = Tokenizer.load(tmp_path)
+    assert ours.unk_id not in ours.encode("the")
+    assert ours.encode_batch(LINES) == their_ids(tmp_path)
+    (tmp_path / "saved").mkdir()
+    write_json(tmp_path / "saved" / "config.json", {"model_type": model_type})
+    ours.save(tmp_path / "saved")
+    assert classes_that_differ(tmp_path / "saved", model_type) <= set(ours.other_classes(model_type))
