@@ -75,7 +75,7 @@ class ExportedModel(nn.Module):
 def check_packages() -> None:
     """Raise `UserError` where a package is missing that the export needs."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
-        import_extra(package, "onnx", f"{package} is not installed", doing="exporting")
+        import_extra(package, "onnx", f"an ONNX file is made by {package}", doing="exporting")
 
 
 def write_onnx(model: ExportedModel, path: Path) -> None:

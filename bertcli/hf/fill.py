@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -66,7 +66,7 @@ def build_from(
         fresh: which are initialized in any case; the folder's own are left aside.
 
     Raises:
-        UserError: lists all weights that are unknown or missing, or have another shape.
+        UserError: lists all weights that are unknown or missing, have another shape, or are not finite.
     """
     with sizes_alone():
         model = build()
@@ -83,6 +83,7 @@ def build_from(
         ours: files.weights[theirs].to(torch.float32, copy=True)
         for ours, theirs in names.items()
     }
+    _check_finite(files, {names[ours]: value for ours, value in taken.items()})
     model.load_state_dict(model.state_dict() | taken, assign=True)
     return model, LoadReport(
         files.family,
@@ -92,6 +93,20 @@ def build_from(
         new=tuple(new),
         left_aside=tuple(sorted(left_aside)),
     )
+
+
+def _check_finite(files: ModelFiles, weights: Mapping[str, torch.Tensor]) -> None:
+    """Raise `UserError` that names the weights with values that are NaN or infinite."""
+    # A sum is one pass without new memory, and finite where all values are, unless it overflows.
+    damaged = [
+        name for name, value in weights.items() if not value.sum().isfinite() and not value.isfinite().all()
+    ]
+    if damaged:
+        more = f" and {len(damaged) - 5} more" if len(damaged) > 5 else ""
+        raise UserError(
+            f"{files.where}: NaN or infinite values in {', '.join(damaged[:5])}{more}: the "
+            "training diverged, or the file is damaged. Give an earlier checkpoint, or copy or download the model again"
+        )
 
 
 def _find_new_parts(

@@ -42,8 +42,18 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path}: lists files that are missing: {', '.join(missing)}. Copy them too.")
     weights: dict[str, Tensor] = {}
     for file in files:
-        weights |= _read_file(file)
+        part = _read_file(file)
+        if twice := [name for name in part.keys() & weights.keys() if not _same(part[name], weights[name])]:
+            raise UserError(
+                f"{file}: holds {', '.join(sorted(twice)[:5])}, as another file of {path.name} does, with "
+                "other values. The files are of different models: copy or download all of them again."
+            )
+        weights |= part
     return weights
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.dtype == b.dtype and torch.equal(a, b)
 
 
 def write_safetensors(path: Path, weights: dict[str, Tensor]) -> None:

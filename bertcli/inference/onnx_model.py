@@ -55,7 +55,13 @@ class OnnxModel(nn.Module):
         """All outputs, in the order of `outputs`; the arguments are those of the file's inputs."""
         given = {IDS: ids, MASK: torch.ones_like(ids) if mask is None else mask, SEGMENTS: segments}
         feeds = {name: given[name].long().numpy() for name in self._ranks}
-        return [torch.from_numpy(output) for output in self._session.run(None, feeds)]
+        outputs = [torch.from_numpy(output) for output in self._session.run(None, feeds)]
+        if any(output.isnan().any() for output in outputs):
+            raise UserError(
+                f"{self.file}: its outputs are not numbers (NaN): its weights are damaged, or the training "
+                "diverged. Export the model again from weights that are finite (bertcli export)"
+            )
+        return outputs
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """hidden_BTD, or the logits of `model.task_models` for the same rows."""

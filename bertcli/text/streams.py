@@ -206,11 +206,21 @@ def _zst_blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def import_extra(module: str, extra: str, reason: str, doing: str = "reading that") -> Any:
-    """A module of an optional dependency. Raises `UserError`, with how to install it, where it is missing."""
+    """A module of an optional dependency.
+
+    Raises `UserError`, with how to install it, where it or a module that it needs is missing or broken.
+    """
     try:
         return importlib.import_module(module)
-    except ImportError:
-        raise UserError(f"{reason}; {doing} needs: pip install 'bertcli[{extra}]'") from None
+    except ImportError as error:
+        package = module.partition(".")[0]
+        missing = (error.name or "").partition(".")[0]
+        cause = f"{package} is not installed"
+        if not isinstance(error, ModuleNotFoundError):
+            cause = f"{package} cannot be imported ({error})"
+        elif missing not in ("", package):
+            cause = f"{missing}, which {package} imports, is not installed"
+        raise UserError(f"{reason}, and {cause}; {doing} needs: pip install 'bertcli[{extra}]'") from None
 
 
 def check_file_extras(path: Path, is_parquet: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 import tokenizers
+from tokenizers import models
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import TOKENIZERS, TokenizerFacts
@@ -71,6 +72,8 @@ class Tokenizer:
         self.kind = type(backend.model).__name__
         check = wordpiece.check if self.kind == "WordPiece" else check_special
         check(backend, names, where)
+        if isinstance(backend.model, models.BPE):
+            backend.model.dropout = None  # of BPE's merges, in training: texts would get other ids each time
         backend.no_truncation()
         backend.no_padding()
         added = list(backend.get_added_tokens_decoder().values())

@@ -181,7 +181,9 @@ def test_without_onnxruntime_the_extra_is_named(run_bertcli, spam: Pair, monkeyp
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     code, _, err = run_bertcli("predict", spam.onnx, "a text")
     assert code == 2
-    assert err.endswith("is an ONNX file; running it needs: pip install 'bertcli[onnx]'\n")
+    assert err.endswith(
+        "is an ONNX file, and onnxruntime is not installed; running it needs: pip install 'bertcli[onnx]'\n"
+    )
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxscript", "onnxruntime"])
@@ -190,7 +192,8 @@ def test_without_the_exporters_packages_nothing_is_begun(run_bertcli, tmp_path, 
     saved_task(tmp_path / "model", "classification")
     code, out, err = run_bertcli("export", tmp_path / "model", tmp_path / "out")
     assert (code, out) == (2, "")
-    assert err == f"error: {package} is not installed; exporting needs: pip install 'bertcli[onnx]'\n"
+    reason = f"an ONNX file is made by {package}, and {package} is not installed"
+    assert err == f"error: {reason}; exporting needs: pip install 'bertcli[onnx]'\n"
     assert not (tmp_path / "out").exists()
 
 

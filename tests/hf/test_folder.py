@@ -11,7 +11,17 @@ from bertcli.errors import UserError
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.text.train_tokenizer import train_tokenizer
-from tests.hf.folders import ODD, added, random_model, renamed, rewrite, saved_model, tiny_tokenizer, without
+from tests.hf.folders import (
+    ODD,
+    added,
+    random_model,
+    renamed,
+    rewrite,
+    saved_model,
+    saved_task,
+    tiny_tokenizer,
+    without,
+)
 
 MLM_HEAD = {
     "cls.predictions.bias",
@@ -159,6 +169,53 @@ def test_weights_split_over_several_files(folder, stem):
         load_model_folder(folder)
     index.write_text("{}")
     with pytest.raises(UserError, match="has no weight_map from weights to files"):
+        load_model_folder(folder)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    ("task", "arguments"),
+    [
+        ("classification", ("predict", "MODEL", "the cat", "a dog")),
+        ("classification", ("predict", "MODEL", "--json", "the cat", "a dog")),
+        ("classification", ("evaluate", "MODEL", "--data", "TEXT")),
+        ("classification", ("export", "MODEL", "OUT")),
+        (None, ("embed", "MODEL", "the cat")),
+        (None, ("similarity", "MODEL", "the cat", "a dog")),
+        (None, ("predict-mask", "MODEL", "the [MASK] sat")),
+        (None, ("predict-next", "MODEL", "the cat", "a dog")),
+        (None, ("evaluate", "MODEL", "--corpus", "TEXT")),
+        (None, ("export", "MODEL", "OUT")),
+    ],
+)
+def test_a_weight_that_is_not_finite_is_refused_by_name(run_bertcli, tmp_path, task, arguments, value):
+    folder = tmp_path / "model"
+    saved_model(folder) if task is None else saved_task(folder, task)
+    name = "bert.encoder.layer.1.output.dense.weight"
+
+    def damage(weights):
+        weights[name][2, 3] = value
+        return weights
+
+    rewrite(folder, damage)
+    (tmp_path / "text.tsv").write_text("premise\thypothesis\tgold\nthe cat sat\ta dog\tno\n")
+    places = {"MODEL": folder, "TEXT": tmp_path / "text.tsv", "OUT": tmp_path / "out"}
+    code, out, err = run_bertcli(*(places.get(argument, argument) for argument in arguments))
+    assert (code, out) == (2, "")
+    assert f"model.safetensors: NaN or infinite values in {name}:" in err
+
+
+def test_two_files_that_hold_a_weight_differently_are_refused(folder):
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    name = "cls.predictions.bias"
+    save_file(weights, folder / "a.safetensors")
+    save_file({name: weights[name]}, folder / "b.safetensors")
+    places = dict.fromkeys(weights, "a.safetensors") | {name: "b.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    assert_same(load_model_folder(folder).model, random_model())
+    save_file({name: weights[name] + 1}, folder / "b.safetensors")
+    with pytest.raises(UserError, match=r"b\.safetensors: holds cls\.predictions\.bias, as another file"):
         load_model_folder(folder)
 
 

@@ -153,8 +153,25 @@ def test_what_cannot_be_opened_is_an_error(tmp_path: Path):
 
 def test_a_missing_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(UserError, match=r"a.zst is compressed; .* pip install 'bertcli\[zstd\]'"):
+    says = r"a.zst is compressed, and zstandard is not installed; .* pip install 'bertcli\[zstd\]'"
+    with pytest.raises(UserError, match=says):
         import_extra("zstandard", "zstd", "a.zst is compressed")
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import protobuf_of_nobody.parts", "protobuf_of_nobody, which broken imports, is not installed"),
+        ("raise ImportError('libx.so: not found')", r"broken cannot be imported \(libx.so: not found\)"),
+    ],
+)
+def test_the_module_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, says: str
+):
+    (tmp_path / "broken.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=rf"an ONNX file is made by broken, and {says}; "):
+        import_extra("broken", "onnx", "an ONNX file is made by broken")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "UTF_16"])

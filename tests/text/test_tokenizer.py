@@ -19,6 +19,7 @@ from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.tokenizer_files import Normalization
 from bertcli.text.train_tokenizer import train_tokenizer
 from bertcli.text.wordpiece import SPECIAL_TOKENS
+from tests.text.tokenizers_of import make_tokenizer_folder
 
 PIECES = [
     *SPECIAL_TOKENS,
@@ -281,3 +282,15 @@ def test_unk_that_is_only_registered_is_missing(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match=r"the vocabulary lacks \[UNK\]"):
         Tokenizer.load(tmp_path)
+
+
+def test_dropout_of_merges_is_off(tmp_path: Path):
+    folder = make_tokenizer_folder("roberta", tmp_path, vocab_size=400)
+    plain = Tokenizer.load(folder)
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["dropout"] = 0.5
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    dropped = Tokenizer.load(folder)
+    texts = ["the garden of the house"] * 20
+    assert dropped.encode_batch(texts) == plain.encode_batch(texts)
+    assert dropped.hash == plain.hash
