@@ -47,6 +47,8 @@ PROGRAM = "bertcli"
 """In messages, and for the shell's completion, which `python -m` would otherwise give another name."""
 CTRL_C = 130
 """The exit code that shells give it."""
+CLOSED_PIPE = 141
+"""The exit code that shells give a program whose reader closed the pipe, as in `bertcli ... | head -1`."""
 STDOUT = "standard output"
 _reserve = bytearray(4 << 20)
 """Memory that is freed to report that there is no more."""
@@ -185,11 +187,14 @@ def _call() -> None:
             _fail(str(error))
         finally:
             sys.stdout.flush()  # here, where its errors are still reported
-    except BrokenPipeError:  # the reader of the pipe has closed it
-        _drop_stdout()
-        sys.exit(141)
-    except (SystemExit, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
+    except (SystemExit, BrokenPipeError) as end:
+        # Typer answers a reader that has closed its pipe with exit code 1; shells know 128 + SIGPIPE.
+        if not isinstance(end.__context__ if isinstance(end, SystemExit) else end, BrokenPipeError):
+            raise
+        _drop_stdout()
+        sys.exit(CLOSED_PIPE)
     except BaseException as error:  # panics of libraries in Rust are no `Exception`
         # torch's handler raises when a loader dies, and would also do so in the lines below.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -98,6 +98,14 @@ def _take(file: IO[Any]) -> bool:
     return True
 
 
+def _is_at(file: IO[Any], path: Path) -> bool:
+    """Whether the file still has this path; its last holder may have removed or renamed it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
 def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """Hold the lock `path`, created if missing; a lock ends with its process.
@@ -111,7 +119,7 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """
     with _open_lock(path, instead) as file:
         try:
-            is_free = _take(file)
+            is_free = _take(file) and _is_at(file, path)
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
                 raise

@@ -111,6 +111,15 @@ def test_a_key_without_its_section_is_met_with_its_full_name(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])  # the pipe is met at the end, or in the command
+def test_a_reader_that_closes_its_pipe_ends_the_command_as_shells_expect(unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = run_cli("config", "pretrain", stdout=writing, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (141, "")
+
+
 @pytest.mark.parametrize(("arguments", "code"), [(("--version",), 0), (("pretrian",), 2)])
 def test_a_rank_says_all_and_leaves_without_pythons_teardown(arguments: tuple[str, ...], code: int) -> None:
     program = (

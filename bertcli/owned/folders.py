@@ -10,22 +10,25 @@ from pathlib import Path
 
 from bertcli.errors import UserError
 from bertcli.files import sync
-from bertcli.owned.mark import MARK, begin_folder, mark
+from bertcli.owned.mark import MARK, begin_folder, mark, sweep_killed
 from bertcli.owned.sealed import MANIFEST, contents, seal, walk
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True) -> None:
     """Let `fill` write into a folder beside `folder`; sync and seal it, and only then rename it to `folder`.
 
-    The files of bertcli in an older folder of that name are replaced, other files there stay. If `folder` is
-    a link to a folder, or a mount point, the files are moved into it one by one.
+    The files of bertcli in an older folder of that name are replaced, other files there stay; what killed
+    processes left beside it is removed. If `folder` is a link to a folder, or a mount point, the files are
+    moved into it one by one.
 
     Raises:
         UserError: a file that is not bertcli's has the name of a file to write; nothing has changed.
         OSError: the disk refuses.
     """
     in_place = folder.is_symlink() or os.path.ismount(folder)
-    partial = begin_folder(folder if in_place else folder.parent, f"{folder.name}.partial")
+    parent, purpose = folder if in_place else folder.parent, f"{folder.name}.partial"
+    sweep_killed(parent, purpose)
+    partial = begin_folder(parent, purpose)
     try:
         fill(partial)
         if sealed:

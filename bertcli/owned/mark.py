@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -128,6 +129,27 @@ def sweep(parents: Iterable[Path]) -> None:
                 shutil.rmtree(path)
             elif _BEGUN.fullmatch(path.name) and not any(path.iterdir()):
                 path.rmdir()  # the process was killed before it wrote the mark, or after it removed it
+
+
+def sweep_killed(parent: Path, purpose: str) -> None:
+    """Remove the folders that `begin_folder` made for `purpose` in processes of this machine that ended.
+
+    No lock is needed: the mark names the process. Raises `OSError` where the disk refuses.
+    """
+    for path in parent.glob(f".{glob.escape(purpose)}-*") if parent.is_dir() else []:
+        value = _read(path / MARK) if path.is_dir() and not path.is_symlink() else None
+        if value is None or value.get("folder") != path.name or value.get("host") != socket.gethostname():
+            continue
+        if not _is_alive(value["process"]):
+            shutil.rmtree(path)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # a process of another user may not be signaled
+    return True
 
 
 def _is_regular(path: Path) -> bool:

@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from bertcli.config.schema import PretrainConfig
+from bertcli.errors import UserError
 from bertcli.store.begin import Plan, begin_build, partial_of, place_of, store_disk_errors
 from bertcli.store.chunks import Place, read_chunks
 from bertcli.store.corpus_files import find_corpus
@@ -28,7 +29,7 @@ from bertcli.store.journal import (
     write_journal,
 )
 from bertcli.store.manifest import MANIFEST, write_manifest
-from bertcli.store.matching import check_matches, output_paths, store_folder, store_options
+from bertcli.store.matching import check_matches, different_files, output_paths, store_folder, store_options
 from bertcli.store.parts import Alone, Team, join_parts, part_folders
 from bertcli.store.progress import Report, progress_display
 from bertcli.store.publish import check_replaceable, publish
@@ -178,6 +179,8 @@ def _finish(plan: Plan, num_parts: int, report: Report) -> None:
     check_heldout(progress, fraction)
     hashes = [sha256 for _, journal in parts for sha256 in journal.hashes]
     sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
+    if changed := different_files(sources, plan.sources):
+        raise UserError(f"{changed[0]}, while the store was built; run the command again")
     manifest = count_store(plan.partial, tokenizer, progress, options=store_options(config), sources=sources)
     write_manifest(plan.partial, manifest)
     for folder in part_folders(plan.partial):

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,13 +79,17 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     Raises `UserError` that names the other build, or a path in the folder that no build wrote.
     """
-    _check_own(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with lock_file(
-        folder / LOCK,
+    refusal, instead = (
         f"{folder}: this store is being built by",
         "wait for it, or name another folder in corpus.store",
-    ):
+    )
+    with ExitStack() as held:
+        try:
+            _check_own(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock_file(folder / LOCK, refusal, instead))
+        except FileNotFoundError:  # the other build was complete in this moment, and renamed the folder
+            raise UserError(f"{refusal} another process; {instead}") from None
         yield
 
 

@@ -59,7 +59,7 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
     """
     problems = _different_options(manifest.options, store_options(config))
     if not problems:
-        problems = _different_files(manifest.sources, find_present(config.corpus.files, output_paths(config)))
+        problems = different_files(manifest.sources, find_present(config.corpus.files, output_paths(config)))
         path = given_tokenizer(config)
         exists = path is not None and Path(path).expanduser().exists()
         tokenizer = load_given_tokenizer(config) if exists else None
@@ -81,7 +81,8 @@ def _different_options(before: dict[str, Any], now: dict[str, Any]) -> list[str]
     ]
 
 
-def _different_files(records: Sequence[SourceRecord], present: Sequence[Source]) -> list[str]:
+def different_files(records: Sequence[SourceRecord], present: Sequence[Source]) -> list[str]:
+    """A line for each file that is not as its record says, or has none."""
     known = {record.name: record for record in records}
     return [problem for source in present if (problem := _difference(known.get(source.name), source))]
 

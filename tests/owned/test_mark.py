@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bertcli.owned import mark as module
+from bertcli.owned.folders import write_folder
 from bertcli.owned.mark import MARK, NOTE, begin_folder, read_note, sweep
 
 
@@ -35,3 +39,23 @@ def test_empty_folders_of_killed_processes_are_swept_and_no_others(tmp_path: Pat
     (tmp_path / kept[-1] / "mine.txt").write_text("mine")
     sweep([tmp_path])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_needs_is_not(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    killed, living, foreign, other = (begin_folder(tmp_path, "out.partial") for _ in range(4))
+    for folder, process in (
+        (killed, ended.pid),
+        (living, os.getppid()),
+        (foreign, ended.pid),
+        (other, ended.pid),
+    ):
+        host = "elsewhere" if folder == foreign else module.socket.gethostname()
+        value = {"folder": folder.name, "process": process, "host": host}
+        (folder / MARK).write_text(module._signed(value))
+    other = other.rename(tmp_path / ".other.partial-01234567")
+    (tmp_path / ".out.partial-89abcdef").mkdir()
+    write_folder(tmp_path / "out", lambda partial: None)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {living.name, foreign.name, other.name, ".out.partial-89abcdef", "out"}

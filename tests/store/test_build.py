@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bertcli import files
 from bertcli.errors import UserError
-from bertcli.store import chunks, writer
+from bertcli.store import build, chunks, writer
 from bertcli.store.build import prepare_store
 from bertcli.store.side_files import SideFiles
 from bertcli.store.token_store import TokenStore
@@ -208,6 +209,36 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypa
 
     monkeypatch.setattr("bertcli.store.build.encode_here", encode_and_append)
     with pytest.raises(UserError, match=r"a.txt: the file changed while it was read; run the command again"):
+        prepare_store(make_config(folder), silent)
+
+
+def test_a_file_that_changes_after_it_was_read_leaves_no_store(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """No command would take that store: its files are others."""
+    config, corpus = make_config(folder), folder / "corpus" / "a.txt"
+    encode = build.encode_here
+
+    def encode_and_append(*arguments: Any) -> Any:
+        yield from encode(*arguments)
+        corpus.write_text(corpus.read_text() + "more\n")
+
+    monkeypatch.setattr(build, "encode_here", encode_and_append)
+    with pytest.raises(UserError, match="a.txt: the file changed, .*, while the store was built; run"):
+        prepare_store(config, silent)
+    assert not (folder / "run" / "store").exists()
+    monkeypatch.undo()
+    again = prepare_store(config, silent)
+    assert contents(prepare_store(config, silent).folder) == contents(again.folder)
+
+
+def test_a_build_that_waited_for_one_that_ended_is_told_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """The lock that it then gets is no file of the folder any more."""
+
+    def end_the_other(_: object, blocking: bool) -> bool:
+        os.rename(folder / "run" / "store.partial", folder / "run" / "store")
+        return True
+
+    monkeypatch.setattr(files, "lock_descriptor", end_the_other)
+    with pytest.raises(UserError, match=r"store.partial: this store is being built by another process; wait"):
         prepare_store(make_config(folder), silent)
 
 
