@@ -105,7 +105,8 @@ def _check_finite(files: ModelFiles, weights: Mapping[str, torch.Tensor]) -> Non
         more = f" and {len(damaged) - 5} more" if len(damaged) > 5 else ""
         raise UserError(
             f"{files.where}: NaN or infinite values in {', '.join(damaged[:5])}{more}: the "
-            "training diverged, or the file is damaged. Give an earlier checkpoint, or copy or download the model again"
+            "training diverged, or the file is damaged. Give an earlier checkpoint, or copy or download the "
+            "model again"
         )
 
 

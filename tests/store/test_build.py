@@ -222,7 +222,7 @@ def test_a_file_that_changes_after_it_was_read_leaves_no_store(folder: Path, mon
         corpus.write_text(corpus.read_text() + "more\n")
 
     monkeypatch.setattr(build, "encode_here", encode_and_append)
-    with pytest.raises(UserError, match="a.txt: the file changed, .*, while the store was built; run"):
+    with pytest.raises(UserError, match=r"a.txt: the file changed, .*, while the store was built; run"):
         prepare_store(config, silent)
     assert not (folder / "run" / "store").exists()
     monkeypatch.undo()
