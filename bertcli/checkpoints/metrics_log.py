@@ -7,7 +7,9 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bertcli.distributed import ranks
 from bertcli.errors import UserError
@@ -17,6 +19,25 @@ from bertcli.owned.run_layout import RunLayout
 
 _ROW = b'{"step": '
 """The start of each row."""
+
+
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+"""Beyond it, numbers of JSON are not exact in every program."""
+Measured = Annotated[float, Field(ge=-1e100, le=1e100)]
+
+
+class _Row(BaseModel):
+    """What `runs.metric_rows` writes; further keys are scores by name."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+    __pydantic_extra__: dict[str, Measured | None] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    step: Count
+    split: Literal["train", "heldout"]
+    epoch: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    tokens: Count | None = None
+    seconds: Annotated[float, Field(ge=0, le=1e12)] | None = None
+    positive_label: str | None = None
 
 
 class MetricsLog:
@@ -87,22 +108,27 @@ def _lost_steps(logged: Sequence[int], step: int, every: int) -> str:
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The rows of a finished, running or killed run, without an incomplete last one; empty without a file.
 
-    Raises `UserError` if another line is not a row: the best model is selected by them.
+    Raises `UserError` if another line is not a row, or has a value of another type than is written: the best
+    model is selected by them.
     """
     rows = []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            if not (isinstance(row["step"], int) and isinstance(row["split"], str)):
-                raise ValueError
+            _Row.model_validate(row)
             rows.append(row)
-        except (ValueError, RecursionError, KeyError, TypeError):
-            if number < len(lines):  # the last one: the run was killed while it wrote it
-                raise UserError(
-                    f"{path}, line {number}: damaged: not a row with step and split. If you know the row, "
-                    "restore it; else start a new run in another output_dir"
-                ) from None
+        except (ValueError, RecursionError) as error:
+            if number == len(lines):  # the run was killed while it wrote it
+                continue
+            reason = "not a row with step and split"
+            if isinstance(error, ValidationError):
+                first = error.errors(include_url=False, include_input=False)[0]
+                reason += f" ({'.'.join(map(str, first['loc'])) or 'row'}: {first['msg']})"
+            raise UserError(
+                f"{path}, line {number}: damaged: {reason}. If you know the row, restore it; else start a "
+                "new run in another output_dir"
+            ) from None
     return rows
 
 

@@ -6,12 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from bertcli.errors import UserError
 from bertcli.files import disk_errors
 from bertcli.owned.mark import write_own
 
+_Score = Annotated[float, Field(strict=True, ge=-1e100, le=1e100)]
 
+
+@with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 @dataclass(frozen=True)
 class KeptVerdict:
     """
@@ -21,9 +27,11 @@ class KeptVerdict:
         baseline: metric -> the score of an answer that reads no text; empty for pretraining.
     """
 
-    step: int
+    step: Annotated[int, Field(strict=True, ge=0, le=1 << 53)]
     lines: Sequence[str]
-    baseline: Mapping[str, float] = field(default_factory=dict)
+    baseline: Mapping[str, Annotated[float, Field(strict=True, ge=-1e100, le=1e100)]] = field(
+        default_factory=dict
+    )
 
 
 def write_verdict(path: Path, verdict: KeptVerdict) -> None:
@@ -37,13 +45,12 @@ def read_verdict(path: Path) -> KeptVerdict | None:
     if not path.exists():
         return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        verdict = KeptVerdict(**value)
-        numbers = [verdict.step, *verdict.baseline.values()]
-        if not all(isinstance(each, int | float) for each in numbers):
-            raise TypeError("a number is missing")
-        return KeptVerdict(verdict.step, list(map(str, verdict.lines)), dict(verdict.baseline))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        return TypeAdapter(KeptVerdict).validate_python(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:
+        reason = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False, include_input=False)[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise UserError(
-            f"{path}: damaged ({error}); remove it, and finish the run again with --resume to have it back"
+            f"{path}: damaged ({reason}); remove it, and finish the run again with --resume to have it back"
         ) from None

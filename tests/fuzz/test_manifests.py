@@ -10,16 +10,19 @@ from hypothesis import strategies as st
 
 from bertcli.checkpoints.checkpoint import newest_checkpoint
 from bertcli.checkpoints.metrics_log import cut_back, read_metrics
+from bertcli.config.load import save_config
 from bertcli.data.stream import BatchStream
 from bertcli.evaluation.best import BestEvaluation
 from bertcli.owned.run_layout import RunLayout
 from bertcli.owned.sealed import seal
+from bertcli.report.build import build_report, read_runs
+from bertcli.report.options import ReportOptions
 from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
 from bertcli.store.token_store import open_store
 from tests.decided import data_config
-from tests.fuzz.good import copy_of, good_store
+from tests.fuzz.good import copy_of, good_store, store_config
 from tests.fuzz.guard import endure, scratch
-from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put
+from tests.fuzz.mutations import as_json, damaged, fuzzed, json_files, mutated, place, put
 
 MANIFEST = json.loads((good_store() / "manifest.json").read_text())
 ARRAYS = sorted(MANIFEST["arrays"])
@@ -118,3 +121,40 @@ def test_the_metrics_of_a_run(content: bytes) -> None:
             assert all(row["step"] <= 1 for row in read_metrics(folder / "metrics.jsonl"))
 
         endure("metrics of a run", folder, go_on)
+
+
+ROWS = [
+    {"step": 1, "epoch": 0.5, "split": "train", "loss": 2.5, "mlm_loss": 2.5, "mlm_accuracy": 0.25}
+    | {"learning_rate": 1e-4, "grad_norm": 1.5, "tokens": 64, "tokens_per_second": 9.5, "seconds": 0.5}
+    | {"skipped_steps": 0},
+    {"step": 2, "split": "heldout", "loss": None, "mlm_loss": 3, "mlm_accuracy": 0.0, "tokens": 128}
+    | {"seconds": 1.0, "f1": 0.5, "positive_label": "spam"},
+]
+VERDICT = {"step": 2, "lines": ["It learned.", "More."], "baseline": {"accuracy": 0.5}}
+
+
+def as_rows(tree: object) -> bytes:
+    return "".join(f"{as_json(row)}\n" for row in (tree if isinstance(tree, list) else [tree])).encode()
+
+
+@fuzzed
+@example(metrics=as_rows([ROWS[0] | {"loss": "high"}]), verdict=as_json(VERDICT).encode())
+@example(metrics=as_rows([ROWS[0] | {"epoch": 1e-300}, ROWS[1]]), verdict=None)
+@example(metrics=as_rows([ROWS[0] | {"step": 10**30}]), verdict=None)
+@example(metrics=as_rows([ROWS[0] | {"mlm_loss": 1e308}, ROWS[0] | {"mlm_loss": -1e308}]), verdict=None)
+@example(metrics=as_rows([ROWS[1] | {"split": "test"}, ROWS[1] | {"mlm_accuracy": [1]}]), verdict=None)
+@example(metrics=as_rows(ROWS), verdict=as_json(VERDICT | {"lines": 7}).encode())
+@example(metrics=as_rows(ROWS), verdict=as_json(VERDICT | {"lines": [{}]}).encode())
+@example(metrics=as_rows(ROWS), verdict=as_json(VERDICT | {"baseline": {"accuracy": True}}).encode())
+@given(
+    mutated(ROWS).map(as_rows) | damaged(as_rows(ROWS)),
+    st.none() | json_files(VERDICT),
+)
+def test_a_report_of_any_metrics_and_verdict(metrics: bytes, verdict: bytes | None) -> None:
+    with scratch() as folder:
+        config = store_config(good_store().parent / "corpus.txt", folder)
+        save_config(config, folder / "config.yaml")
+        (folder / "metrics.jsonl").write_bytes(metrics)
+        if verdict is not None:
+            (folder / "verdict.json").write_bytes(verdict)
+        endure("report", folder, lambda: build_report(read_runs([folder]), ReportOptions()))
