@@ -46,13 +46,14 @@ LAYERS: dict[str, set[str]] = {
     },
     "export": {
         *("errors", "files", "owned", "terminal", "families", "config", "text", "examples", "data", "model"),
-        *("tasks", "hf", "inference"),
+        *("store", "tasks", "hf", "inference"),
     },
     "engine": {
         *("errors", "config", "store", "data", "model", "distributed", "memory", "hardware", "tasks"),
     },
     "checkpoints": {"errors", "files", "owned", "config", "distributed", "engine", "terminal"},
     "evaluation": {
+        *("files", "owned"),
         *("errors", "config", "text", "store", "examples", "metrics", "data", "model", "distributed"),
         *("owned", "samples", "hardware", "tasks", "hf", "inference", "engine", "checkpoints", "terminal"),
     },

@@ -64,7 +64,7 @@ The complete config is in the run folder's `config.yaml`.
 ## Use
 
 ```sh
-bertcli predict-mask {"generator" if objective == "rtd" else "."} "The {store.tokenizer.mask_token} was dark."
+bertcli predict-mask {"generator" if objective == "rtd" else "."} {_to_fill(config, store)}
 ```
 
 ```python
@@ -75,6 +75,12 @@ tokenizer, model = AutoTokenizer.from_pretrained("."), {usage}.from_pretrained("
 
 The model was trained on this corpus alone, and reproduces its content and its prejudices.
 """
+
+
+def _to_fill(config: PretrainConfig, store: OpenStore) -> str:
+    """An example for English alone; a sentence of the corpus may be private."""
+    mask = store.tokenizer.mask_token
+    return f'"The {mask} was dark."' if config.corpus.language == "en" else f'"... {mask} ..."'
 
 
 def _corpus(config: PretrainConfig, store: OpenStore) -> str:

@@ -21,7 +21,8 @@ from bertcli.owned.run_layout import RunLayout
 from bertcli.terminal import say
 
 _MAY_CHANGE = (
-    *("output_dir", "corpus.general", "logging.", "evaluation.", "checkpoint."),
+    *("output_dir", "corpus.general", "logging.", "evaluation."),
+    *("checkpoint.every_steps", "checkpoint.keep_last"),
     *("data.workers", "training.parallel"),
 )
 """Keys that a resume may change: they do not affect the weights. A run's folder may be moved."""
@@ -125,7 +126,7 @@ def check_resumable(saved: BaseModel, current: BaseModel, report: Callable[[str]
     if refused:
         head = "cannot resume: the config differs from the run's in keys that change its result:"
         advice = (
-            "restore these, or start a new run in another output_dir (logging, evaluation, checkpoint, "
+            "restore these, or start a new run in another output_dir (logging, evaluation, checkpoint steps, "
             "corpus.general, data.workers and training.parallel may change, training.steps and epochs may "
             "grow)"
         )

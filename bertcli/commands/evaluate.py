@@ -174,7 +174,7 @@ def _evaluate_data(
 ) -> EvaluatedFile:
     from bertcli.distributed import ranks
     from bertcli.errors import UserError
-    from bertcli.evaluation.task_file import evaluate_file
+    from bertcli.evaluation.task_file import evaluate_file, seen_line
     from bertcli.examples.files import find_labeled_file
     from bertcli.hardware import resolve_device
     from bertcli.hf.locate import resolve_model
@@ -190,6 +190,8 @@ def _evaluate_data(
             f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
         )
     loaded = load_task_folder(folder)
+    if (seen := seen_line(folder, file)) is not None and ranks.is_first():
+        say(seen)
     where = ranks.own_device(resolve_device(device))
     return evaluate_file(
         loaded,

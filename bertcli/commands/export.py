@@ -31,7 +31,8 @@ def export(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Rows to compare on, read as by predict --input; default: bundled text messages.",
+            help="Rows to compare on, read as by predict --input; default: text of the model's run, or else "
+            "bundled English messages.",
         ),
     ] = None,
     text: Annotated[
@@ -67,7 +68,7 @@ def export(
     check_packages()
     check_new(destination)
     source = read_source(model, encoder)
-    rows = read_sample(sample, source.settings, text) if int8 else None
+    rows = read_sample(sample, source.settings, text, folder=source.folder) if int8 else None
     done = export_onnx(source, destination, rows)
     if json_:
         print(json.dumps({"folder": str(destination), **asdict(done)}))
@@ -103,5 +104,6 @@ def _table(report: Comparison) -> list[str]:
             )
             for name, form in report.forms.items()
         ),
+        "the scale of int8 is that of a batch: rows of another batch may have another answer",
         f"int8 ({7 if report.seven_bits else 8} bits of a weight are used), {report.rows:,} rows: {line}",
     ]

@@ -207,6 +207,9 @@ class CheckpointConfig(Section):
     """A checkpoint follows each of these many steps, and the last step."""
     keep_last: Count = 3
     """The number of checkpoints that are kept; older ones are deleted."""
+    keep_best: bool = False
+    """Save the model with the lowest held-out loss at the end, not the last one; each better model is written
+    when it is evaluated. Not with the schedule stable-decay; it cannot change on a resume."""
 
 
 class LoggingConfig(Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import torch
 
-from bertcli.config.finetune import TaskSettings
+from bertcli.config.finetune import FinetuneConfig, TaskSettings
+from bertcli.config.load import load_config
 from bertcli.errors import UserError
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task import evaluate_task
@@ -23,11 +25,13 @@ from bertcli.examples.examples import (
 )
 from bertcli.examples.files import read_examples
 from bertcli.examples.labels import check_labels
+from bertcli.files import file_hash
 from bertcli.hf.lengths import LongRows
 from bertcli.hf.task_folder import LoadedTask
 from bertcli.inference.examples import Runner
 from bertcli.inference.formats import beside
 from bertcli.inference.outputs import cut_line
+from bertcli.owned.run_layout import RunLayout, run_of_model
 from bertcli.tasks.data import Split
 from bertcli.tasks.registry import build_task
 from bertcli.tasks.supervised import LabeledTask, Prediction
@@ -99,6 +103,31 @@ def evaluate_file(
     )
     scores, predictions = evaluate_task(runner, Split(examples, items))
     return EvaluatedFile(task, settings, examples, predictions=predictions, scores=scores)
+
+
+def seen_line(folder: Path, data: Path) -> str | None:
+    """A line if the run of a model folder learned from the file `data` or chose the model by it; or None."""
+    run = run_of_model(folder)
+    if run is None:
+        return None
+    layout = RunLayout(run)
+    try:
+        config = load_config(FinetuneConfig, layout.config)
+        identity = next(
+            each for each in (layout, *map(RunLayout, layout.seed_folders())) if each.data.is_file()
+        )
+        known, digest = json.loads(identity.data.read_text(encoding="utf-8"))["files"], file_hash(data)
+        same = {name for name, content in known.items() if content == digest}
+    except (UserError, OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration):
+        return None  # a copied folder may have no run around it
+    if config.task.train in same:
+        return (
+            f"warning: {data} is the training file of {run}: the scores say how well the model remembers its "
+            "rows, not how it answers new ones"
+        )
+    if config.task.dev in same:
+        return f"note: {data} is the dev file of {run}, by which the model was chosen: new rows are harder"
+    return None
 
 
 def right_answer(example: Example) -> Any:

@@ -10,15 +10,20 @@ from bertcli.hf.config_file import read_architecture
 from bertcli.terminal import say
 from bertcli.text.json_file import read_json
 
+TRAINED = "bertcli_trained_length"
+"""The key of `config.json` for `trained_length`, where the tokenizer declares another length."""
 _NO_LENGTH = 1_000_000
 """transformers writes a huge number where a tokenizer has no `model_max_length`."""
 
 
 def trained_length(folder: Path) -> int | None:
-    """Tokens of the longest rows that a folder's model knows, `model_max_length` of its
-    `tokenizer_config.json`; None: it does not say."""
+    """Tokens of the longest rows that a folder's model knows, by its `config.json`, or else by
+    `model_max_length` of its `tokenizer_config.json`; None: it does not say."""
+    config = folder / "config.json"
+    keys = read_json(config) if config.is_file() else {}
     path = folder / "tokenizer_config.json"
     value = read_json(path).get("model_max_length") if path.is_file() else None
+    value = keys.get(TRAINED, value)
     return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from bertcli.config.finetune import PoolingMode, TaskSettings, TaskType
 from bertcli.errors import UserError
 from bertcli.hf.config_file import find_family
-from bertcli.hf.cross_encoder import is_cross_encoder
 from bertcli.hf.fill import LoadReport, build_from
+from bertcli.hf.lengths import TRAINED
 from bertcli.hf.model_files import Declaration, ModelFiles, read_model_files
 from bertcli.hf.sentence_transformers import read_pooling
 from bertcli.hf.task_config import LONGEST, read_task, task_keys, task_type
@@ -47,13 +47,15 @@ def declare_task(
 ) -> Declaration:
     """What the folder of a fine-tuned model says of it, for `hf.model_files.write_model_files`.
 
-    `settings` may be a full `TaskConfig`: the keys of training alone are not written. The length of a
-    cross-encoder is always `max_length`: `CrossEncoder` cuts rows at the length that the folder declares.
+    `settings` may be a full `TaskConfig`: the keys of training alone are not written. Other libraries cut
+    rows at the length that the tokenizer declares. It is `max_length`, so that they read what bertcli reads,
+    except where longer texts are read in windows: there it is `trained_length`.
     """
-    if is_cross_encoder(settings, labels):
-        trained_length = settings.max_length
     kind = "encoder" if settings.type == "sentence-embedding" else settings.type
-    return Declaration(kind, task_keys(settings, labels), trained_length)
+    keys = task_keys(settings, labels)
+    if settings.type in ("token-classification", "question-answering"):
+        return Declaration(kind, keys, trained_length)
+    return Declaration(kind, keys | {TRAINED: trained_length}, settings.max_length)
 
 
 def load_task_folder(folder: Path) -> LoadedTask:

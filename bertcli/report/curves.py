@@ -131,13 +131,14 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: b
             plots[axis] = plot(drawn, levels, x_title, size=SMALL if small else WIDE)
     drawn_levels = {label for one in plots.values() for *_, label in one.levels}
     far = [level for level in levels if not any(label.startswith(level.label) for label in drawn_levels)]
+    numbers, left_out = _numbers(key, found)
     return Chart(
         title=shown_name(key, found[0].rows),
         small=small,
         plots=plots,
         head=["step", *(each.name for each in found)],
-        rows=_numbers(key, found),
-        noted=[f"not in the picture: {level.label}, {level.value:.3g}" for level in far],
+        rows=numbers,
+        noted=[*(f"not in the picture: {level.label}, {level.value:.3g}" for level in far), *left_out],
     )
 
 
@@ -158,8 +159,16 @@ def _unit(seconds: float) -> tuple[float, str]:
     return (60.0, "minutes") if seconds < 3 * 3600 else (3600.0, "hours")
 
 
-def _numbers(key: str, found: Sequence[_Figure]) -> list[list[float | None]]:
+def _numbers(key: str, found: Sequence[_Figure]) -> tuple[list[list[float | None]], list[str]]:
+    """The rows of the table, and a line if they are not all; held-out values come first."""
     columns = [{row["step"]: row[key] for row in each.rows} for each in found]
     steps = sorted({step for column in columns for step in column})
+    heldout = sorted({row["step"] for each in found if each.weight == "strong" for row in each.rows})
     most = max(_FEWEST_ROWS, min(_MOST_ROWS, _CELLS // (len(columns) + 1)))
-    return [[steps[i], *(column.get(steps[i]) for column in columns)] for i in spread(len(steps), most)]
+    kept = {heldout[i] for i in spread(len(heldout), most)}
+    others = [step for step in steps if step not in kept and step not in heldout]
+    room = most - len(kept)
+    kept |= {others[i] for i in spread(len(others), room)} if room > 1 else set()
+    rows = [[step, *(column.get(step) for column in columns)] for step in sorted(kept)]
+    line = f"the table has {len(rows):,} of {len(steps):,} steps; metrics.jsonl has all"
+    return rows, [line] * (len(rows) < len(steps))

@@ -92,4 +92,4 @@ def _verdict(view: RunView, config: PretrainConfig, sizes: Architecture | None) 
     if not any(each.predicts_words and each.term in losses for each in references):
         return None
     scores = Scores(losses, accuracies, 0, metrics=row)
-    return KeptVerdict(view.state.step, [verdict(scores, references, config, sizes=sizes)])
+    return KeptVerdict(view.state.step, [verdict(scores, references, config, sizes=sizes, rows=rows)])

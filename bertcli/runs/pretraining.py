@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from bertcli.cards.model_card import model_card
-from bertcli.checkpoints.checkpoint import RunState, newest_checkpoint
+from bertcli.checkpoints.checkpoint import RunState, load_state, newest_checkpoint
+from bertcli.checkpoints.metrics_log import read_metrics
+from bertcli.checkpoints.numbered import free_path, newest_path
 from bertcli.config.ramp import ends, shown
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.random import make_key
@@ -18,6 +20,7 @@ from bertcli.data.share import MicroBatch
 from bertcli.data.stream import BatchStream, training_stream
 from bertcli.distributed import ranks, wrapping
 from bertcli.engine.schedule import decay_begin
+from bertcli.evaluation.best import BestEvaluation
 from bertcli.evaluation.evaluate import Scores, evaluate
 from bertcli.evaluation.gain import Meter
 from bertcli.evaluation.heldout import HeldoutBatches
@@ -25,10 +28,11 @@ from bertcli.hf.lengths import length_after
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import position_tables, tile_positions
 from bertcli.model.encoder import encoders
+from bertcli.owned.sealed import find_damage
 from bertcli.owned.verdict import KeptVerdict
 from bertcli.runs.closing import closing_lines
 from bertcli.runs.health import Health
-from bertcli.runs.lifecycle import Run, live
+from bertcli.runs.lifecycle import Row, Run, live
 from bertcli.runs.objectives import (
     Model,
     build_task,
@@ -65,6 +69,7 @@ class Pretraining(Run[PretrainConfig, Path]):
     store: OpenStore
     stream: BatchStream
     heldout: HeldoutBatches | None = None
+    best: BestEvaluation
 
     def check(self) -> None:
         check_pretraining(self.config)
@@ -124,9 +129,12 @@ class Pretraining(Run[PretrainConfig, Path]):
         self.health = Health(references, self.steps, short_steps, short_length=short_length)
 
     def last_good(self) -> Path | None:
-        """With `stable-decay`, never one from the decay of a shorter run."""
+        """With `stable-decay`, never one from the decay of a shorter run; with `checkpoint.keep_best`, one
+        from before a best model that is lost."""
         if self.branch_step is None:
-            return super().last_good()
+            newest = newest_checkpoint(self.folder, say)
+            lost = None if newest is None else self._lost_best(load_state(newest).step)
+            return newest if lost is None else newest_checkpoint(self.folder, say, lambda at: at.step < lost)
         share = self.config.training.decay_share
         fallen: list[int] = []
 
@@ -140,6 +148,31 @@ class Pretraining(Run[PretrainConfig, Path]):
         if found and fallen:
             say(f"going back to {found.name}: the learning rate of the shorter run fell after it")
         return found
+
+    def _lost_best(self, step: int) -> int | None:
+        """The step of the best model up to `step`, if it has to be trained again."""
+        rows = [row for row in self._evaluations() if row["step"] <= step]
+        if not self.config.checkpoint.keep_best or not rows:
+            return None
+        best = newest_path(self.folder.best)
+        if (damage := find_damage(best)) is None:
+            return None
+        lost = BestEvaluation("loss", None, rows).step
+        say(f"warning: {best} is damaged ({damage}); going back to before step {lost} to train it again")
+        return lost
+
+    def _evaluations(self) -> list[Row]:
+        return [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
+
+    def begin(self, rows: list[Row]) -> None:
+        self.best = BestEvaluation("loss", None, rows if self.config.checkpoint.keep_best else [])
+
+    def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
+        """None; also saves the model if it is to be kept as the best so far."""
+        if self.config.checkpoint.keep_best and self.best.consider(state.step, scores):
+            folder = ranks.on_first(lambda: free_path(self.folder.best))
+            self.publish(folder, wrapping.full_weights(self.model))
+        return None
 
     def identity(self) -> dict[str, Any]:
         return store_identity(self.store) | teacher_identity(self.config)
@@ -205,12 +238,19 @@ class Pretraining(Run[PretrainConfig, Path]):
 
     def finish(self, scores: Scores | None) -> Path:
         """The model is written even without a new step: a kill may have left that of an earlier end."""
-        if scores is None and (evaluate_heldout := self.evaluator()):
+        rows, evaluate_heldout = ranks.on_first(self._evaluations), self.evaluator()
+        chosen: list[str] = []
+        if evaluate_heldout and self.config.checkpoint.keep_best:
+            best = ranks.on_first(lambda: newest_path(self.folder.best))
+            wrapping.load_full_weights(self.model, self.read_weights(best))
+            scores, rows = self.best.scores, []
+            chosen = [f"the model is the best by held-out loss: that of step {self.best.step:,}"]
+        if scores is None and evaluate_heldout:
             scores = evaluate_heldout()
         references = self.health.references
         weights = wrapping.full_weights(self.model)
-        said = verdict(scores, references, self.config, sizes=self.model.architecture)
-        lines = [said, *self._closing_lines(weights)]
+        said = verdict(scores, references, self.config, sizes=self.model.architecture, rows=rows)
+        lines = [said, *chosen, *self._closing_lines(weights)]
         for line in lines:
             say(line)
         card = model_card(

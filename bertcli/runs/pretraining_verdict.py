@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bertcli.config.ramp import mean_of
 from bertcli.config.schema import PretrainConfig
 from bertcli.evaluation.evaluate import Scores
 from bertcli.model.architecture import Architecture
+from bertcli.runs.metric_rows import term_key
 from bertcli.runs.recipe import ROWS_TO_LOOK_AROUND, peak_rate
 from bertcli.tasks.reference import Reference
 
@@ -16,10 +18,18 @@ MARGIN = 0.15
 """Nats: within this distance of the unigram entropy, only frequencies were learned."""
 RTD_MARGIN = 0.05
 """Share of the loss of a constant answer: a smaller gain is none."""
+PAIR_MARGIN = 0.03
+"""Share of the pairs: so little above chance, nothing was learned from them."""
+WORSE = 0.02
+"""Nats above the lowest held-out loss of the run: it became worse."""
 
 
 def verdict(
-    scores: Scores | None, references: Sequence[Reference], config: PretrainConfig, sizes: Architecture
+    scores: Scores | None,
+    references: Sequence[Reference],
+    config: PretrainConfig,
+    sizes: Architecture,
+    rows: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """One paragraph for the log and the model card.
 
@@ -28,12 +38,45 @@ def verdict(
         references: of the task's terms; the verdict is on the one that predicts words.
         config: with every auto decided.
         sizes: of the model.
+        rows: of the run's evaluations, in which an earlier one may have been better.
     """
     if scores is None:
         return "verdict: none, because nothing was held out (corpus.heldout_fraction)"
     if "rtd" in scores.losses:
-        return _on_replaced_tokens(scores, config, sizes)
+        return _on_replaced_tokens(scores, config, sizes) + _on_worse(scores.losses["rtd"], "rtd", rows)
     words = next(each for each in references if each.predicts_words)
+    said = _on_words(scores, words, config, sizes=sizes)
+    pairs = "".join(_on_pairs(scores, each) for each in references if not each.predicts_words)
+    return said + pairs + _on_worse(scores.losses[words.term], words.term, rows)
+
+
+def _on_pairs(scores: Scores, pairs: Reference) -> str:
+    """Empty where they are better than chance, or not measured."""
+    accuracy, chance = scores.accuracies.get(pairs.term), pairs.chance_accuracy
+    if accuracy is None or chance is None or accuracy - chance >= PAIR_MARGIN:
+        return ""
+    return (
+        f". Held-out {pairs.term} is at chance (accuracy {accuracy:.1%}, by chance {chance:.0%}; loss "
+        f"{scores.losses[pairs.term]:.3f}, {pairs.chance_loss:.3f}): it cannot tell which text follows. "
+        "To change: more training.steps, or data.objective: mlm if pairs are not needed"
+    )
+
+
+def _on_worse(loss: float, term: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Empty where no evaluation was clearly better than the last."""
+    key = term_key(term, "loss")
+    known = [row for row in rows if isinstance(row.get(key), int | float)]
+    best = min(known, key=lambda row: row[key], default=None)
+    if best is None or loss - best[key] <= WORSE:
+        return ""
+    return (
+        f". The run became worse: held-out {term} was {best[key]:.3f} at step {best['step']:,}, and is "
+        f"{loss:.3f} now. checkpoint.keep_best: true keeps the best model; fewer "
+        "training.steps, more text or model.dropout avoid it"
+    )
+
+
+def _on_words(scores: Scores, words: Reference, config: PretrainConfig, sizes: Architecture) -> str:
     loss, unigram_entropy = scores.losses[words.term], words.chance_loss
     gain = unigram_entropy - loss
     if gain > MARGIN:

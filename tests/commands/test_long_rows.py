@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import transformers
 
-from bertcli.hf.lengths import trained_length
+from bertcli.export.sample import read_sample
+from bertcli.hf.lengths import TRAINED, trained_length
+from bertcli.hf.task_folder import load_task_folder
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import run_cli, small_config, write_config
 
@@ -80,12 +82,22 @@ def test_attention_says_it_of_a_pretrained_and_of_a_task_model(
     code, _, err = run_bertcli("attention", pretrained, "It was.")
     assert (code, err) == (0, "")
     spam_files(tmp_path)
-    value = spam_config(tmp_path, model=str(pretrained), training={"epochs": 0.1})
+    task: dict[str, Any] = {"max_length": 48}
+    value = spam_config(tmp_path, model=str(pretrained), task=task, training={"epochs": 0.1})
     assert run_bertcli("finetune", write_config(tmp_path / "config.yaml", value))[0] == 0
-    config = tmp_path / "run" / "model" / "tokenizer_config.json"
-    config.write_text(config.read_text().replace(": 32", ": 16"))
-    code, _, err = run_bertcli("attention", config.parent, LONG)
+    model = tmp_path / "run" / "model"
+    assert (
+        transformers.AutoTokenizer.from_pretrained(model).model_max_length == 48
+    )  # a pipeline cuts there too
+    forget(model, 16)
+    code, _, err = run_bertcli("attention", model, LONG)
     assert (code, err.count("rows are longer than 16 tokens")) == (0, 1), err
+
+
+def forget(model: Path, length: int) -> None:
+    """Let the folder say that rows up to `length` tokens were trained."""
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {TRAINED: length}))
 
 
 def test_pairs_and_whole_corpora_are_counted_as_well(
@@ -119,11 +131,22 @@ def test_finetuning_says_it_and_then_knows_its_own_rows(
     for command in (("predict", model, LONG), ("evaluate", model, "--data", tmp_path / "dev.tsv")):
         code, _, err = run_bertcli(*command)
         assert (code, "rows are longer" in err) == (0, False), err
-    (model / "tokenizer_config.json").write_text(
-        (model / "tokenizer_config.json").read_text().replace(": 64", ": 32")
-    )
+    forget(model, 32)
     for command in (("predict", model, LONG), ("evaluate", model, "--data", tmp_path / "dev.tsv")):
         code, _, err = run_bertcli(*command)
         assert (code, err.count("rows are longer than 32 tokens")) == (0, 1), err
+    for name, words in (
+        ("train", "warning: {} is the training file of"),
+        ("dev", "note: {} is the dev file of"),
+    ):
+        file = tmp_path / f"{name}.tsv"
+        _, _, err = run_bertcli("evaluate", model, "--data", file)
+        assert words.format(file) in err
+    (tmp_path / "new.tsv").write_text("".join((tmp_path / "dev.tsv").read_text().splitlines(True)[:9]))
+    assert "file of" not in run_bertcli("evaluate", model, "--data", tmp_path / "new.tsv")[2]
+    rows = read_sample(None, load_task_folder(model).settings, None, folder=model)
+    assert {text for row in rows for text in row.texts} <= set(
+        (tmp_path / "dev.tsv").read_text().replace("\t", "\n").split("\n")
+    )
     code, out, _ = run_bertcli("check-data", config)
     assert (code, "rows are longer than 32 tokens, the longest" in out) == (0, True)

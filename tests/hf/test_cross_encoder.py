@@ -51,7 +51,8 @@ def test_the_folder_is_read_back_with_its_length(tmp_path: Path, sigmoid: bool) 
     pair = settings(sigmoid=sigmoid)
     model = build_task_model("regression", ODD, 0)
     write_model_files(tmp_path, model, tiny_tokenizer(), declare_task(pair, (), trained_length=19))
-    assert trained_length(tmp_path) == 17
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 17
+    assert trained_length(tmp_path) == 19
     loaded = load_task_folder(tmp_path)
     assert (loaded.settings, loaded.labels) == (pair, ())
     problem = json.loads((tmp_path / "config.json").read_text())["problem_type"]

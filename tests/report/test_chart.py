@@ -10,6 +10,7 @@ import pytest
 
 from bertcli.report.axis import tick_labels, ticks
 from bertcli.report.chart import Curve, Level, plot
+from bertcli.report.curves import _Figure, _numbers
 from bertcli.report.thinning import spread, thin
 
 
@@ -89,3 +90,13 @@ def test_the_description_has_the_numbers() -> None:
         "By steps. held out: 7.50 at 1.00, 3.00 at 4.00, lowest 3.00, highest 7.50; "
         "word frequencies alone: 6.25."
     )
+
+
+def test_the_table_of_numbers_has_every_held_out_value_and_says_what_it_leaves_out() -> None:
+    train = _Figure("training", 0, "light", [{"step": step, "mlm_loss": 1.0} for step in range(1, 501)])
+    heldout = _Figure(
+        "held out", 0, "strong", [{"step": step, "mlm_loss": 2.0} for step in (99, 199, 299, 399, 500)]
+    )
+    rows, left_out = _numbers("mlm_loss", [train, heldout])
+    assert [row[0] for row in rows if row[2] is not None] == [99, 199, 299, 399, 500]
+    assert left_out == [f"the table has {len(rows)} of 500 steps; metrics.jsonl has all"]
