@@ -13,7 +13,7 @@ from bertcli.store.progress import Report, progress_display
 from bertcli.text.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
-from bertcli.text.train_tokenizer import train_tokenizer
+from bertcli.text.train_tokenizer import Training, train_tokenizer
 
 KINDS: dict[TokenizerKind, str] = {
     "wordpiece": "WordPiece",
@@ -64,7 +64,7 @@ def train_on_corpus(
             strip_accents=options.strips_accents(),
             kind=options.kind,
             facts=TOKENIZERS[model_type],
-            spool_folder=spool_folder,
+            training=Training(corpus.language, spool_folder, report),
         )
     if tokenizer.vocab_size < size:
         report(f"note: the text is too short for {size:,} entries: it gives {tokenizer.vocab_size:,}")

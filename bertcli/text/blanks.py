@@ -7,6 +7,8 @@ from typing import Any
 
 from tokenizers import normalizers, pre_tokenizers
 
+from bertcli.text.new_normalizer import OWN_PATTERNS
+
 _BY_CHARACTER = {
     kind.__name__
     for kind in (
@@ -25,7 +27,7 @@ def reads_word_by_word(pipeline: Mapping[str, Any]) -> bool:
     """
     normalizer, before = pipeline["normalizer"], pipeline["pre_tokenizer"] or {}
     steps = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
-    if any(step["type"] not in _BY_CHARACTER for step in steps):
+    if not all(step["type"] in _BY_CHARACTER or _stays_inside_words(step) for step in steps):
         return False
     if before.get("type") == "ByteLevel":
         return before["add_prefix_space"] and before["use_regex"]
@@ -33,3 +35,12 @@ def reads_word_by_word(pipeline: Mapping[str, Any]) -> bool:
     if [part["type"] for part in parts] == ["WhitespaceSplit", "Metaspace"]:
         return parts[1]["prepend_scheme"] == "always"
     return before.get("type") == pre_tokenizers.BertPreTokenizer.__name__
+
+
+def _stays_inside_words(step: Mapping[str, Any]) -> bool:
+    """Whether a step replaces parts of words, whatever stands beyond a blank."""
+    pattern = step["pattern"] if step["type"] == "Replace" else {}
+    if "Regex" in pattern:
+        return pattern["Regex"] in OWN_PATTERNS
+    texts = pattern.get("String", ""), step.get("content", "")
+    return all(text and len(text.split()) == 1 and text == text.strip() for text in texts)

@@ -20,6 +20,7 @@ from bertcli.text.blanks import reads_word_by_word
 from bertcli.text.declared import model_facts
 from bertcli.text.fingerprint import fingerprint
 from bertcli.text.frame import Frame, read_frame
+from bertcli.text.new_normalizer import DIVIDES_BYTES
 from bertcli.text.panics import may_panic, survive
 from bertcli.text.pieces import check_special, spelling_of
 from bertcli.text.places import PlacedPieces, trim_places
@@ -29,7 +30,7 @@ from bertcli.text.tokenizer_files import Normalization, bert_part
 from bertcli.text.tokenizer_folder import read_pipeline
 
 Result = TypeVar("Result")
-_LARGEST = 1 << 24
+LARGEST_VOCABULARY = 1 << 24
 """Entries of a vocabulary; each id takes memory, whether it has a piece or not."""
 
 
@@ -85,9 +86,10 @@ class Tokenizer:
         self._backend = backend
         vocabulary = backend.get_vocab(with_added_tokens=True)
         self.vocab_size = max(vocabulary.values()) + 1
-        if self.vocab_size > _LARGEST:
+        if self.vocab_size > LARGEST_VOCABULARY:
             raise UserError(
-                f"{where}: has the id {self.vocab_size - 1:,}; ids up to {_LARGEST - 1:,} are supported"
+                f"{where}: has the id {self.vocab_size - 1:,}; ids up to {LARGEST_VOCABULARY - 1:,} are "
+                "supported"
             )
         self._ids = {role: vocabulary[token] for role, token in names.items() if token in vocabulary}
         self.pad_id, self.mask_id = self._ids["pad_token"], self._ids["mask_token"]
@@ -172,7 +174,7 @@ class Tokenizer:
         if not self._by_word:
             return [text]
         words = text.split(" ")
-        return [text] if self.kind == "BPE" and "" in words else words
+        return [text] if self.kind == "BPE" and ("" in words or DIVIDES_BYTES in text) else words
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
         """The ids of each word of texts that come in words: as a word after a blank, wherever it is."""

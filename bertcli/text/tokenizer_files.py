@@ -28,25 +28,23 @@ class Normalization:
     """None: as `lowercase`, like BERT."""
     split_chinese: bool = True
     """Each CJK ideograph is a word."""
-    compose: bool = False
-    """Unicode's NFC at the end: a letter with its marks is the same, however it was typed."""
 
     def normalizer(self) -> normalizers.Normalizer:
         """BERT's normalizer: drops control characters, turns white space to blanks, and these options."""
-        bert = normalizers.BertNormalizer(
+        return normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=self.split_chinese,
             strip_accents=self.strip_accents,
             lowercase=self.lowercase,
         )
-        return normalizers.Sequence([bert, normalizers.NFC()]) if self.compose else bert
 
 
 def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNormalizer | None:
-    """BERT's normalizer: the given one, or the first part of one with `Normalization.compose`; else None."""
-    if isinstance(normalizer, normalizers.Sequence) and len(normalizer) == 2:
-        first, second = normalizer[0], normalizer[1]
-        normalizer = first if isinstance(second, normalizers.NFC) else None
+    """BERT's normalizer: the given one, or the part of a sequence with Unicode's NFC; else None."""
+    if isinstance(normalizer, normalizers.Sequence):
+        parts = [normalizer[place] for place in range(len(normalizer))]
+        others = [part for part in parts if not isinstance(part, normalizers.NFC | normalizers.Replace)]
+        normalizer = others[0] if len(others) == 1 else None
     return normalizer if isinstance(normalizer, normalizers.BertNormalizer) else None
 
 

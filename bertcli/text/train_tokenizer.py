@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
+import threading
+import time
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import tokenizers
 from tokenizers import normalizers
 
 from bertcli.errors import UserError
 from bertcli.families.fresh import TokenizerKind
 from bertcli.families.tokenizers import BERT, TokenizerFacts
+from bertcli.text.new_normalizer import LOOKS_AROUND, new_normalizer
 from bertcli.text.pipelines import add_special
-from bertcli.text.tokenizer import Tokenizer
-from bertcli.text.tokenizer_files import Normalization
+from bertcli.text.tokenizer import LARGEST_VOCABULARY, Tokenizer
 from bertcli.text.train_byte_bpe import train_byte_bpe
 from bertcli.text.train_unigram import train_unigram
 from bertcli.text.train_wordpiece import train_wordpiece
 
 RECORD_END = "\n"
+_PART = re.compile(r"(\S{1000})(?=\S)")
+"""A longer word is counted in parts: the time that trainers take grows with the square of its length."""
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@dataclass(frozen=True)
+class Training:
+    """Where and for which language a vocabulary is trained.
+
+    Attributes:
+        language: an ISO 639 code, for the rules of lower case.
+        spool_folder: for the temporary copy of the texts; None: the system's folder.
+        report: takes a line for the user every ten seconds, while the trainer works.
+    """
+
+    language: str = "en"
+    spool_folder: Path | None = None
+    report: Callable[[str], None] = lambda line: None
 
 
 def train_tokenizer(
@@ -31,48 +54,66 @@ def train_tokenizer(
     strip_accents: bool = False,
     kind: TokenizerKind = "wordpiece",
     facts: TokenizerFacts = BERT,
-    spool_folder: Path | None = None,
+    training: Training = Training(),
 ) -> Tokenizer:
     """Train a vocabulary of at most `vocab_size` entries; fewer where the texts cannot fill it.
 
-    With `strip_accents`, letters lose their marks as in BERT; without it, text is normalized to NFC (for
-    Unigram to NFKC). The first ids are the special tokens of `facts`, a family's, in their order there. The
-    texts are read once and spooled to a temporary file (in `spool_folder`, or the system's folder for them).
+    With `strip_accents`, letters lose their marks as in BERT. The first ids are the special tokens of
+    `facts`, a family's, in their order there. The texts are read once and spooled to a temporary file.
 
     Raises:
-        UserError: no text at all; `vocab_size` is too small for its characters; a library is missing.
+        UserError: no text at all; `vocab_size` is too small for its characters, or too large; a library is
+            missing.
     """
-    normalization = Normalization(lowercase, strip_accents, compose=not strip_accents)
-    normalizer = normalization.normalizer() if kind == "wordpiece" else _normalizer(kind, normalization)
-    with tempfile.TemporaryFile("w+", encoding="utf-8", newline=RECORD_END, dir=spool_folder) as spool:
+    if vocab_size > LARGEST_VOCABULARY:
+        raise UserError(
+            f"a vocabulary of {vocab_size:,} entries is too large; {LARGEST_VOCABULARY:,} at most. Set "
+            "tokenizer.vocab_size to less: published models have 20,000 to 250,000"
+        )
+    normalizer = new_normalizer(kind, lowercase, strip_accents, language=training.language)
+    with tempfile.TemporaryFile(
+        "w+", encoding="utf-8", newline=RECORD_END, dir=training.spool_folder
+    ) as spool:
         characters = _count_and_spool(texts, spool, normalizer)
         if not any(not character.isspace() for character in characters):
             raise UserError("there is no text to train a vocabulary on; give files that hold some")
-        lines = (line.rstrip(RECORD_END) for line in spool)
+        lines = (_PART.sub(r"\1 ", line.rstrip(RECORD_END)) for line in spool)
         names = facts.names
-        if kind == "wordpiece":
-            backend = train_wordpiece(lines, vocab_size, characters, names=names, normalizer=normalizer)
-        elif kind == "byte-bpe":
-            backend = train_byte_bpe(lines, vocab_size, names=names, normalizer=normalizer)
-        else:
-            backend = train_unigram(lines, vocab_size, characters, names=names, normalizer=normalizer)
+
+        def train() -> tokenizers.Tokenizer:
+            if kind == "byte-bpe":
+                return train_byte_bpe(lines, vocab_size, names=names, normalizer=normalizer)
+            by_characters = train_wordpiece if kind == "wordpiece" else train_unigram
+            return by_characters(lines, vocab_size, characters, names=names, normalizer=normalizer)
+
+        backend = _patiently(train, training.report)
     add_special(backend, facts, names, mask_strips=facts.mask_strips)
     return Tokenizer(backend, "the vocabulary", names)
 
 
-def _normalizer(kind: TokenizerKind, options: Normalization) -> normalizers.Normalizer:
-    """For the kinds that have none of their own. In Unigram, control characters are dropped."""
-    # NFKC comes before lower case, because it writes capitals: TM for the trade mark sign.
-    steps: list[normalizers.Normalizer] = []
-    if kind == "unigram":
-        steps += [normalizers.Nmt(), normalizers.NFKC()]
-    if options.lowercase:
-        steps.append(normalizers.Lowercase())
-    if options.strip_accents:
-        steps += [normalizers.NFD(), normalizers.StripAccents()]
-    if kind != "unigram" or options.lowercase or options.strip_accents:
-        steps.append(normalizers.NFC())
-    return steps[0] if len(steps) == 1 else normalizers.Sequence(steps)
+def _patiently(
+    train: Callable[[], tokenizers.Tokenizer], report: Callable[[str], None]
+) -> tokenizers.Tokenizer:
+    """What `train` returns. It runs in a thread, so that Ctrl-C ends a library's work at once."""
+    done: list[tokenizers.Tokenizer] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            done.append(train())
+        except BaseException as error:
+            failed.append(error)
+
+    thread, begun, lines = threading.Thread(target=work, daemon=True), time.monotonic(), 1
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+        if time.monotonic() - begun > lines * _SECONDS_BETWEEN_LINES:
+            report(f"training the vocabulary: {time.monotonic() - begun:.0f} s so far")
+            lines += 1
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 def _count_and_spool(
@@ -83,8 +124,8 @@ def _count_and_spool(
     for text in texts:
         line = text.replace(RECORD_END, " ")
         # Normalizing each line takes three times as long as counting; very few lines need it.
-        is_composed = unicodedata.is_normalized("NFC", line.lower())
-        written.update(line if is_composed else normalizer.normalize_str(line))
+        by_character = unicodedata.is_normalized("NFC", line.lower()) and not LOOKS_AROUND.search(line)
+        written.update(line if by_character else normalizer.normalize_str(line))
         spool.write(f"{line}{RECORD_END}")
     spool.seek(0)
     characters: Counter[str] = Counter()

@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import normalizers, pre_tokenizers
 
 from bertcli.errors import UserError
-from bertcli.text.alphabet import choose_alphabet
+from bertcli.text.alphabet import choose_alphabet, cut_at_rare, more_characters
 from bertcli.text.pipelines import unigram
 
 _LONGEST_LINE = 1 << 30
@@ -44,10 +44,11 @@ def train_unigram(
             f"characters, the blank and the special tokens are {smallest:,}. Set tokenizer.vocab_size to "
             f"{smallest:,} or more"
         )
-    # Rare characters, which will be unknown, end a word here: SentencePiece would refuse to leave out many.
-    blanks = {ord(character): " " for character in {"\0", *characters} - {*alphabet}}
-    lines = (normalizer.normalize_str(line).translate(blanks) for line in lines)
-    pieces = _train(lines, vocab_size - len(names), required="".join(alphabet))
+    # SentencePiece would refuse to leave out many characters.
+    known = cut_at_rare(lines, characters, alphabet, normalizer=normalizer)
+    pieces = _train(known, vocab_size - len(names), required="".join(alphabet))
+    free, rarest = vocab_size - len(names) - len(pieces), min(score for _, score in pieces)
+    pieces += [(each, rarest) for each in more_characters(characters, alphabet, free, entries=lambda _: 1)]
     special = [(name, 0.0) for name in names.values()]
     unk_id = list(names).index("unk_token")
     backend = unigram([*special, *pieces], unk_id, [pre_tokenizers.WhitespaceSplit()], scheme="always")

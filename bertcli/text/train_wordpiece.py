@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from bertcli.errors import UserError
 from bertcli.text import wordpiece
-from bertcli.text.alphabet import choose_alphabet
+from bertcli.text.alphabet import choose_alphabet, cut_at_rare, more_characters
 from bertcli.text.wordpiece import CONTINUES
 
 MIN_FREQUENCY = 2
@@ -38,8 +38,7 @@ def train_wordpiece(
         UserError: the alphabet alone is larger than `vocab_size`.
     """
     alphabet = choose_alphabet(characters, vocab_size, normalizer)
-    singles = [*alphabet, *(f"{CONTINUES}{c}" for c in alphabet if not _stands_alone(c))]
-    first = [*names.values(), *singles]
+    first = [*names.values(), *_singles(alphabet)]
     if vocab_size < len(first):
         raise UserError(
             f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
@@ -58,10 +57,19 @@ def train_wordpiece(
         continuing_subword_prefix=CONTINUES,
         show_progress=False,
     )
+    if {character for character in characters if not character.isspace()} - {*alphabet}:
+        lines = cut_at_rare(lines, characters, alphabet, normalizer=normalizer)
     backend.train_from_iterator(lines, trainer)
     ids = backend.get_vocab(with_added_tokens=False)
     merges = sorted(ids.keys() - set(first), key=ids.__getitem__)
+    free = vocab_size - len(first) - len(merges)
+    more = more_characters(characters, alphabet, free, entries=lambda character: len(_singles([character])))
+    first = [*names.values(), *_singles(sorted({*alphabet, *more}))]
     return wordpiece.pipeline([*first, *merges], normalizer, names["unk_token"])
+
+
+def _singles(alphabet: Sequence[str]) -> list[str]:
+    return [*alphabet, *(f"{CONTINUES}{c}" for c in alphabet if not _stands_alone(c))]
 
 
 def _stands_alone(character: str) -> bool:

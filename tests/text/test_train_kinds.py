@@ -106,9 +106,7 @@ def test_text_without_blanks_is_cut_into_more_than_characters(kind: TokenizerKin
     assert len(ids) < len(text)
     words = [i for i in ids if not tokenizer.continuation[i]]
     assert len(words) >= len(ids) / 2  # masking by words does not take a whole sentence
-    assert tokenizer.join(tokenizer.token(i) for i in ids) == text.replace(
-        "，", "," if kind == "unigram" else "，"
-    )
+    assert tokenizer.join(tokenizer.token(i) for i in ids) == text
 
 
 @pytest.mark.parametrize("kind", ["byte-bpe", "unigram"])
@@ -150,7 +148,6 @@ def test_a_small_text_gives_fewer_entries() -> None:
 
 
 def test_a_unigram_in_lower_case_has_no_capitals() -> None:
-    """NFKC writes the trade mark sign as TM, and mathematical letters as plain ones."""
     lines = ["The Acme™ firm, № 5: 𝐀, Éclair and İstanbul"] * 30
     tokenizer = train_tokenizer(lines, 200, lowercase=True, kind="unigram")
     read = tokenizer.backend.normalizer.normalize_str(lines[0])

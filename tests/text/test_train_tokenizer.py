@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import unicodedata
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import pytest
 
 from bertcli.errors import UserError
+from bertcli.families.fresh import TokenizerKind
+from bertcli.text import train_tokenizer as train_tokenizer_module
 from bertcli.text.tokenizer import Tokenizer
-from bertcli.text.train_tokenizer import train_tokenizer
+from bertcli.text.train_tokenizer import Training, train_tokenizer
 from bertcli.text.wordpiece import SPECIAL_TOKENS
 
 TEXTS = ["the cat sat on the mat", "the cats sat, the mats sat", "a catalog of the Émigrés"] * 3
@@ -79,7 +83,7 @@ def test_nothing_is_stripped_from_a_line(language: str, form: Literal["NFC", "NF
     line = unicodedata.normalize(form, LINES[language])
     tokenizer = train_tokenizer([line], 300)
     read = "".join(tokenizer.token(i).removeprefix("##") for i in tokenizer.encode(line))
-    small = unicodedata.normalize("NFC", line.lower())
+    small = unicodedata.normalize("NFC", unicodedata.normalize("NFC", line).replace("İ", "i").lower())
     assert read == small.replace(" ", "")
     assert tokenizer.cut(line) == line.split(" ")
     other = unicodedata.normalize("NFD" if form == "NFC" else "NFC", line)
@@ -104,10 +108,66 @@ def test_a_size_below_the_alphabet_names_the_smallest():
 
 def test_a_large_alphabet_keeps_the_commonest_characters():
     rare = "".join(chr(0x4E00 + i) for i in range(1500))
-    found = set(pieces(train_tokenizer([rare, *["一二三"] * 5, "the end"], 4000)))
+    found = set(pieces(train_tokenizer([rare, *["一二三"] * 5, "the end"], 1400)))
     assert {"一", "二", "三", "t"} <= found
-    assert sum("\u4e00" <= piece <= "\u9fff" for piece in found) <= 1000
+    assert 1000 < sum("\u4e00" <= piece <= "\u9fff" for piece in found) < 1400
     assert "##一" not in found
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_free_entries_are_filled_with_further_characters(kind: TokenizerKind):
+    kanji = [chr(0x4E00 + i) for i in range(2500)]
+    lines = ["".join(kanji[i : i + 25]) for i in range(0, 2500, 25)]
+    tokenizer = train_tokenizer([*lines, "".join(kanji[1400:2000])], 1500, kind=kind)
+    assert tokenizer.vocab_size == 1500
+    assert tokenizer.unk_id not in tokenizer.encode("".join(kanji[1400:1700]))
+    if kind == "wordpiece":
+        assert len({*kanji} & {*pieces(tokenizer)}) > 1300
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-bpe", "unigram"])
+def test_a_word_of_a_million_letters_is_counted_in_parts(
+    kind: TokenizerKind, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[int] = []
+    module = {"wordpiece": "train_wordpiece", "byte-bpe": "train_byte_bpe", "unigram": "train_unigram"}[kind]
+    train = getattr(train_tokenizer_module, module)
+
+    def watched(lines: Iterator[str], *rest: Any, **named: Any) -> Any:
+        def watch() -> Iterator[str]:
+            for line in lines:
+                seen.extend(map(len, line.split()))
+                yield "a few words"
+
+        return train(watch(), *rest, **named)
+
+    monkeypatch.setattr(train_tokenizer_module, module, watched)
+    train_tokenizer(["ACGT" * 250_000, "a few words"] * 2, 400, kind=kind)
+    assert max(seen) == 1000
+    assert sum(seen) > 2_000_000
+
+
+def test_training_says_how_long_it_has_taken_and_ends_at_once_on_ctrl_c(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(train_tokenizer_module, "_SECONDS_BETWEEN_LINES", 0.0)
+    released = threading.Event()
+
+    def never_ends(*given: Any, **named: Any) -> Any:
+        released.wait()
+
+    def interrupt(line: str) -> None:
+        assert line.startswith("training the vocabulary: ")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_tokenizer_module, "train_wordpiece", never_ends)
+    with pytest.raises(KeyboardInterrupt):
+        train_tokenizer(TEXTS, 200, training=Training(report=interrupt))
+    released.set()
+
+
+@pytest.mark.parametrize("size", [2**24 + 1, 10**9, 2**63, 10**30])
+def test_a_size_beyond_what_is_supported_is_refused_before_anything_is_read(size: int):
+    with pytest.raises(UserError, match=r"is too large; 16,777,216 at most"):
+        train_tokenizer(iter([]), size)
 
 
 @pytest.mark.parametrize("texts", [[], ["", " \n\t"], ["\ufffd\x00"]])

@@ -1,0 +1,83 @@
+"""How a new vocabulary reads text: what is dropped, what divides words, how letters lose their case.
+
+Only plain steps of the tokenizers library are used, so that a `tokenizer.json` says all of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tokenizers import Regex, normalizers
+
+from bertcli.families.fresh import TokenizerKind
+
+_DIVIDES = "\t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000"
+"""White space, and U+200B, the boundary of words in Khmer."""
+_DROPPED = "\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+"""Control characters, directions of writing, soft hyphens. Joiners (U+200C, U+200D) are letters of a word."""
+DIVIDES, DIVIDES_BYTES = f"[{_DIVIDES}]", "\u200b"
+DIVIDES_PIECES = f"[{_DIVIDES}\u2581]"
+"""With the sign that stands for a blank in the pieces of a Unigram."""
+DROPPED = f"[{_DROPPED}\ufff9-\ufffb\ufffd\U000e0001]"
+FINAL_SIGMA = r"(?<=[\p{L}\p{M}])Σ(?![\p{M}\u200d]*\p{L})".replace(r"\u200d", "\u200d")
+"""A capital sigma at the end of a word; everywhere else lower-casing gives σ."""
+OWN_PATTERNS = frozenset((DIVIDES, DIVIDES_BYTES, DIVIDES_PIECES, DROPPED, FINAL_SIGMA))
+"""Regular expressions that look at no character beyond a blank."""
+
+TURKIC = ("tr", "az", "crh", "gag")
+"""Languages in which I and ı are one letter, and İ and i another."""
+_LITHUANIAN = {"Ì": "i\u0307\u0300", "Í": "i\u0307\u0301", "Ĩ": "i\u0307\u0303"} | {
+    f"{capital}{accent}": f"{small}\u0307{accent}"
+    for capital, small in (("J", "j"), ("Į", "į"))
+    for accent in "\u0300\u0301\u0303"
+}
+"""Letters that keep their dot below an accent (Unicode's SpecialCasing)."""
+LOOKS_AROUND = re.compile("Σ|[JĮ][\u0300\u0301\u0303]")
+"""Letters whose small form depends on those beside them."""
+
+
+def own_casing(language: str) -> bool:
+    """Whether a language has rules of its own for lower case."""
+    return language in TURKIC or language == "lt"
+
+
+def new_normalizer(
+    kind: TokenizerKind, lowercase: bool, strip_accents: bool, language: str
+) -> normalizers.Normalizer:
+    """The normalizer of a new vocabulary. Its text is in Unicode's NFC: a letter with its marks is the same,
+    however it was typed.
+
+    Byte-level BPE keeps every character, except that U+200B becomes a blank.
+
+    Args:
+        language: an ISO 639 code, for the rules of lower case.
+    """
+    steps: list[normalizers.Normalizer] = []
+    if kind == "byte-bpe":
+        steps.append(normalizers.Replace(Regex(DIVIDES_BYTES), " "))
+    else:
+        divides = DIVIDES if kind == "wordpiece" else DIVIDES_PIECES
+        steps += [normalizers.Replace(Regex(divides), " "), normalizers.Replace(Regex(DROPPED), "")]
+    if lowercase:
+        steps += [normalizers.NFC(), *_casing(language)]
+    if kind == "wordpiece":
+        steps.append(
+            normalizers.BertNormalizer(
+                clean_text=False, handle_chinese_chars=True, strip_accents=strip_accents, lowercase=lowercase
+            )
+        )
+    else:
+        steps += [normalizers.Lowercase()] * lowercase
+        steps += [normalizers.NFD(), normalizers.StripAccents()] if strip_accents else []
+    return normalizers.Sequence([*steps, normalizers.NFC()])
+
+
+def _casing(language: str) -> list[normalizers.Normalizer]:
+    """What comes before a lower-casing letter by letter, which would write İ as two characters."""
+    rules = {"İ": "i"}
+    if language in TURKIC:
+        rules["I"] = "ı"
+    elif language == "lt":
+        rules |= _LITHUANIAN
+    sigma = normalizers.Replace(Regex(FINAL_SIGMA), "ς")
+    return [sigma, *(normalizers.Replace(capital, small) for capital, small in rules.items())]
