@@ -41,6 +41,8 @@ def in_processes(
     context = multiprocessing.get_context("spawn")
     in_flight: deque[tuple[Piece, Future[Result]]] = deque()
     pool = ProcessPoolExecutor(processes, context, _start_worker, (make_worker, given))
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"  # of the children: a file in the current folder is no module of theirs
     try:
         for piece in pieces:
             in_flight.append((piece, pool.submit(_work, *arguments(piece))))
@@ -54,6 +56,8 @@ def in_processes(
         raise UserError(died) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
 
 
 _worker: Callable[..., Any]

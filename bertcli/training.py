@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +15,7 @@ from bertcli.config.load import check_config, load_config
 from bertcli.config.run_config import check_continues
 from bertcli.config.schema import PretrainConfig
 from bertcli.distributed import ranks
+from bertcli.errors import UserError
 from bertcli.evaluation.tables import scores_json, scores_table
 from bertcli.report.write import write_report_if_asked
 from bertcli.runs import finetuning, pretraining
@@ -27,6 +30,25 @@ Given = Path | Mapping[str, Any]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 
+_training = threading.Lock()
+"""Held by the run of this process: its dropout is drawn from torch's generator, which all threads share."""
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Raises `UserError` while another thread of this process trains."""
+    if not _training.acquire(blocking=False):
+        raise UserError(
+            "another run is training in this process, and both would draw from one random generator, so "
+            "that neither could be repeated; wait for its end, or start this run in a process of its own"
+        )
+    try:
+        yield
+    finally:
+        _training.release()
+
+
+@_alone()
 def pretrain(given: Given, overrides: Sequence[str], resume: bool, overwrite: bool) -> dict[str, Any]:
     """Train on raw text; call it inside `ranks.joined`. The result has the model's folder.
 
@@ -41,6 +63,7 @@ def pretrain(given: Given, overrides: Sequence[str], resume: bool, overwrite: bo
     return {"model": str(model)}
 
 
+@_alone()
 def finetune(given: Given, overrides: Sequence[str], resume: bool, overwrite: bool) -> dict[str, Any]:
     """Train on labeled data, as `pretrain`; the result also has the dev data's scores and the verdict."""
     resume, overwrite = ranks.after_restart(resume, overwrite)

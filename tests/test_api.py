@@ -192,3 +192,32 @@ def test_labels_are_learned_in_a_thread_too(tmp_path: Path) -> None:
     assert done["model"] == str(tmp_path / "run" / "model")
     assert 0 <= done["accuracy"] <= 1
     assert done["verdict"]
+
+
+def test_a_second_run_in_another_thread_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both would draw their dropout from torch's one generator."""
+    from bertcli import training
+
+    said: list[str] = []
+    config = spam_config(spam_files(tmp_path), training={"epochs": 0.3})
+    finetune = training.finetuning.finetune
+
+    def second() -> None:
+        try:
+            bertcli.finetune(config | {"output_dir": str(tmp_path / "other")})
+        except bertcli.UserError as error:
+            said.append(str(error))
+
+    def first(*arguments: Any) -> Any:
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+        return finetune(*arguments)
+
+    monkeypatch.setattr(training.finetuning, "finetune", first)
+    bertcli.finetune(config)
+    assert len(said) == 1
+    assert "another run is training in this process" in said[0]
+    assert not (tmp_path / "other").exists()
+    monkeypatch.undo()
+    bertcli.finetune(config | {"output_dir": str(tmp_path / "other")})

@@ -94,7 +94,7 @@ LAYERS: dict[str, set[str]] = {
         *("export", "training"),
     },
     "training": {
-        *("config", "distributed", "evaluation", "report", "runs", "store", "terminal"),
+        *("errors", "config", "distributed", "evaluation", "report", "runs", "store", "terminal"),
     },
     "api": {"distributed", "errors", "examples", "hf", "inference", "training"},
     "cli": {"errors", "exhausted", "terminal"},

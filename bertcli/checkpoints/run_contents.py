@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from bertcli.checkpoints.metrics_log import begins_as_metrics, is_metrics
 from bertcli.errors import UserError
@@ -18,6 +20,14 @@ MODEL_FILES = (
     *("config.json", "model.safetensors", "README.md", MANIFEST),
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt"),
 )
+
+
+class Input(NamedTuple):
+    """A file or folder that a run reads: the config's key for it, its name in `data.json`, its path."""
+
+    key: str
+    name: str
+    path: Path
 
 
 def check_links(root: Path) -> None:
@@ -73,6 +83,26 @@ def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
         if _is_own(root / name):
             (root / name).unlink()
     return left
+
+
+def removed_paths(root: Path) -> list[Path]:
+    """The files and folders in which `remove_run` removes what bertcli wrote; some may not exist."""
+    own = [root / name for name in (*FILES, *FOLDERS)]
+    return [*own, *(path for folder in seed_folders(root) for path in removed_paths(folder))]
+
+
+def check_spared(removed: Iterable[Path], inputs: Iterable[Input], advice: str) -> None:
+    """Raise `UserError` where a file that is read lies in what `--overwrite` removes, by whatever path.
+
+    `advice`: where else the command may write.
+    """
+    places = {path.resolve() for path in removed}
+    for key, _, path in inputs:
+        if places.intersection([(real := path.resolve()), *real.parents]):
+            raise UserError(
+                f"--overwrite would delete {path}, which is read because of {key}: {advice}, or copy it "
+                "elsewhere first"
+            )
 
 
 def seed_folders(root: Path) -> list[Path]:

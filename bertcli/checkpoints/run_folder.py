@@ -5,14 +5,21 @@ Its content: `bertcli.owned.run_layout`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from bertcli.checkpoints.run_contents import check_links, find_foreign, remove_run, seed_folders
+from bertcli.checkpoints.run_contents import (
+    Input,
+    check_links,
+    check_spared,
+    find_foreign,
+    remove_run,
+    removed_paths,
+)
 from bertcli.config.load import config_text, differences, load_config
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, lock_file
@@ -58,27 +65,25 @@ class RunFolder(RunLayout, Generic[Config]):
             )
 
     @contextmanager
-    def claim(self, resume: bool, overwrite: bool, source: Path | None = None) -> Iterator[None]:
+    def claim(
+        self, resume: bool, overwrite: bool, inputs: Callable[[], Iterable[Input]] = lambda: ()
+    ) -> Iterator[None]:
         """Lock the folder against other processes; an old run in it stays until `accept`.
 
         In a job of several processes, one claims it for all.
 
         Args:
-            source: the model folder that the run starts from.
+            inputs: gives all that the run reads.
 
         Raises:
             UserError: another process runs here; there is a run, but no flag says what to do with it;
-                `overwrite` would delete `source`; the run would overwrite what bertcli did not write; or the
-                folder cannot be written.
+                `overwrite` would delete what it reads; the run would overwrite what bertcli did not write;
+                or the folder cannot be written.
         """
         if resume and overwrite:
             raise UserError("give --resume or --overwrite, not both")
-        removed = [self.checkpoints, self.model, *seed_folders(self.root)] if overwrite else []
-        if source and any(source.resolve().is_relative_to(path.resolve()) for path in removed):
-            raise UserError(
-                f"--overwrite would delete {source}, the model to start from, with the run in {self.root}: "
-                "choose another output_dir, or copy the model elsewhere first"
-            )
+        if overwrite:
+            check_spared(removed_paths(self.root), inputs(), "choose another output_dir")
         self._overwrite = overwrite
         with ExitStack() as held:
             with disk_errors(f"output_dir {self.root} cannot be used"):

@@ -34,16 +34,22 @@ def prepare(
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """
+    from bertcli.checkpoints.run_contents import check_spared
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
     from bertcli.distributed import ranks
+    from bertcli.runs.identity import pretraining_inputs
     from bertcli.runs.recipe import decided_config
+    from bertcli.store.begin import partial_of, place_of
     from bertcli.store.build import prepare_store
 
     with ranks.joined():
         checked = ranks.on_first(
             lambda: decided_config(load_config(PretrainConfig, config, set_), say, overwrite)
         )
+        if overwrite:
+            removed, advice = [place_of(checked), partial_of(checked)], "name another folder in corpus.store"
+            ranks.on_first(lambda: check_spared(removed, pretraining_inputs(checked), advice))
         start = time.monotonic()
         store = prepare_store(checked, say, overwrite, team=ranks, verify=verify)
         summary = summarize(store, time.monotonic() - start)

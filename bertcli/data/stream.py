@@ -244,9 +244,9 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
 
 
 def _begin_worker(worker: int) -> None:
-    """Ignore the terminal's signals, which reach every process: the training process decides when to stop."""
+    """Ignore signals of terminal and Slurm that reach every process: the training process decides then."""
     del worker
-    for number in (signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGBUS, signal.SIG_DFL)
     Queue._on_queue_feeder_error = staticmethod(_end_worker)  # pyright: ignore[reportAttributeAccessIssue]

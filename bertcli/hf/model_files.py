@@ -17,10 +17,11 @@ from bertcli.hf.config_file import config_json, read_architecture
 from bertcli.hf.fused import join_fused, split_fused
 from bertcli.hf.locate import check_folder
 from bertcli.hf.names import hf_name, modern_name
-from bertcli.hf.weights import read_weights, write_safetensors
+from bertcli.hf.weights import read_weights, weight_files, write_safetensors
 from bertcli.model.architecture import Architecture
 from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.tokenizer_folder import tokenizer_files
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,12 @@ def read_model_files(folder: Path) -> ModelFiles:
     family = FAMILIES[architecture.family]
     weights = split_fused(family, _modernize(read_weights(where), where, family), architecture.heads)
     return ModelFiles(where, read_json(config), architecture, tokenizer=tokenizer, weights=weights)
+
+
+def files_read(folder: Path) -> list[Path]:
+    """The files that `read_model_files` reads. Raises `UserError` if one is missing."""
+    where = check_folder(folder)
+    return list(dict.fromkeys([*tokenizer_files(folder), where, *weight_files(where)]))
 
 
 def write_model_files(

@@ -27,8 +27,22 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     No code of a file is run: safetensors, or `torch.load(weights_only=True)`.
     Raises `UserError` if a file is missing or damaged, or holds something else.
     """
+    weights: dict[str, Tensor] = {}
+    for file in weight_files(path):
+        part = _read_file(file)
+        if twice := [name for name in part.keys() & weights.keys() if not _same(part[name], weights[name])]:
+            raise UserError(
+                f"{file}: holds {', '.join(sorted(twice)[:5])}, as another file of {path.name} does, with "
+                "other values. The files are of different models: copy or download all of them again."
+            )
+        weights |= part
+    return weights
+
+
+def weight_files(path: Path) -> list[Path]:
+    """The file itself, or those that an index lists. Raises `UserError` for an index that is damaged."""
     if not path.name.endswith(".index.json"):
-        return _read_file(path)
+        return [path]
     weight_map = read_json(path).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise UserError(f"{path}: has no weight_map from weights to files. Copy or download it again.")
@@ -40,16 +54,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     files = sorted({path.parent / name for name in weight_map.values()})
     if missing := [file.name for file in files if not file.is_file()]:
         raise UserError(f"{path}: lists files that are missing: {', '.join(missing)}. Copy them too.")
-    weights: dict[str, Tensor] = {}
-    for file in files:
-        part = _read_file(file)
-        if twice := [name for name in part.keys() & weights.keys() if not _same(part[name], weights[name])]:
-            raise UserError(
-                f"{file}: holds {', '.join(sorted(twice)[:5])}, as another file of {path.name} does, with "
-                "other values. The files are of different models: copy or download all of them again."
-            )
-        weights |= part
-    return weights
+    return files
 
 
 def _same(a: Tensor, b: Tensor) -> bool:

@@ -27,7 +27,7 @@ from bertcli.report.mistakes import Mistake, explained, mistakes_of
 from bertcli.report.options import Notes, ReportOptions
 from bertcli.report.run_view import RunView
 from bertcli.report.seeds import SeedTable, seed_table
-from bertcli.runs.data_identity import read_run_data
+from bertcli.runs.identity import read_run_data
 from bertcli.tasks.classification import Classified
 
 MOST_CLASSES = 40

@@ -13,6 +13,7 @@ from bertcli.cards.task_card import task_card
 from bertcli.checkpoints.checkpoint import RunState, load_state, newest_checkpoint
 from bertcli.checkpoints.metrics_log import read_metrics
 from bertcli.checkpoints.numbered import free_path, newest_path
+from bertcli.checkpoints.run_contents import Input
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.epochs import EpochOrder
 from bertcli.data.share import MicroBatch
@@ -33,12 +34,12 @@ from bertcli.model.pooling import VectorModel
 from bertcli.model.task_models import TaskModel
 from bertcli.owned.sealed import find_damage
 from bertcli.owned.verdict import KeptVerdict
+from bertcli.runs.identity import check_same_data, finetuning_inputs, task_identity
 from bertcli.runs.lifecycle import Row, Run, live
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
 from bertcli.runs.stopped import resume_command
-from bertcli.runs.task_identity import check_same_data, task_identity
 from bertcli.runs.task_teacher import trained_task
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, mean_length
@@ -93,6 +94,9 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
 
     def check(self) -> None:
         check_finetuning(self.config)
+
+    def inputs(self) -> Iterator[Input]:
+        return finetuning_inputs(self.config)
 
     def adopt(self, saved: FinetuneConfig) -> None:
         training = adopt_loop_decisions(self.config.training, saved.training)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from bertcli.checkpoints.checkpoint import RunState, load_moments_and_counters, newest_checkpoint
 from bertcli.checkpoints.metrics_log import MetricsLog, cut_back, has_evaluation
+from bertcli.checkpoints.run_contents import Input
 from bertcli.checkpoints.run_folder import RunFolder, check_resumable
 from bertcli.checkpoints.writer import CheckpointWriter
 from bertcli.config.finetune import FinetuneConfig
@@ -27,9 +28,9 @@ from bertcli.files import disk_errors
 from bertcli.owned.folders import write_folder
 from bertcli.owned.run_layout import checkpoint_model
 from bertcli.owned.verdict import KeptVerdict, write_verdict
-from bertcli.runs.data_identity import read_run_data, write_run_data
 from bertcli.runs.fit import Fit, FitSettings
 from bertcli.runs.health import Health
+from bertcli.runs.identity import read_run_data, write_run_data
 from bertcli.runs.progress import Progress
 from bertcli.runs.stopped import resume_command, stopped_at_once
 from bertcli.tasks.base import Task
@@ -83,6 +84,10 @@ class Run(ABC, Generic[Config, Result]):
         """Raise `UserError` if a needed input is missing; nothing is written yet."""
 
     @abstractmethod
+    def inputs(self) -> Iterator[Input]:
+        """All that the run reads, and that `--overwrite` must leave; called after `check`."""
+
+    @abstractmethod
     def adopt(self, saved: Config) -> None:
         """Replace each auto of the config by the value that the resumed run decided."""
 
@@ -92,7 +97,7 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Identifies the training data, as JSON; compared on a resume."""
+        """Identifies all that the run reads, as JSON; compared on a resume."""
 
     @abstractmethod
     def compare(self, before: dict[str, Any]) -> None:
@@ -179,7 +184,7 @@ def live(
     def stopped() -> str:
         return run.stopped_at_once() if has_begun else NOT_BEGUN
 
-    with said_on_ctrl_c(stopped), ranks.first_holds(run.folder.claim(resume, overwrite, run.source)):
+    with said_on_ctrl_c(stopped), ranks.first_holds(run.folder.claim(resume, overwrite, run.inputs)):
         saved = ranks.on_first(run.folder.saved_config) if resume else None
         if saved is not None:
             has_begun = True

@@ -13,6 +13,7 @@ from bertcli.cards.model_card import model_card
 from bertcli.checkpoints.checkpoint import RunState, load_state, newest_checkpoint
 from bertcli.checkpoints.metrics_log import read_metrics
 from bertcli.checkpoints.numbered import free_path, newest_path
+from bertcli.checkpoints.run_contents import Input
 from bertcli.config.ramp import ends, shown
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.random import make_key
@@ -32,6 +33,7 @@ from bertcli.owned.sealed import find_damage
 from bertcli.owned.verdict import KeptVerdict
 from bertcli.runs.closing import closing_lines
 from bertcli.runs.health import Health
+from bertcli.runs.identity import check_same_store, pretraining_inputs, store_identity
 from bertcli.runs.lifecycle import Row, Run, live
 from bertcli.runs.objectives import (
     Model,
@@ -45,10 +47,10 @@ from bertcli.runs.preconditions import check_pretraining
 from bertcli.runs.pretraining_verdict import verdict
 from bertcli.runs.recipe import decide_recipe
 from bertcli.runs.resolve import adopt_decisions, loop_settings, own_share, resolve_config
-from bertcli.runs.store_identity import check_same_store, store_identity
-from bertcli.runs.teacher import check_same_teacher, start_like, taught, teacher_identity
+from bertcli.runs.teacher import start_like, taught
 from bertcli.store.build import prepare_store
 from bertcli.store.fit import misfits
+from bertcli.store.matching import store_folder
 from bertcli.store.token_store import OpenStore
 from bertcli.store.vocabulary import given_tokenizer
 from bertcli.terminal import say
@@ -73,6 +75,10 @@ class Pretraining(Run[PretrainConfig, Path]):
 
     def check(self) -> None:
         check_pretraining(self.config)
+
+    def inputs(self) -> Iterator[Input]:
+        yield from pretraining_inputs(self.config)
+        yield Input("corpus.store", "", store_folder(self.config))
 
     def adopt(self, saved: PretrainConfig) -> None:
         self.config = adopt_decisions(self.config, saved)
@@ -175,11 +181,10 @@ class Pretraining(Run[PretrainConfig, Path]):
         return None
 
     def identity(self) -> dict[str, Any]:
-        return store_identity(self.store) | teacher_identity(self.config)
+        return store_identity(self.store, self.config)
 
     def compare(self, before: dict[str, Any]) -> None:
-        check_same_store(before, self.store, self.folder.data)
-        check_same_teacher(before, self.config, self.folder.data)
+        check_same_store(before, self.identity(), self.store.folder, path=self.folder.data)
 
     def describe(self) -> None:
         sizes, training, data = self.model.architecture, self.config.training, self.config.data

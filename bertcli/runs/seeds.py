@@ -21,6 +21,7 @@ from bertcli.owned.folders import write_folder
 from bertcli.owned.mark import write_own
 from bertcli.owned.sealed import listed_files
 from bertcli.runs.finetuning import Finetuned, finetune
+from bertcli.runs.identity import finetuning_inputs
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.terminal import say
 
@@ -36,7 +37,7 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     assert config.seeds
     ranks.on_first(lambda: check_finetuning(config))
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
-    with ranks.first_holds(folder.claim(resume, overwrite, source)):
+    with ranks.first_holds(folder.claim(resume, overwrite, lambda: finetuning_inputs(config))):
         ranks.on_first(lambda: _check_free(config, folder, overwrite))
         return _finetune_each(config, config.seeds, folder, resume=resume, overwrite=overwrite)
 

@@ -1,4 +1,4 @@
-"""SIGTERM, Ctrl-C or a closed terminal -> a flag that the loop reads after each step."""
+"""SIGTERM, SIGUSR1, Ctrl-C or a closed terminal -> a flag that the loop reads after each step."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ class Stop:
 
 @contextmanager
 def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
-    """Records the first SIGTERM, SIGINT or SIGHUP, and says so; a second one acts at once.
+    """Records the first SIGTERM, SIGUSR1, SIGINT or SIGHUP, and says so; a second one acts at once.
 
     The second one prints `lost()` and ends the process with the usual code. SIGHUP stays ignored if it is
     (nohup). After a SIGHUP, output to the closed terminal is discarded and a second SIGHUP is ignored: the
-    shell sends one, and the system another when the shell ends.
+    shell sends one, and the system another when the shell ends. After any signal, SIGUSR1 is ignored: Slurm
+    sends it before a job's time ends, to the job and to its steps.
 
     If there was a signal, raises `SystemExit` with the usual code at the end of the block, so that nothing
     else starts, even if there was nothing left to stop.
@@ -73,6 +74,8 @@ def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
             signal.signal(each, handler)
         for each in (signal.SIGINT, signal.SIGTERM):  # the second is what torchrun makes of a second Ctrl-C
             signal.signal(each, leave)
+        if signal.SIGUSR1 in before:  # Slurm may send it to the job and to each of its steps
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         if number == signal.SIGHUP:
             signal.signal(number, signal.SIG_IGN)
             for terminal in terminals:
@@ -81,6 +84,8 @@ def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
         stop.heed()
 
     heeded = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:  # which would end the process at once
+        heeded.append(signal.SIGUSR1)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         heeded.append(signal.SIGHUP)
     before = {number: signal.signal(number, remember) for number in heeded}

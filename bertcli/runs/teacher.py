@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -15,7 +12,6 @@ from bertcli.hf.folder import load_model_folder
 from bertcli.hf.locate import resolve_model
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.shallow import evenly_spaced
-from bertcli.runs.model_identity import model_identity
 from bertcli.runs.objectives import PretrainingTask
 from bertcli.tasks.distillation import Distillation
 from bertcli.tasks.masked_language import MaskedLanguage
@@ -33,27 +29,6 @@ def taught(task: PretrainingTask, config: PretrainConfig, tokenizer: Tokenizer) 
     assert isinstance(task, MaskedLanguage)
     teacher = _load_teacher(config.distillation, tokenizer)
     return Distillation(task, teacher, config.distillation.temperature, weights=config.distillation.weights)
-
-
-def teacher_identity(config: PretrainConfig) -> dict[str, Any]:
-    """The hashes of the teacher's files; empty without a teacher."""
-    if config.distillation is None:
-        return {}
-    return {"teacher": model_identity(resolve_model(config.distillation.teacher))}
-
-
-def check_same_teacher(before: dict[str, Any], config: PretrainConfig, path: Path) -> None:
-    """Check on a resume that the teacher is that of the run's start, whose identity is saved in `path`.
-
-    Raises:
-        UserError: it changed.
-    """
-    now = teacher_identity(config)
-    if before.get("teacher") != now.get("teacher"):
-        raise UserError(
-            f"cannot resume: the files of distillation.teacher changed since the start of the run ({path}); "
-            "restore them, or start a new run in another output_dir"
-        )
 
 
 def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> PretrainingModel:

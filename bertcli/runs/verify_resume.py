@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config, save_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import AUTO
 from bertcli.data.epochs import EpochOrder
 from bertcli.files import disk_errors
 from bertcli.hf.locate import resolve_model
@@ -129,14 +130,22 @@ def _short_pretraining(config: PretrainConfig, steps: int, folder: Path) -> tupl
             f"no token store in {store}: one is built for these runs alone (a permanent one: bertcli prepare)"
         )
         store = folder / "store"
-    warmup = min(training.warmup_steps, steps // 4)
     sections = {
         "corpus": {"store": str(store)},
-        "data": {"short_steps": min(config.data.short_steps, steps // 2)},
-        "training": {"steps": steps, "epochs": None, "warmup_steps": warmup},
+        "data": {"short_steps": _at_most(steps // 2, config.data.short_steps)},
+        "training": {
+            "steps": steps,
+            "epochs": None,
+            "warmup_steps": _at_most(steps // 4, training.warmup_steps),
+        },
         "evaluation": {"batches": min(config.evaluation.batches, 2)},
     }
     return _updated(config, steps, sections), steps
+
+
+def _at_most(limit: int, steps: int) -> int:
+    """`steps`, if they are not `auto`: the run then decides by its own number of steps."""
+    return steps if steps == AUTO else min(limit, steps)
 
 
 def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfig, int]:
@@ -172,6 +181,6 @@ def _watched(config: PretrainConfig | FinetuneConfig, root: Path, steps: int) ->
 
 
 def _start(verb: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "bertcli", verb, str(config), "--resume"]
+    command = [sys.executable, "-P", "-m", "bertcli", verb, str(config), "--resume"]
     with open(log, "wb") as file:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)

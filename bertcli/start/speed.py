@@ -37,7 +37,7 @@ class StepSpeed:
 def start_seconds(module: str) -> float:
     """How long a new process takes to import a command's module."""
     begun = time.perf_counter()
-    subprocess.run([sys.executable, "-c", f"import {module}"], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-P", "-c", f"import {module}"], check=True, capture_output=True)
     return time.perf_counter() - begun
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import tokenizers
 
 from bertcli.errors import UserError
+from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.text import pipelines, wordpiece
 from bertcli.text.declared import Declared, check_file, read_declared, special_names
 from bertcli.text.panics import survive
@@ -19,6 +20,9 @@ from bertcli.text.tokenizer_files import (
     find_tokenizer_file,
     read_vocabulary,
 )
+
+_BESIDE = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""What a tokenizer's folder says besides its vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,16 @@ def read_pipeline(path: Path, given: Normalization) -> Pipeline:
     else:
         obey_folder(backend, file, declared, names=names)
     return Pipeline(backend, str(file), names)
+
+
+def tokenizer_files(path: Path) -> list[Path]:
+    """The files that `read_pipeline` reads at `path`, and `config.json`, if it is in a folder."""
+    file, _ = find_tokenizer_file(path, Normalization())
+    if file == path:
+        return [file]
+    parts = {facts.files[0]: facts.files for facts in TOKENIZERS.values() if facts.files}
+    names = dict.fromkeys((*parts.get(file.name, (file.name,)), *_BESIDE))
+    return [each for name in names if (each := file.with_name(name)).is_file()]
 
 
 def _build(file: Path, declared: Declared | None, names: Mapping[str, str]) -> tokenizers.Tokenizer:

@@ -116,7 +116,7 @@ def test_a_run_does_not_overwrite_the_model_it_begins_from(
     run = tmp_path / "run"
     pretrain(config(corpus, run), resume=False, overwrite=False)
     own = config(corpus, run, model={"init_from": str(tmp_path / begun_from)})
-    with pytest.raises(UserError, match=r"would delete .*, the model to start from"):
+    with pytest.raises(UserError, match=r"would delete .*, which is read because of model.init_from"):
         pretrain(own, resume=False, overwrite=True)
     assert (run / "model" / "model.safetensors").exists()
 

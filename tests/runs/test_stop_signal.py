@@ -37,7 +37,7 @@ def send(*numbers: signal.Signals, error: Exception | None = None) -> None:
         reached.append(noted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_is_noted_and_ends_what_follows(number: signal.Signals) -> None:
     reached.clear()
     with pytest.raises(SystemExit) as end:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.runs import verify_resume as module
 from bertcli.runs.verify_resume import Verification, verify_resume
@@ -92,3 +93,17 @@ def test_a_run_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     assert "error: the run ended with exit code 2; its last lines:" in result.stderr
     assert "gone.txt" in result.stderr
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_what_is_auto_stays_so_and_no_code_of_the_current_folder_runs(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the configs of the package and of `bertcli init`: warm-up and short rows are left to the run."""
+    config = small_config(corpus, tmp_path / "run", training={"steps": 4})
+    del config["training"]["warmup_steps"], config["data"]["short_steps"]
+    for name in ("random", "yaml"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('code of the current folder')")
+    monkeypatch.chdir(tmp_path)
+    checked = check_config(PretrainConfig, config, "test")
+    verified = verify_resume(checked, steps=4, kills=1, seed=0, parent=tmp_path / "scratch")
+    assert (verified.differences, verified.steps) == ([], 4)
