@@ -43,9 +43,22 @@ class TaskSettings(Section):
     texts that do not fit the anchor; one column, or a .txt file with a text a line, is plain text."""
     choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """multiple-choice: a column for each choice, or one column with a list of them."""
-    label: Column | None = None
-    """The column of the label; null: the last one of CoNLL files, `label` of fasttext and trec.
+    first_choice: Literal[0, 1] | None = None
+    """multiple-choice: the number that stands for the first choice in the label's column. null: 0, and the
+    label may also be a letter (A is the first), the name of the choice's column, or the choice's text."""
+    label: Column | Annotated[list[Column], Field(min_length=2)] | None = None
+    """The column of the label; null: the last one of CoNLL files, `answers` of questions in a table, `label`
+    of fasttext and trec. classification: several columns, 0 or 1 in each, are several labels (`multi_label`).
     sentence-embedding: of the number that says how similar the two texts are; null: there is none."""
+    label_names: Annotated[list[str], Field(min_length=2)] | None = None
+    """classification, token-classification: the names of labels that the file gives as numbers from 0, or as
+    multi-hot lists (a 0 or 1 for each name)."""
+    skip_labels: list[str] | None = None
+    """classification: labels that say that a row has none, such as "-1" or "-": such rows are left out. null:
+    none, and a label that surely means that is refused; []: none."""
+    tag_scheme: Literal["bio", "plain"] = "bio"
+    """token-classification: tags with B, I and the like before a type; or plain names, such as parts of
+    speech, each of which tags one word (B-NOUN in the model)."""
     format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec"] = "auto"
     """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list. fasttext:
     `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine before each text; `label:
@@ -70,7 +83,9 @@ class TaskSettings(Section):
     doc_stride: Annotated[int, Field(ge=0)] = 64
     """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
     multi_label: bool = False
-    """classification: any number of labels a text; in a text column separated by commas."""
+    """classification: any number of labels a text: a list, or a text with `label_separator` between them."""
+    label_separator: str | None = None
+    """multi_label: what stands between the labels of a text, such as "|"; null: a comma."""
     positive_label: str | None = None
     """classification, two labels: the one whose F1 is the metric `f1`; null: the second, numbers sorted by
     value, then words."""
@@ -91,6 +106,13 @@ class TaskSettings(Section):
         return tuple(self.text) if isinstance(self.text, list) else (self.text,)
 
     @property
+    def label_columns(self) -> tuple[Column, ...]:
+        """The columns of the label; none where `label` is null."""
+        if self.label is None:
+            return ()
+        return tuple(self.label) if isinstance(self.label, list) else (self.label,)
+
+    @property
     def is_plain_text(self) -> bool:
         """Whether a row is one text of sentence-embedding, which has no right answer."""
         return self.type == "sentence-embedding" and len(self.text_columns) == 1
@@ -105,6 +127,8 @@ class TaskSettings(Section):
             return {"text": "text", "label": "label"} | given
         if values.get("type") == "sentence-embedding" and values.get("text") is None:
             return values | {"text": "text"}
+        if isinstance(values.get("label"), list):
+            return {"multi_label": True} | values
         return values
 
     @field_validator("separator", mode="before")
@@ -118,9 +142,11 @@ class TaskSettings(Section):
             raise ValueError("fields cannot be separated by a quote or the end of a line")
         return "\t" if value == "\\t" else value
 
-    @field_validator("positive_label", mode="before")
+    @field_validator("positive_label", "label_names", "skip_labels", mode="before")
     @classmethod
     def _label_as_text(cls, value: Any) -> Any:
+        if isinstance(value, list):
+            return [cls._label_as_text(each) for each in value]
         if isinstance(value, bool):
             raise ValueError("YAML reads a bare yes, no, true or false as no text; write it in quotes")
         return str(value) if isinstance(value, int | float) else value
@@ -134,7 +160,12 @@ class TaskSettings(Section):
             raise ValueError("choices: name the column of each choice, or the one that holds their list")
         for name, is_set, type in (
             ("choices", self.choices is not None, "multiple-choice"),
+            ("first_choice", self.first_choice is not None, "multiple-choice"),
+            ("label: several columns", isinstance(self.label, list), "classification"),
             ("multi_label", self.multi_label, "classification"),
+            ("label_separator", self.label_separator is not None, "classification"),
+            ("skip_labels", self.skip_labels is not None, "classification"),
+            ("tag_scheme: plain", self.tag_scheme == "plain", "token-classification"),
             ("positive_label", self.positive_label is not None, "classification"),
             ("sigmoid", self.sigmoid, "regression"),
             ("null_threshold", self.null_threshold is not None, "question-answering"),
@@ -149,6 +180,7 @@ class TaskSettings(Section):
             raise ValueError(f"text: one column, or two for pairs ({self.type})")
         if self.type == "sentence-embedding" and self.label is not None and len(self.text_columns) != 2:
             raise ValueError("text: with a label, the score of a pair, two columns (sentence-embedding)")
+        self._check_labels()
         if self.positive_label is not None and self.multi_label:
             raise ValueError("positive_label is for two labels, one a text: not with multi_label")
         if self.type == "token-classification" and len(self.text_columns) > 1:
@@ -158,6 +190,20 @@ class TaskSettings(Section):
         if self.columns is not None and len(set(self.columns)) < len(self.columns):
             raise ValueError("columns: a name is given twice")
         return self
+
+    def _check_labels(self) -> None:
+        if isinstance(self.label, list) and not self.multi_label:
+            raise ValueError("label: several columns are several labels a text: set multi_label: true")
+        if self.label_separator == "":
+            raise ValueError("label_separator: it is empty")
+        if self.label_separator is not None and (not self.multi_label or isinstance(self.label, list)):
+            raise ValueError("label_separator is for multi_label: true, and one column")
+        if self.label_names is None:
+            return
+        if self.type not in ("classification", "token-classification") or isinstance(self.label, list):
+            raise ValueError("label_names is for classification and token-classification, and one column")
+        if len(set(self.label_names)) < len(self.label_names):
+            raise ValueError("label_names: a name is given twice")
 
 
 class TaskConfig(TaskSettings):

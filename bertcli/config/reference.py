@@ -108,7 +108,7 @@ def _values(schema: dict[str, Any]) -> str:
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
-        return ", ".join(schema["enum"])
+        return ", ".join(map(str, schema["enum"]))
     if "prefixItems" in schema:
         return f"a list of {len(schema['prefixItems'])}: {_values(schema['prefixItems'][0])}"
     if schema["type"] == "array":

@@ -24,7 +24,7 @@ from bertcli.examples.examples import (
     TextExample,
 )
 from bertcli.examples.files import read_examples
-from bertcli.examples.labels import check_labels
+from bertcli.examples.labels import check_labels, spelled_as
 from bertcli.files import file_hash
 from bertcli.hf.lengths import LongRows
 from bertcli.hf.task_folder import LoadedTask
@@ -84,6 +84,7 @@ def evaluate_file(
             "--text B (and of their score, if there is one: --label C)"
         )
     examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report, note=report))
+    examples = spelled_as(examples, loaded.labels)
     check_labels(examples, loaded.labels, settings)
     task = build_task(settings, loaded.labels)
     items = task.encode(examples, loaded.tokenizer)

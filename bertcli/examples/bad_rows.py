@@ -17,6 +17,10 @@ class BadRow(UserError):
     """A row that cannot be used; its message says where and why. Other rows of the file still can be."""
 
 
+class SkippedRow(BadRow):
+    """A row that the config leaves out by its label (`task.skip_labels`)."""
+
+
 Raw = TypeVar("Raw")
 Made = TypeVar("Made", bound=Example)
 
@@ -50,10 +54,13 @@ def keep_usable(
     Raises:
         UserError: rows that cannot be used; a file without rows, or without any text.
     """
-    rows = 0
+    rows = skipped = 0
     bad, empty = _Noted(), _Noted()
     held_back: list[Example] = []  # no example is yielded of a file without any text
     for example in found:
+        if isinstance(example, SkippedRow):
+            skipped += 1
+            continue
         rows += 1
         if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
             empty.add(example.where)
@@ -66,6 +73,8 @@ def keep_usable(
         if empty.count < rows:
             yield from held_back
             held_back.clear()
+    if skipped:
+        report(f"{path}: left out {_share(skipped, rows + skipped)} by their label (task.skip_labels)")
     if rows == 0:
         raise UserError(f"{path}: holds no rows")
     if empty.count == rows:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
 from bertcli.examples.bad_rows import BadRow, each
 from bertcli.examples.examples import ChoiceExample
 from bertcli.examples.json_text import parse_json
+from bertcli.examples.label_cells import one_spelling
 from bertcli.examples.table import Row, Table, scalar_text
+
+_LETTERS = "ABCDEFGHIJ"
 
 
 def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[ChoiceExample | BadRow]:
     """An example for each row. Its choices are a list, at least two, or a column each.
 
-    A label is the text of the right choice, or its number, from 0. Raises `UserError` if a column is missing.
+    A label is the text of the right choice, its number (from 0, or from `first_choice`), its letter, or the
+    name of its column. Raises `UserError` if a column is missing, or numbers count from another first one.
     """
     columns = [table.column(column, "task.text") for column in settings.text_columns]
     given = settings.choices
@@ -23,6 +27,8 @@ def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iter
     is_list = not isinstance(given, list)
     choice_columns = [table.column(column, "task.choices") for column in ([given] if is_list else given)]
     label = table.label(settings.label) if labeled else None
+    columns_of_choices = () if is_list else tuple(choice_columns)
+    numbering = _Numbering(settings.first_choice)
 
     def example(row: Row) -> ChoiceExample:
         text_a, *text_b = (row.text(column) for column in columns)
@@ -35,7 +41,7 @@ def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iter
                 raise BadRow(f"{row.where}: choice {number} (counted from 0) is empty")
         if len(choices) < 2:
             raise BadRow(f"{row.where}: {len(choices)} choice; expected at least two")
-        right = None if label is None else _right_choice(row.value(label), choices, row.where)
+        right = None if label is None else numbering.right(row, label, choices, columns_of_choices)
         return ChoiceExample(
             row.where, row.values, text_a, text_b=text_b[0] if text_b else None, choices=choices, label=right
         )
@@ -57,22 +63,61 @@ def _listed(row: Row, column: str, table: Table) -> tuple[str, ...]:
     return tuple("" if choice is None else scalar_text(choice, where) for choice in value)
 
 
-def _right_choice(value: Any, choices: tuple[str, ...], where: str) -> int:
-    """The number of the right choice, given as its number (a JSON number, or digits) or its text."""
-    text = "" if value is None else scalar_text(value, where).strip()
-    by_number = int(text) if text.isdecimal() and int(text) < len(choices) else None
-    stripped = [choice.strip() for choice in choices]
-    by_text = stripped.index(text) if isinstance(value, str) and text in stripped else None
-    if by_number is None and by_text is None:
-        raise BadRow(
-            f"{where}: the label {text!r} is neither the number of a choice, 0 (the first) to "
-            f"{len(choices) - 1}, nor the text of one"
-        )
-    if by_number is not None and by_text is not None and by_number != by_text:
-        raise BadRow(
-            f"{where}: the label {text!r} is the text of choice {by_text}, and the number of another one; in "
-            "JSON lines a label that is a JSON number counts as the number alone"
-        )
-    right = by_number if by_text is None else by_text
-    assert right is not None
-    return right
+class _Numbering:
+    """How the labels of a file number the choices."""
+
+    def __init__(self, first: int | None):
+        self._is_given, self._first = first is not None, first or 0
+        self._seen_first = False
+
+    def right(self, row: Row, column: str, choices: tuple[str, ...], names: tuple[str, ...]) -> int:
+        """The number of the right choice, from 0.
+
+        Args:
+            names: of the columns of the choices; none if they are a list.
+        """
+        value = row.value(column)
+        text = "" if value is None else scalar_text(value, row.where).strip()
+        by_number = self._number(one_spelling(text), row.where, len(choices))
+        stripped = [choice.strip() for choice in choices]
+        by_text = stripped.index(text) if isinstance(value, str) and text in stripped else None
+        if by_number is not None and (self._is_given or by_text in (None, by_number)):
+            return by_number
+        if by_number is not None:
+            raise BadRow(
+                f"{row.where}: the label {text!r} is the text of choice {by_text}, and the number of another "
+                "one; if labels are numbers alone, set task.first_choice: 0 (or 1, if the first choice is 1)"
+            )
+        letter = _LETTERS.find(text.upper()) if len(text) == 1 else -1
+        by_name = names.index(text) if text in names else letter if 0 <= letter < len(choices) else None
+        if by_text is None and by_name is None:
+            last = self._first + len(choices) - 1
+            raise BadRow(
+                f"{row.where}: the label {text!r} is neither the number of a choice, {self._first} (the "
+                f"first) to {last}, nor its letter, nor the text of one"
+            )
+        if by_text is not None and by_name is not None and by_text != by_name:
+            raise BadRow(
+                f"{row.where}: the label {text!r} is the text of one choice, and the name of another"
+            )
+        right = by_name if by_text is None else by_text
+        assert right is not None
+        return right
+
+    def _number(self, text: str, where: str, choices: int) -> int | None:
+        """The choice of this number; None: there is none.
+
+        Raises `UserError` where the file counts from another first number: without such rows all others would
+        be shifted.
+        """
+        if not text.isdecimal():
+            return None
+        number, other = int(text), 1 - self._first
+        self._seen_first |= number == self._first
+        is_beyond = number == (choices if self._first == 0 else 0)
+        if is_beyond and not self._seen_first:
+            raise UserError(
+                f"{where}: the label {text!r} is no choice, if {self._first} is the first of {choices}; if "
+                f"the labels count from {other}, set task.first_choice: {other}; else mend this row"
+            )
+        return number - self._first if 0 <= number - self._first < choices else None

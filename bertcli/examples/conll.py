@@ -9,7 +9,7 @@ from bertcli.config.finetune import TaskSettings
 from bertcli.examples.bad_rows import BadRow, each
 from bertcli.examples.conll_layout import DOCUMENT, Layout, Line, conll_lines, find_layout
 from bertcli.examples.examples import TaggedExample
-from bertcli.examples.tags import check_tag, to_bio
+from bertcli.examples.tags import check_tag, read_tags
 from bertcli.examples.words import join_words
 
 
@@ -37,7 +37,7 @@ def read_conll(
         report(f"{path}: {doubt}")
 
     sentences = _sentences(conll_lines(path, settings.encoding), layout)
-    return each(sentences, lambda sentence: _example(path, sentence, layout))
+    return each(sentences, lambda sentence: _example(path, sentence, layout, settings))
 
 
 def _sentences(lines: Iterable[Line], layout: Layout) -> Iterator[list[Line]]:
@@ -53,7 +53,7 @@ def _sentences(lines: Iterable[Line], layout: Layout) -> Iterator[list[Line]]:
         yield sentence
 
 
-def _example(path: Path, sentence: list[Line], layout: Layout) -> TaggedExample:
+def _example(path: Path, sentence: list[Line], layout: Layout, settings: TaskSettings) -> TaggedExample:
     for number, fields in sentence:
         if len(fields) != layout.width:
             count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
@@ -63,9 +63,11 @@ def _example(path: Path, sentence: list[Line], layout: Layout) -> TaggedExample:
             )
     tags = None
     if layout.tag is not None:
-        for number, fields in sentence:
-            check_tag(fields[layout.tag], f"{path}, line {number}")
-        tags = to_bio([fields[layout.tag] for _, fields in sentence])
+        if settings.tag_scheme == "bio" and settings.label_names is None:
+            for number, fields in sentence:
+                check_tag(fields[layout.tag], f"{path}, line {number}")
+        found = [fields[layout.tag] for _, fields in sentence]
+        tags = read_tags(found, settings, f"{path}, line {sentence[0][0]}")
     words = tuple(fields[layout.word] for _, fields in sentence)
     text, spans = join_words(words)
     return TaggedExample(

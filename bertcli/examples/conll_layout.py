@@ -29,8 +29,9 @@ class Layout:
     Attributes:
         width: how many columns a line has.
         tag: None: unlabeled.
-        counting: whether the first column numbers the words of each sentence, as in CoNLL-U.
+        counting: whether the first column numbers the sentences, or the words of each, as in CoNLL-U.
         others: further columns that hold tags; none if the config names the column.
+        is_plain: whether any name is a tag, such as a number or a part of speech.
     """
 
     width: int
@@ -38,6 +39,7 @@ class Layout:
     tag: int | None
     counting: bool
     others: tuple[int, ...] = ()
+    is_plain: bool = False
 
     def is_comment(self, fields: list[str]) -> bool:
         """Whether a line before a sentence is a comment."""
@@ -45,7 +47,7 @@ class Layout:
             return False
         if self.counting or len(fields) != self.width:
             return True
-        return self.tag is not None and not is_tag(fields[self.tag])
+        return self.tag is not None and not self.is_plain and not is_tag(fields[self.tag])
 
     def is_word(self, fields: list[str]) -> bool:
         """Whether a line holds a word, and not a multiword token or an empty node of CoNLL-U."""
@@ -53,7 +55,7 @@ class Layout:
 
     def line(self) -> str:
         """Which columns are read, for the user."""
-        counting = "; column 0 numbers the words" if self.counting else ""
+        counting = "; column 0 has numbers alone" if self.counting else ""
         tags = "" if self.tag is None else f", tags in column {self.tag}"
         return f"words in column {self.word}{tags} of {self.width}, counted from 0{counting}"
 
@@ -95,7 +97,8 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     if labeled and width == 1:
         raise UserError(f"{path}: has one column ({rows[0][0]}); expected a word and its tag")
     tagged = [column for column in range(1, width) if _holds_tags(rows, column)]
-    counting = _counts(sentences) and width > 1 and not (width == 2 and (labeled or tagged))
+    is_numbered = _counts(sentences) or _numbers_sentences(sentences)
+    counting = is_numbered and width > 1 and not (width == 2 and (labeled or tagged))
     (word,) = settings.text_columns or (int(counting),)
     tag = width - 1 if settings.label is None else settings.label
     for key, column in (("text", word), ("label", tag if labeled else 0)):
@@ -113,7 +116,8 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
             f"{path}: the last column ({tag}, counted from 0) holds no tags, but {rows[0][tag]!r}; set "
             f"task.label: {others[-1]}, which holds tags"
         )
-    return Layout(width, word, tag, counting=counting, others=others)
+    is_plain = settings.tag_scheme == "plain" or settings.label_names is not None
+    return Layout(width, word, tag, counting=counting, others=others, is_plain=is_plain)
 
 
 def _sample(path: Path, encoding: str) -> list[list[list[str]]]:
@@ -149,3 +153,11 @@ def _counts(sentences: Sequence[list[list[str]]]) -> bool:
             return False
         longest = max(longest, len(numbers))
     return longest > 1
+
+
+def _numbers_sentences(sentences: Sequence[list[list[str]]]) -> bool:
+    """Whether the first column has the same number in all lines of a sentence, and another one in each."""
+    numbers = [{fields[0] for fields in sentence} for sentence in sentences]
+    same = [next(iter(each)) for each in numbers if len(each) == 1]
+    is_one_each = len(same) == len(sentences) == len(set(same)) and all(map(str.isdecimal, same))
+    return is_one_each and len(sentences) > 1 and max(map(len, sentences)) > 1

@@ -100,7 +100,9 @@ def _names(
     if not labeled and read <= {name.strip() for name in first}:
         return True, check_names(path, first)
     if not labeled and len(first) < len(columns) and read <= set(columns):  # numbers would count wrongly
-        columns = [name for number, name in enumerate(columns) if settings.label not in (number, name)]
+        columns = [
+            name for number, name in enumerate(columns) if not {number, name} & {*settings.label_columns}
+        ]
     return False, tuple(columns)
 
 

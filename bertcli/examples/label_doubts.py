@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
 from collections import Counter, defaultdict
@@ -11,6 +12,7 @@ from typing import Any
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import Example, TextExample
+from bertcli.examples.label_cells import separator_of
 
 _MISSING = frozenset(
     ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
@@ -43,7 +45,8 @@ def label_doubts(
     total: Counter[str] = Counter()
     for each in counts.values():
         total.update(each)
-    doubts = [*_missing(total), *_spellings(total), *_two_kinds(total), *_one_sided(counts)]
+    doubts = [*_missing(total), *_several(total, settings), *_spellings(total), *_two_kinds(total)]
+    doubts += _one_sided(counts)
     if settings.type == "classification" and not settings.multi_label:
         doubts += _blanks(splits, settings)
     return doubts
@@ -54,7 +57,20 @@ def _missing(total: Counter[str]) -> Iterator[LabelDoubt]:
     if found:
         yield LabelDoubt(
             f"labels that usually stand for a missing one: {_named(found)}",
-            "if they do, delete these rows, or leave the field empty and set task.skip_bad: true",
+            f"if they do, leave such rows out: task.skip_labels: {json.dumps(list(found))}",
+            _share(found, total),
+        )
+
+
+def _several(total: Counter[str], settings: TaskSettings) -> Iterator[LabelDoubt]:
+    if settings.type == "classification" and (separator := separator_of(total.elements())) is not None:
+        found = {label: count for label, count in total.items() if separator in label}
+        keys = "task.multi_label: true"
+        if separator != ",":
+            keys += f" and task.label_separator: {json.dumps(separator)}"
+        yield LabelDoubt(
+            f"labels with {separator!r} between labels that also stand alone: {_named(found)}",
+            f"each is learned as a label of its own; if a text has several labels, set {keys}",
             _share(found, total),
         )
 
@@ -136,7 +152,7 @@ def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> 
 
 def _as_written(example: TextExample, settings: TaskSettings) -> Any:
     """The text in the label's field; for a value of JSON or Parquet that is not text, the label itself."""
-    columns, label = example.columns, settings.label
+    columns, (label,) = example.columns, settings.label_columns or (None,)
     value = columns.get(label) if isinstance(label, str) else list(columns.values())[label or 0]
     return value if isinstance(value, str) else example.label
 

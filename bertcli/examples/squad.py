@@ -48,11 +48,12 @@ def _example(context: str, question: Any, place: str, path: str, labeled: bool) 
     where = f"{path}, question {id}"
     text = _get(question, "question", str, where=where)
     columns = {"id": id, "question": text, "context": context}
-    answers = _answers(question, context, where) if labeled else None
+    answers = answers_of(question, context, where) if labeled else None
     return QuestionExample(where, columns, id, question=text, context=context, answers=answers)
 
 
-def _answers(question: Any, context: str, where: str) -> tuple[Answer, ...]:
+def answers_of(question: Any, context: str, where: str) -> tuple[Answer, ...]:
+    """The answers of an object of SQuAD. Raises `BadRow` for an answer that is not at its place."""
     if question.get("is_impossible"):
         return ()
     answers = [

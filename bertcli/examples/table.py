@@ -69,8 +69,9 @@ class Table:
         nearest = f"; did you mean {near[0]!r}?" if near else ""
         raise UserError(f"{self.path}: {key}: no column {column!r}{nearest}; {columns}")
 
-    def label(self, column: Column | None) -> str:
+    def label(self, column: Column | list[Column] | None) -> str:
         """The name of the label's column. Raises `UserError` if not given, or missing."""
+        assert not isinstance(column, list)  # only a classification has several (`TaskSettings`)
         if column is None:
             raise UserError(
                 f"{self.path}: task.label: name the column of the label; the columns: {', '.join(self.names)}"

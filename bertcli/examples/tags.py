@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
 from bertcli.examples.bad_rows import BadRow
 
 _TO_BIO = {"B": "B", "I": "I", "E": "I", "S": "B", "L": "I", "U": "B"}
@@ -21,8 +23,30 @@ def check_tag(tag: str, where: str) -> None:
     if not is_tag(tag):
         raise BadRow(
             f"{where}: {tag!r} is not a tag; expected O, or B or I (BIOES: also E and S; BILOU: L and U) "
-            "with a hyphen and the type, such as B-person"
+            "with a hyphen and the type, such as B-person. If tags are names, such as NOUN, set "
+            "task.tag_scheme: plain; if they are numbers, task.label_names: [O, B-person, ...], the name of "
+            "each number from 0"
         )
+
+
+def read_tags(tags: Sequence[str], settings: TaskSettings, where: str) -> tuple[str, ...]:
+    """One sentence's tags in BIO. Raises `BadRow` for a tag of no scheme, `UserError` for a nameless one."""
+    names = settings.label_names
+    if names is not None:
+        wrong = next(
+            (t for t in tags if t not in names and not (t.isdecimal() and int(t) < len(names))), None
+        )
+        if wrong is not None:
+            raise UserError(
+                f"{where}: the tag {wrong!r} is no name of task.label_names, and no number of one, 0 to "
+                f"{len(names) - 1}"
+            )
+        tags = [tag if tag in names else names[int(tag)] for tag in tags]
+    if settings.tag_scheme == "plain":
+        return tuple(f"B-{tag}" for tag in tags)
+    for tag in tags:
+        check_tag(tag, where)
+    return to_bio(tags)
 
 
 def to_bio(tags: Sequence[str]) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.examples.bad_rows import BadRow, each
+from bertcli.examples.bad_rows import BadRow, SkippedRow, each
 from bertcli.examples.examples import TextExample
-from bertcli.examples.table import Row, Table, scalar_text
+from bertcli.examples.label_cells import flagged_labels, one_label, several_labels
+from bertcli.examples.table import Row, Table
 
 Label = str | tuple[str, ...] | float
 
@@ -22,11 +22,16 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 def text_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[TextExample | BadRow]:
     """An example for each row. Raises `UserError` if a column is missing, or cannot be the label's."""
     columns = [table.column(column, "task.text") for column in settings.text_columns]
-    label = table.label(settings.label) if labeled else None
+    labels = [table.column(column, "task.label") for column in settings.label_columns] if labeled else []
+    if labeled and not labels:
+        table.label(None)
 
     def example(row: Row) -> TextExample:
         text_a, *text_b = (row.text(column) for column in columns)
-        value = None if label is None else _label(row, label, settings)
+        if len(labels) > 1:
+            value = flagged_labels(row, labels)
+        else:
+            value = _label(row, labels[0], settings) if labels else None
         return TextExample(row.where, row.values, text_a, text_b=text_b[0] if text_b else None, label=value)
 
     return each(table.rows, example)
@@ -42,12 +47,12 @@ def _label(row: Row, column: str, settings: TaskSettings) -> Label:
     if settings.type == "regression":
         return _number(row, column, settings)
     where = f"{row.where}, column {column!r}"
-    if settings.multi_label:
-        return _labels(value, where)
-    text = "" if value is None else scalar_text(value, where).strip()
-    if not text:
-        raise BadRow(f"{where}: no label")
-    return text
+    read = several_labels if settings.multi_label else one_label
+    label = read(value, settings, where)
+    found = label if isinstance(label, tuple) else (label,)
+    if settings.skip_labels and not set(found).isdisjoint(settings.skip_labels):
+        raise SkippedRow(where)
+    return label
 
 
 def _number(row: Row, column: str, settings: TaskSettings) -> float:
@@ -58,15 +63,6 @@ def _number(row: Row, column: str, settings: TaskSettings) -> float:
             "give such numbers, or set task.sigmoid: false"
         )
     return number
-
-
-def _labels(value: Any, where: str) -> tuple[str, ...]:
-    """Of a list of labels, or a text with commas between them: each label once, in order."""
-    if value is None:
-        return ()
-    parts = value if isinstance(value, list) else scalar_text(value, where).split(",")
-    labels = [scalar_text(part, where).strip() for part in parts]
-    return tuple(dict.fromkeys(label for label in labels if label))
 
 
 def read_number(row: Row, column: str, settings: TaskSettings) -> float:

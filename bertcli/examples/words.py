@@ -9,8 +9,9 @@ from typing import Any
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.bad_rows import BadRow, each
 from bertcli.examples.examples import TaggedExample
+from bertcli.examples.label_cells import written_list
 from bertcli.examples.table import Row, Table, scalar_text
-from bertcli.examples.tags import check_tag, to_bio
+from bertcli.examples.tags import read_tags
 
 Span = tuple[int, int]
 
@@ -61,38 +62,38 @@ def tagged_text(where: str, columns: Mapping[str, Any], text: str) -> TaggedExam
 
 
 def tagged_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[TaggedExample | BadRow]:
-    """An example for each row: a text, or a list of words beside a list of their tags (JSON lines, Parquet).
+    """An example for each row: a text; or words beside their tags, as lists, or as texts with blanks between.
 
-    Labeled rows need the lists. Raises `UserError` if a column is missing.
+    Labeled rows need the tags. Raises `UserError` if a column is missing.
     """
     (given,) = settings.text_columns or ("text",)
     column = table.column(given, "task.text")
     label = table.label(settings.label) if labeled else None
-    return each(table.rows, lambda row: _example(row, column, label))
+    return each(table.rows, lambda row: _example(row, column, label, settings))
 
 
-def _example(row: Row, column: str, label: str | None) -> TaggedExample:
-    if not isinstance(row.value(column), list):
-        if label is None:
-            return tagged_text(row.where, row.values, row.text(column))
-        raise BadRow(
-            f"{row.where}, column {column!r}: a text; words with tags are lists in JSON lines and Parquet, "
-            "or lines of a CoNLL file (task.format: conll)"
-        )
+def _example(row: Row, column: str, label: str | None, settings: TaskSettings) -> TaggedExample:
+    if label is None and not isinstance(row.value(column), list):
+        return tagged_text(row.where, row.values, row.text(column))
     words = _list(row, column)
     text, spans = join_words(words)
     if label is None:
         return TaggedExample(row.where, row.values, text, words=words, spans=spans, tags=None)
     tags = _list(row, label)
     if len(tags) != len(words):
-        raise BadRow(f"{row.where}: {len(words)} words, but {len(tags)} tags")
-    for tag in tags:
-        check_tag(tag, row.where)
-    return TaggedExample(row.where, row.values, text, words=words, spans=spans, tags=to_bio(tags))
+        raise BadRow(
+            f"{row.where}: {len(words)} words, but {len(tags)} tags; expected a tag for each word, in lists, "
+            "in texts with blanks between, or in lines of a CoNLL file (task.format: conll)"
+        )
+    bio = read_tags(tags, settings, row.where)
+    return TaggedExample(row.where, row.values, text, words=words, spans=spans, tags=bio)
 
 
 def _list(row: Row, column: str) -> tuple[str, ...]:
     value, where = row.value(column), f"{row.where}, column {column!r}"
+    if isinstance(value, str):
+        listed = written_list(value)
+        value = value.split() if listed is None else listed
     if not isinstance(value, list):
-        raise BadRow(f"{where}: not a list; expected a tag for each word")
+        raise BadRow(f"{where}: neither a list nor a text; expected a tag for each word")
     return tuple(scalar_text(item, where) for item in value)

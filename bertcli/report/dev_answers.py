@@ -15,7 +15,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.errors import UserError
 from bertcli.examples.examples import Example
 from bertcli.examples.files import find_labeled_file, read_examples
-from bertcli.examples.labels import check_labels
+from bertcli.examples.labels import check_labels, spelled_as
 from bertcli.examples.split import split_dev
 from bertcli.hf.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.buffers import default_batch_size
@@ -63,6 +63,7 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
     if not examples:
         return None
     loaded = load_task_folder(folder)
+    examples = spelled_as(examples, loaded.labels)
     check_labels(examples, loaded.labels, loaded.settings)
     task = build_task(loaded.settings, loaded.labels)
     runner = Runner(

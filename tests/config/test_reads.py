@@ -46,6 +46,10 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
         data = load_task(folder, {"type": "question-answering"}, "questions.json", QUESTIONS)
         item, example = data.train.items[0], data.train.examples[0]
         data.task.predict(example, [item], [torch.zeros(item.length, 2)])
+        plain = {"type": "token-classification", "label": "tags", "tag_scheme": "plain"}
+        load_task(folder, plain, "tags.csv", "text,tags\nit runs,PRON VERB\n")
+        several = {"type": "classification", "text": "q", "label": "l", "multi_label": True}
+        load_task(folder, several, "several.csv", "q,l\none,a|b\ntwo,c\n")
         pairs = {"type": "sentence-embedding", "text": ["a", "b"]}
         data = load_task(folder, pairs, "pairs.csv", "a,b\none cat,a cat\ntwo,both\n")
         data.task.term(torch.randn(4, 8), LabeledBatch(tuple(data.train.items), pad_id=0))

@@ -50,7 +50,11 @@ def test_to_predict_no_label_is_needed(tmp_path: Path):
     [
         (
             {"label": 3},
-            "line 1: the label '3' is neither the number of a choice, 0 .the first. to 2, nor the text",
+            "line 1: the label '3' is no choice, if 0 is the first of 3; if the labels count from 1, set",
+        ),
+        (
+            {"label": 4},
+            "line 1: the label '4' is neither the number of a choice, 0 .the first. to 2, nor its letter",
         ),
         ({"label": "Yes."}, "the label 'Yes.' is neither"),
         ({"label": None}, "the label '' is neither"),

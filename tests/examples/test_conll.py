@@ -126,7 +126,7 @@ def test_a_column_that_counts_is_not_the_words(tmp_path: Path, labeled: bool):
     assert [each.words for each in found] == [words_ for words_, _ in TWO]
     assert [each.tags for each in found] == [tags if labeled else None for _, tags in TWO]
     tags = ", tags in column 2" if labeled else ""
-    assert said == [f"{path}: words in column 1{tags} of 3, counted from 0; column 0 numbers the words"]
+    assert said == [f"{path}: words in column 1{tags} of 3, counted from 0; column 0 has numbers alone"]
 
 
 @pytest.mark.parametrize("text", ["1\tO\n2\tB-x\n", "7 Paris B-LOC\n9 ! O\n", "1 x B-LOC\n\n1 y O\n"])

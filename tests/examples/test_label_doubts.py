@@ -33,6 +33,8 @@ def doubts(train: list[str], dev: list[str] | None = None) -> list[LabelDoubt]:
         ),
         (["pos", "very bad", "very  bad", "very\u200b bad"], "a number: 'very  bad' (1), 'very bad' (1)"),
         (["0", "1", "1.0"], "of a number: '1' (1), '1.0' (1)"),
+        (["a", "b", "a|b"], "labels with '|' between labels that also stand alone: 'a|b' (1)"),
+        (["a", "b", "b, a"], "labels with ',' between labels that also stand alone: 'b, a' (1)"),
         (["pos", "neg", "neg", "0"], "of two kinds, numbers ('0' (1)) beside words ('neg' (2), 'pos' (1))"),
     ],
 )
@@ -42,7 +44,10 @@ def test_a_slip_is_said(labels: list[str], said: str) -> None:
     assert 0 < doubt.share <= 1
 
 
-@pytest.mark.parametrize("labels", [["ham", "spam"], ["0", "1", "2"], ["-1", "1"], ["a b", "ab c"]])
+@pytest.mark.parametrize(
+    "labels",
+    [["ham", "spam"], ["0", "1", "2"], ["-1", "1"], ["a b", "ab c"], ["A", "B", "A+"], ["sport", "sci/tech"]],
+)
 def test_good_labels_are_not_doubted(labels: list[str]) -> None:
     assert doubts(labels, labels) == []
 

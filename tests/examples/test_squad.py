@@ -10,7 +10,7 @@ import pytest
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import Answer
-from tests.examples.reading import questions, read, write
+from tests.examples.reading import questions, read, write, write_jsonl
 
 CONTEXT = "The cat sat on the 🐈 mat."
 
@@ -115,7 +115,39 @@ def test_tables_of_questions(tmp_path: Path):
     assert (example.id, example.context, example.answers) == ("5", "There.", None)
 
 
-def test_answers_do_not_come_from_tables(tmp_path: Path):
+def row(**values: object) -> dict[str, object]:
+    return {"id": "7", "question": "Who?", "context": "It is Anna.", "answers": []} | values
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"text": ["Anna"], "answer_start": [6]},
+        [{"text": "Anna", "answer_start": 6}],
+        '{"text": ["Anna"], "answer_start": [6]}',
+    ],
+)
+def test_answers_in_a_table(tmp_path: Path, answers: object):
+    path = write_jsonl(tmp_path / "a.jsonl", row(answers=answers), row(id="8"))
+    first, second = read(path, questions())
+    assert (first.id, first.answers, second.answers) == ("7", (Answer("Anna", 6),), ())
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (["Anna"], "does not say where in the context the answer begins"),
+        ("Anna", "does not say where in the context the answer begins"),
+        ({"text": ["Anna"], "answer_start": []}, "as many values of answer_start as of text"),
+        ({"text": ["Anna"], "answer_start": [5]}, "the answer 'Anna' is not at character 5"),
+    ],
+)
+def test_answers_without_a_place_are_refused(tmp_path: Path, answers: object, message: str):
+    with pytest.raises(UserError, match=message):
+        read(write_jsonl(tmp_path / "a.jsonl", row(answers=answers)), questions())
+
+
+def test_a_table_of_questions_to_learn_has_answers(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "question\tcontext\nWhere?\tThere.\n")
     with pytest.raises(UserError, match=r"a.tsv: answers are read from SQuAD JSON \(task.format: squad\)"):
         read(path, questions())

@@ -71,13 +71,36 @@ def test_lists_of_words_and_tags(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("row", "given", "tags"),
+    [
+        ({"text": "In Berlin", "tags": "O S-LOC"}, {}, ("O", "B-LOC")),
+        ({"text": ["In", "Berlin"], "tags": "['O', 'B-LOC']"}, {}, ("O", "B-LOC")),
+        ({"text": "In Berlin", "tags": ["ADP", "PROPN"]}, {"tag_scheme": "plain"}, ("B-ADP", "B-PROPN")),
+        ({"text": "In Berlin", "tags": [0, 1]}, {"label_names": ["O", "B-LOC"]}, ("O", "B-LOC")),
+        ({"text": "In Berlin", "tags": "0 1.0"}, {"label_names": ["O", "B-LOC"]}, None),
+        ({"text": "In Berlin", "tags": [0, 2]}, {"label_names": ["O", "B-LOC"]}, None),
+    ],
+)
+def test_tags_as_texts_names_and_numbers(tmp_path: Path, row: dict, given: dict, tags: tuple | None):
+    path = write_jsonl(tmp_path / "a.jsonl", row)
+    if tags is not None:
+        assert read(path, words(label="tags", **given))[0].tags == tags
+        return
+    with pytest.raises(UserError, match=r"is no name of task.label_names, and no number of one, 0 to 1"):
+        read(path, words(label="tags", **given))
+
+
+@pytest.mark.parametrize(
     ("row", "message"),
     [
         ({"text": ["In"], "tags": ["O", "O"]}, "line 1: 1 words, but 2 tags"),
         ({"text": ["In"], "tags": ["IN"]}, "line 1: 'IN' is not a tag"),
-        ({"text": ["In"], "tags": "O"}, "line 1, column 'tags': not a list; expected a tag for each word"),
+        (
+            {"text": ["In"], "tags": 7},
+            "line 1, column 'tags': neither a list nor a text; expected a tag for each",
+        ),
         ({"text": [["In"]], "tags": ["O"]}, "line 1, column 'text': holds a list"),
-        ({"text": "In", "tags": ["O"]}, r"column 'text': a text; words with tags are lists .*format: conll"),
+        ({"text": "In it", "tags": "O"}, r"2 words, but 1 tags; .* in lists, in texts .*format: conll"),
         ({"text": [], "tags": []}, "the text of every row is empty"),
     ],
 )
