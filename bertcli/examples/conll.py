@@ -37,7 +37,7 @@ def read_conll(
         report(f"{path}: {doubt}")
 
     sentences = _sentences(conll_lines(path, settings.encoding), layout)
-    return each(sentences, lambda sentence: _example(path, sentence, layout, settings))
+    return each(sentences, lambda sentence: _example(path, sentence, layout, settings=settings))
 
 
 def _sentences(lines: Iterable[Line], layout: Layout) -> Iterator[list[Line]]:

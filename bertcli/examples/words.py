@@ -69,7 +69,7 @@ def tagged_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iter
     (given,) = settings.text_columns or ("text",)
     column = table.column(given, "task.text")
     label = table.label(settings.label) if labeled else None
-    return each(table.rows, lambda row: _example(row, column, label, settings))
+    return each(table.rows, lambda row: _example(row, column, label, settings=settings))
 
 
 def _example(row: Row, column: str, label: str | None, settings: TaskSettings) -> TaggedExample:
