@@ -164,6 +164,15 @@ def write_text(path: Path, text: str) -> None:
         raise
 
 
+def refuse_special(path: Path) -> None:
+    """Raise `UserError` for a pipe, a device or a socket: it may never end, and cannot be read twice."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UserError(
+            f"{path}: is no plain file, but a pipe, a device or a socket; write its text to a file, and name "
+            "that"
+        )
+
+
 def looked_in(path: Path) -> str:
     """For messages about a missing path: the folder that a relative path starts from."""
     return "" if path.is_absolute() else f" in {Path.cwd()}, where bertcli was called"

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from bertcli.config.decoding import Decoding
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.examples.files import find_labeled_file
@@ -41,7 +42,7 @@ def write_model(folder: Path, dropout: float = 0.1, **changes: Any) -> Path:
 
 def write_spam(path: Path, rows: int, skip: int = 0) -> Path:
     """Rows of the bundled messages, under their header."""
-    header, *lines = read_lines(find_labeled_file("sms-spam"), "utf-8")
+    header, *lines = read_lines(find_labeled_file("sms-spam"), Decoding())
     path.write_text("\n".join([header, *lines[skip : skip + rows]]) + "\n", encoding="utf-8")
     return path
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
-from bertcli.checks.findings import Finding
-from bertcli.checks.wrong_bytes import WrongBytes, noting_encoding
+from bertcli.checks.findings import Finding, bad_bytes_findings
+from bertcli.config.decoding import Decoding
 from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
 from bertcli.store.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, read_chunks
 from bertcli.text.sources import Source
-from bertcli.text.streams import Progress
+from bertcli.text.streams import Progress, read_lines
 
 
 class Piece(NamedTuple):
@@ -45,25 +47,25 @@ def read_batches(
     skipped here, and files that cannot be read to their end.
     """
     batch, size = Batch(), 0
-    wrong: WrongBytes
-
-    def note(offset: int, data: bytes, reason: str) -> None:
-        wrong.note(offset, data, reason)
-
-    with noting_encoding(corpus.encoding, "corpus.encoding", note) as encoding:
-        noting = corpus.model_copy(update={"encoding": encoding})
-        for number, source in enumerate(sources):
-            wrong, documents = WrongBytes("corpus.encoding", corpus.encoding), 0
-            try:
-                for chunk in read_chunks([source], noting, Place(), hashes=None, progress=progress):
-                    documents = _append(batch, chunk, number, documents=documents)
-                    size += sum(map(len, chunk.paragraphs))
-                    if size >= CHUNK_CHARACTERS // 2:
-                        yield batch
-                        batch, size = Batch(), 0
-            except UserError as error:
-                findings.append(Finding(True, str(error), share=1 / len(sources)))
-            findings.extend(wrong.findings(source.path, share=1 / len(sources)))
+    for encoding in {corpus.encoding, *corpus.encodings.values()}:
+        list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown one
+    for number, source in enumerate(sources):
+        documents, read = 0, corpus
+        try:
+            if corpus.format != "parquet":
+                found, decoding = bad_bytes_findings(
+                    source.path, corpus.decoding(source.path), share=1 / len(sources)
+                )
+                findings.extend(found)
+                read = corpus.model_copy(update={"bad_bytes": decoding.bad_bytes})
+            for chunk in read_chunks([source], read, Place(), hashes=None, progress=progress):
+                documents = _append(batch, chunk, number, documents=documents)
+                size += sum(map(len, chunk.paragraphs))
+                if size >= CHUNK_CHARACTERS // 2:
+                    yield batch
+                    batch, size = Batch(), 0
+        except UserError as error:
+            findings.append(Finding(True, str(error), share=1 / len(sources)))
     if batch.pieces:
         yield batch
 

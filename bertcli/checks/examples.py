@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bertcli.checks.findings import PLACES, Finding, Places, excerpt
+from bertcli.checks.findings import PLACES, Finding, Places, bad_bytes_findings, excerpt
 from bertcli.checks.text_faults import FAULT_TEXTS, Fault, find_faults
-from bertcli.checks.wrong_bytes import WrongBytes, noting_encoding
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.data.epochs import EpochOrder
 from bertcli.errors import UserError
 from bertcli.examples.examples import Example, TextExample
-from bertcli.examples.files import find_labeled_file, read_examples
+from bertcli.examples.files import file_format, find_labeled_file, read_examples
 from bertcli.examples.label_doubts import label_doubts
 from bertcli.examples.labels import check_labels, label_set
 from bertcli.examples.report import Sizes, Splits, figures
@@ -27,6 +26,7 @@ from bertcli.hf.locate import resolve_model
 from bertcli.tasks.classification import label_weights
 from bertcli.tasks.registry import build_task
 from bertcli.tasks.supervised import full_lengths
+from bertcli.text.bad_bytes import BAD_BYTES
 from bertcli.text.tokenizer import Tokenizer
 
 CUT = 0.1
@@ -83,16 +83,20 @@ class LabeledCheck:
     def _read(self, name: str) -> list[Example]:
         """The usable rows of a file."""
         path, task = find_labeled_file(name), self._config.task
-        wrong, left_out, examples = WrongBytes("task.encoding", task.encoding), list[str](), list[Example]()
-        with self._failing(), noting_encoding(task.encoding, "task.encoding", wrong.note) as encoding:
-            settings = task.settings.model_copy(update={"encoding": encoding})
+        left_out, notes, found = list[str](), list[str](), list[Finding]()
+        examples, settings = list[Example](), task.settings
+        with self._failing():
+            if file_format(path, settings, labeled=True) != "parquet":
+                found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
+                settings = settings.model_copy(update={"bad_bytes": decoding.bad_bytes})
             # Unusable rows raise at the end of the file: the loop has all others by then.
             read = read_examples(
-                path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=self.notes.append
+                path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=notes.append
             )
             for example in read:
                 examples.append(example)
-        self.findings += wrong.findings(path, share=1.0)
+        self.findings += found
+        self.notes += [note for note in notes if not found or BAD_BYTES not in note]  # a finding says that
         self.findings += [Finding(False, message) for message in left_out]
         self._find_faults(path, examples)
         return examples

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
+
+from bertcli.config.decoding import Decoding
+from bertcli.text.bad_bytes import bad_bytes_advice
+from bertcli.text.streams import find_bad_lines
 
 PLACES = 3
 """Places of one fault that are named; the others are counted."""
@@ -51,6 +56,27 @@ def excerpt(text: str, at: int = 0) -> str:
     shown = repr(f"{before}{text[start : start + _EXCERPT]}{after}")
     longest = _EXCERPT * 3 // 2
     return shown if len(shown) <= longest else f"{shown[:longest]}...{shown[0]}"
+
+
+def bad_bytes_findings(path: Path, decoding: Decoding, share: float) -> tuple[list[Finding], Decoding]:
+    """What is said of bytes that are not in the encoding of a file, and how to read over them: without them
+    where a run would refuse them.
+
+    Args:
+        share: the file's part of all text.
+
+    Raises:
+        UserError: an unknown encoding; a file that cannot be read.
+    """
+    bad = find_bad_lines(path, decoding)
+    if not bad.count:
+        return [], decoding
+    if decoding.bad_bytes != "refuse":
+        (note,) = bad.notes(path, decoding)
+        return [Finding(False, note, share=bad.count / bad.lines)], decoding
+    problem = f"{path}: bytes that are not {bad.encoding}; {bad.share_line()}"
+    finding = Finding(True, problem, bad_bytes_advice(decoding), places=tuple(bad.shown), share=share)
+    return [finding], decoding._replace(bad_bytes="replace")
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:

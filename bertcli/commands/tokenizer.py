@@ -123,10 +123,11 @@ def encode(
 
 def _lines(path: Path | None) -> Iterator[str]:
     """The lines of a file, or of standard input, without their ends."""
+    from bertcli.config.decoding import Decoding
     from bertcli.inference.lines import STANDARD_INPUT, decoded_lines
     from bertcli.text.streams import read_lines
 
     if path is not None:
-        yield from (line.removesuffix("\r") for line in read_lines(path, "utf-8"))
+        yield from (line.removesuffix("\r") for line in read_lines(path, Decoding()))
     else:
         yield from (line.removesuffix("\r") for line in decoded_lines(sys.stdin.buffer, STANDARD_INPUT))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from bertcli.config.decoding import BadBytes, Decoding
 from bertcli.config.distillation import FinetuneDistillationConfig
 from bertcli.config.finetune_training import (
     FinetuneCheckpointConfig,
@@ -78,6 +79,9 @@ class TaskSettings(Section):
     encoding: str = "utf-8"
     """Of the text files, as Python names it. With utf-8, a file with the byte order mark of UTF-16 or UTF-32
     is read as that."""
+    bad_bytes: BadBytes = "refuse"
+    """Bytes of the labeled files that are not in the encoding: refuse ends the run; replace reads U+FFFD in
+    their place; skip-line leaves out the rows. Both name and count the lines first."""
     max_length: Annotated[int, Field(ge=16)] = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     doc_stride: Annotated[int, Field(ge=0)] = 64
@@ -97,6 +101,11 @@ class TaskSettings(Section):
     sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
     scale: Positive = 20.0
     """sentence-embedding: the loss multiplies cosines by this."""
+
+    @property
+    def decoding(self) -> Decoding:
+        """How the files are read."""
+        return Decoding(self.encoding, self.bad_bytes, "task")
 
     @property
     def text_columns(self) -> tuple[Column, ...]:

@@ -6,10 +6,12 @@ one section are in its class; checks across sections are in `PretrainConfig`.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from bertcli.config.decoding import BadBytes, Decoding, own_encoding
 from bertcli.config.distillation import DistillationConfig
 from bertcli.config.languages import language_code
 from bertcli.config.loop import LoopConfig
@@ -49,6 +51,11 @@ class CorpusConfig(Section):
     encoding: str = "utf-8"
     """Of the text files, as Python names it. With utf-8, a file with the byte order mark of UTF-16 or UTF-32
     is read as that."""
+    encodings: dict[str, str] = Field(default={})
+    """Files in other encodings: a path or pattern -> its encoding; of several that fit, the first holds."""
+    bad_bytes: BadBytes = "refuse"
+    """Bytes that are not in the encoding: refuse ends the run; replace reads U+FFFD in their place; skip-line
+    leaves out their lines. Both name and count these lines first."""
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
     general: Paths | None = None
@@ -56,6 +63,10 @@ class CorpusConfig(Section):
     forgot; null: a bundled sample of English books."""
     store: str | None = None
     """Folder of the token store; null: `output_dir/store`."""
+
+    def decoding(self, path: Path) -> Decoding:
+        """How this file of the corpus is read."""
+        return Decoding(own_encoding(path, self.encodings) or self.encoding, self.bad_bytes)
 
     @field_validator("language", mode="before")
     @classmethod

@@ -11,6 +11,7 @@ from bertcli.examples.conll_layout import DOCUMENT, Layout, Line, conll_lines, f
 from bertcli.examples.examples import TaggedExample
 from bertcli.examples.tags import check_tag, read_tags
 from bertcli.examples.words import join_words
+from bertcli.text.bad_bytes import is_damaged
 
 
 def read_conll(
@@ -36,8 +37,11 @@ def read_conll(
     if doubt := layout.doubt():
         report(f"{path}: {doubt}")
 
-    sentences = _sentences(conll_lines(path, settings.encoding), layout)
-    return each(sentences, lambda sentence: _example(path, sentence, layout, settings=settings))
+    sentences = _sentences(conll_lines(path, settings.decoding), layout)
+    whole = (
+        lines for lines in sentences if not any(is_damaged(word) for _, words in lines for word in words)
+    )
+    return each(whole, lambda sentence: _example(path, sentence, layout, settings=settings))
 
 
 def _sentences(lines: Iterable[Line], layout: Layout) -> Iterator[list[Line]]:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertcli.config.decoding import Decoding
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.examples.tags import is_tag
-from bertcli.text.streams import read_lines
+from bertcli.text.streams import all_lines
 
 DOCUMENT = "-DOCSTART-"
 SAMPLE = 2000
@@ -68,9 +69,9 @@ class Layout:
         return f"{problem}; {self.tag}, the last, is read: set task.label: {self.others[-1]} to learn those"
 
 
-def conll_lines(path: Path, encoding: str) -> Iterator[Line]:
-    """(number, fields) of each line; a blank line has none."""
-    for number, line in enumerate(read_lines(path, encoding, key="task.encoding"), start=1):
+def conll_lines(path: Path, decoding: Decoding) -> Iterator[Line]:
+    """(number, fields) of each line; a blank line has none. Damaged ones are kept, for their sentences."""
+    for number, line in enumerate(all_lines(path, decoding), start=1):
         yield number, conll_fields(line)
 
 
@@ -87,7 +88,7 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     Raises `UserError` for a file without sentences, a missing column, or a last column without tags if
     another column has some.
     """
-    sentences = _sample(path, settings.encoding)
+    sentences = _sample(path, settings.decoding)
     rows = [fields for sentence in sentences for fields in sentence]
     if not rows:
         raise UserError(
@@ -120,11 +121,11 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     return Layout(width, word, tag, counting=counting, others=others, is_plain=is_plain)
 
 
-def _sample(path: Path, encoding: str) -> list[list[list[str]]]:
+def _sample(path: Path, decoding: Decoding) -> list[list[list[str]]]:
     """The first sentences, without comments."""
     sentences: list[list[list[str]]] = [[]]
     found = 0
-    for _, fields in conll_lines(path, encoding):
+    for _, fields in conll_lines(path, decoding):
         if not fields or fields[0] == DOCUMENT:
             sentences.append([])
         elif not fields[0].startswith("#"):

@@ -23,11 +23,11 @@ from bertcli.examples.squad import read_squad
 from bertcli.examples.table import Table
 from bertcli.examples.texts import text_examples
 from bertcli.examples.words import tagged_examples, tagged_text
-from bertcli.files import looked_in
+from bertcli.files import looked_in, refuse_special
 from bertcli.samples import LABELED
 from bertcli.text.decoders import mark_note
 from bertcli.text.json_texts import is_json_list
-from bertcli.text.streams import check_file_extras, deciding_mark, read_lines
+from bertcli.text.streams import check_file_extras, deciding_mark, find_bad_lines, numbered_lines
 
 Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec", "lines"]
 
@@ -55,6 +55,7 @@ def find_labeled_file(name: str) -> Path:
     path = Path(name).expanduser()
     if path.is_file():
         return path
+    refuse_special(path)
     if name in LABELED:
         return LABELED[name]
     if path.is_dir():
@@ -94,6 +95,9 @@ def read_examples(
     format = file_format(path, settings, labeled)
     if format != "parquet" and (mark := deciding_mark(path, settings.encoding)):
         note(mark_note(path, mark))
+    if format != "parquet" and settings.bad_bytes != "refuse":
+        for line in find_bad_lines(path, settings.decoding).notes(path, settings.decoding):
+            note(line)
     found = _read(path, format, settings, labeled=labeled, report=report, note=note)
     return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
@@ -114,9 +118,7 @@ def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
     if suffix in _BY_SUFFIX and (is_words or _BY_SUFFIX[suffix] != "conll"):
         return _BY_SUFFIX[suffix]
     if suffix == ".json":
-        is_squad = settings.type == "question-answering" and not is_json_list(
-            path, settings.encoding, "task.encoding"
-        )
+        is_squad = settings.type == "question-answering" and not is_json_list(path, settings.decoding)
         return "squad" if is_squad else "jsonl"
     if suffix == ".txt" and (settings.is_plain_text or not labeled):
         return "lines"
@@ -140,7 +142,7 @@ def _read(
     if format == "lines":
         return _read_lines(path, settings, report, labeled=labeled)
     if format == "jsonl":
-        table = open_jsonl(path, settings.encoding, report)
+        table = open_jsonl(path, settings.decoding, report)
     elif format == "parquet":
         table = open_parquet(path)
     elif format in LABEL_LINES:
@@ -159,7 +161,7 @@ def _read_lines(
             f"{path}: a line of plain text is one text, but a row of this task has several; give a "
             "table (.tsv, .csv, .jsonl) with its columns"
         )
-    for number, line in enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1):
+    for number, line in numbered_lines(path, settings.decoding):
         text, where = line.strip(), f"{path}, line {number}"
         if number == 1 and (hint := label_lines_hint(text)):
             report(f"{where}: is read as text, from its first word on{hint}")

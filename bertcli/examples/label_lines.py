@@ -8,10 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.decoding import Decoding
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.bad_rows import BadRow
 from bertcli.examples.table import Row, Table
-from bertcli.text.streams import read_lines
+from bertcli.text.streams import numbered_lines, read_lines
 
 _FASTTEXT = re.compile(r"(?<!\S)__label__(\S*)\s*")
 _TREC = re.compile(r"([^\s:]+):(\S+)(?:\s+|$)")
@@ -34,13 +35,12 @@ def open_label_lines(
     A file to predict need not have labels. Whether one of TREC has them is decided by its first lines, and
     said to `note` if so.
     """
-    lines = enumerate(read_lines(path, settings.encoding, key="task.encoding"), start=1)
-    numbered = ((number, line.strip()) for number, line in lines)
+    numbered = ((number, line.strip()) for number, line in numbered_lines(path, settings.decoding))
     if labeled:
         numbered = ((number, line) for number, line in numbered if line)
     if format == "fasttext":
         return Table(path, ("label", "text"), _fasttext_rows(path, numbered, settings, labeled=labeled))
-    has_labels = labeled or _all_begin_as_trec(path, settings.encoding)
+    has_labels = labeled or _all_begin_as_trec(path, settings.decoding)
     if has_labels and not labeled:
         note(f"{path}: the lines begin with labels, as in TREC; they are not read as text")
     return Table(path, ("label", "fine", "text"), _trec_rows(path, numbered, labeled, has_labels=has_labels))
@@ -100,6 +100,6 @@ def _trec_rows(
             yield Row(where, number, {"text": line})
 
 
-def _all_begin_as_trec(path: Path, encoding: str) -> bool:
-    lines = (line.strip() for line in read_lines(path, encoding, key="task.encoding"))
+def _all_begin_as_trec(path: Path, decoding: Decoding) -> bool:
+    lines = (line.strip() for line in read_lines(path, decoding))
     return all(_TREC.match(line) for line in islice(filter(None, lines), _SAMPLE))

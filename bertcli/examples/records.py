@@ -6,9 +6,11 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from bertcli.config.decoding import Decoding
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
-from bertcli.text.streams import LONGEST_LINE, read_lines
+from bertcli.text.bad_bytes import is_damaged
+from bertcli.text.streams import LONGEST_LINE, all_lines
 
 Record = tuple[int, list[str]]
 """The number of its first line, from 1, and its fields; a blank line has none."""
@@ -23,7 +25,7 @@ def find_separator(path: Path, format: str, settings: TaskSettings) -> str:
     the first line. Where the comma is the decimal point, spreadsheets separate by semicolons."""
     if settings.separator is not None or format == "tsv":
         return settings.separator or "\t"
-    first_line = next((line for line in _lines(path, settings.encoding) if line), "")
+    first_line = next((line for line in _lines(path, settings.decoding) if line), "")
     return next((separator for separator in (",", ";", "\t") if separator in first_line), ",")
 
 
@@ -32,14 +34,19 @@ def read_records(path: Path, format: str, settings: TaskSettings, separator: str
     is_quoted = settings.quoting == "csv" or (
         settings.quoting == "auto" and (format == "csv" or _makes_sense_quoted(path, settings, separator))
     )
-    lines = _lines(path, settings.encoding)
-    if is_quoted:
-        return _quoted(path, lines, separator)
-    return ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
+    lines = _lines(path, settings.decoding)
+    records: Iterator[Record] = (
+        _quoted(path, lines, separator)
+        if is_quoted
+        else ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
+    )
+    if settings.bad_bytes != "skip-line":
+        return records
+    return (record for record in records if not any(map(is_damaged, record[1])))
 
 
-def _lines(path: Path, encoding: str) -> Iterator[str]:
-    return (line.removesuffix("\r") for line in read_lines(path, encoding, key="task.encoding"))
+def _lines(path: Path, decoding: Decoding) -> Iterator[str]:
+    return (line.removesuffix("\r") for line in all_lines(path, decoding))
 
 
 def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record]:
@@ -63,7 +70,7 @@ def _makes_sense_quoted(path: Path, settings: TaskSettings, separator: str) -> b
     own_lines: list[str] = []
 
     def watched() -> Iterator[str]:
-        for line in _lines(path, settings.encoding):
+        for line in _lines(path, settings.decoding):
             if line:
                 own_lines.append(line)
             yield line

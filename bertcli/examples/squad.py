@@ -19,7 +19,7 @@ def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[Qu
     The file is read into memory. An answer that is not at its place in the context makes a `BadRow`, and so
     does an id that another question has: scores are by id. Raises `UserError` for other JSON than SQuAD's.
     """
-    file = parse_json(read_text(path, settings.encoding, "task.encoding"), path)
+    file = parse_json(read_text(path, settings.decoding), path)
     ids: set[str] = set()
 
     def example(found: tuple[str, Any, str]) -> QuestionExample:

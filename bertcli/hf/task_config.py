@@ -24,7 +24,7 @@ _MOST_LABELS = 1 << 20
 def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
     """The keys of `config.json` that describe a task, except the class."""
     keys: dict[str, Any] = {
-        SETTINGS: settings.model_dump(mode="json", include=set(TaskSettings.model_fields))
+        SETTINGS: settings.model_dump(mode="json", include=set(TaskSettings.model_fields) - {"bad_bytes"})
     }
     if is_cross_encoder(settings, labels):
         keys |= cross_encoder_keys(settings)

@@ -12,17 +12,22 @@ from bertcli.config.languages import language_code
 from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
 from bertcli.start.columns import columns_of, text_column
-from bertcli.start.files import Found, Seen
+from bertcli.start.files import Found, Seen, check_encodings
 from bertcli.start.tables import SOME_ROWS, read_table
 from bertcli.text.corpus import read_paragraphs
 from bertcli.text.layout import look_at_files, wrapped_files
 from bertcli.text.sentences import split_sentences
 from bertcli.text.sources import Source
+from bertcli.text.streams import find_bad_lines
 
 _LANGUAGE_LINES = 400
 """Lines whose language is identified."""
 _SURE = 0.7
 """Share of the lines in the commonest language, below which the language is marked as uncertain."""
+_READ = 128 << 20
+"""Characters of a file, in which bytes are looked for that are not in its encoding."""
+MOST_OTHERS = 50
+"""Files whose encodings a config names one by one."""
 _SENTENCE_LINES = 500
 _ONE_SENTENCE = 0.97
 """Share of the lines that are one sentence, from which a line is taken as a sentence."""
@@ -36,11 +41,13 @@ class CorpusLook:
         config: how to read it.
         comments: why, by key; a key whose comment holds "or" is uncertain.
         has_documents: whether what ends a document is known.
+        notes: lines for the user, about damaged bytes.
     """
 
     config: CorpusConfig
     comments: dict[str, str] = field(default_factory=dict)
     has_documents: bool = True
+    notes: Sequence[str] = ()
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -54,8 +61,15 @@ def look_at_corpus(found: Found) -> CorpusLook:
     """How to read the files. Raises `UserError` for JSON or a table without a column of texts."""
     keys: dict[str, Any] = {"files": found.names}
     comments: dict[str, str] = {}
+    check_encodings(found.seen, MOST_OTHERS)
     if found.encoding.name != "utf-8":
         keys["encoding"], comments["encoding"] = found.encoding
+    if found.others:
+        keys["encodings"], comments["encodings"] = found.others, "files in other encodings than the rest"
+    damaged = [] if found.kind == "parquet" else list(_damaged(found, CorpusConfig(**keys)))
+    if damaged:
+        keys["bad_bytes"] = "replace"
+        comments["bad_bytes"] = f"{damaged[0].splitlines()[0]}; or skip-line"
     if found.kind == "json-texts":
         keys["format"], comments["format"] = "jsonl", "a list of texts"
     elif found.kind in ("jsonl", "parquet"):
@@ -69,7 +83,15 @@ def look_at_corpus(found: Found) -> CorpusLook:
         layout, reasons, has_documents = _layout(found, corpus)
         keys |= layout
         comments |= reasons
-    return CorpusLook(CorpusConfig(**keys), comments, has_documents)
+    return CorpusLook(CorpusConfig(**keys), comments, has_documents, notes=damaged)
+
+
+def _damaged(found: Found, corpus: CorpusConfig) -> Iterator[str]:
+    """What is said of files with bytes that are not in their encodings."""
+    for each in found.seen:
+        decoding = corpus.decoding(each.path)._replace(bad_bytes="replace")
+        bad = find_bad_lines(each.path, decoding, most=_READ)
+        yield from bad.notes(each.path, decoding)
 
 
 def _how(seen: Seen) -> str:

@@ -8,6 +8,8 @@ import re
 from typing import NamedTuple
 
 from bertcli.checks.language import likely_language
+from bertcli.errors import UserError
+from bertcli.text.bad_bytes import BAD_BYTES_KEPT, KEPT, is_damaged
 from bertcli.text.wide_encodings import wide_encoding
 
 _LINES = 100
@@ -39,6 +41,10 @@ _ODD = re.compile("[\x80-\x9f\ue000-\uf8ff\uff61-\uff9f\u3130-\u318f]")
 """C1 controls, private use, half-width katakana, single jamo: signs of a wrong encoding."""
 _MIXED = re.compile("[a-zA-Z][\u0370-\u0e7f]|[\u0370-\u0e7f][a-zA-Z]")
 """A Latin letter beside one of Greek, Cyrillic, Hebrew, Arabic or Thai."""
+_DAMAGED = 0.05
+"""Share of the lines, or of the places beyond ASCII, that may be damaged in a text of UTF-8."""
+_FEW = 0.2
+"""Lines of UTF-8 for each other line beyond ASCII: fewer may be so by chance."""
 _STRANGE = 0.01
 """Share of the characters that are capitals after a small letter, or beside another script."""
 
@@ -54,13 +60,16 @@ def detect_encoding(data: bytes) -> Encoding | None:
     """The encoding of a text that begins with these bytes; None: they are no text.
 
     Where no language is readable in any legacy encoding, it is cp1252, the commonest.
+
+    Raises `UserError` where
+    parts of the text are UTF-8 and others are not.
     """
     if (wide := wide_encoding(data)) is not None:
         return Encoding(wide, f"it begins with the bytes {data[:4].hex(' ')}")
     error = _utf8_error(data)
     if len(_CONTROL.findall(data)) > _BINARY * len(data):
         return None
-    if error is None:
+    if error is None or _is_mostly_utf8(data):
         return Encoding("utf-8")
     lines = [line for line in data.split(b"\n") if not line.isascii()][:_LINES]
     if lines and lines[-1:] == data.split(b"\n")[-1:]:
@@ -84,6 +93,30 @@ def _utf8_error(data: bytes) -> UnicodeDecodeError | None:
     except UnicodeDecodeError as error:
         return error
     return None
+
+
+def _is_mostly_utf8(data: bytes) -> bool:
+    """Whether UTF-8 is the encoding of a text in which some bytes are damaged.
+
+    Letters beyond ASCII are hardly ever right in UTF-8 by chance. Raises `UserError` where parts of the text
+    are in it and others are not.
+    """
+    text = codecs.getincrementaldecoder("utf-8")(BAD_BYTES_KEPT).decode(data)
+    lines = [line for line in text.split("\n") if not line.isascii()]
+    bad = sum(map(is_damaged, lines))
+    good, all_lines = len(lines) - bad, text.count("\n") + 1
+    if good > bad or (good >= _FEW * bad and bad <= _DAMAGED * all_lines):
+        return True
+    damaged = len(KEPT.findall(text))
+    right = len(KEPT.sub("", text)) - len(text.encode("ascii", "ignore"))
+    if right >= damaged / _DAMAGED:  # in few long lines
+        return True
+    if good > _FEW * bad:
+        raise UserError(
+            f"{good:,} lines are UTF-8 and {bad:,} are in another encoding; a file has one. Divide "
+            "it, or convert those lines"
+        )
+    return False
 
 
 def _score(lines: list[bytes], encoding: str, languages: list[str]) -> float:

@@ -50,6 +50,11 @@ class Seen:
         """Where the file is."""
         return self.source.path
 
+    @property
+    def is_ascii(self) -> bool:
+        """Whether any encoding reads it alike."""
+        return not self.encoding.proof and all(line.isascii() for line in self.lines)
+
 
 @dataclass(frozen=True)
 class _Refused:
@@ -82,8 +87,19 @@ class Found:
 
     @property
     def encoding(self) -> Encoding:
-        """Of all files; plain ASCII is in any."""
-        return max((each.encoding for each in self.seen), key=lambda encoding: bool(encoding.proof))
+        """Of most files; plain ASCII is in any."""
+        if any(each.encoding.name == "utf-8" and not each.is_ascii for each in self.seen):
+            return Encoding("utf-8")
+        others = [each.encoding for each in self.seen if each.encoding.name != "utf-8"]
+        common = Counter(each.name for each in others).most_common(1)
+        return next((each for each in others if each.name == common[0][0]), Encoding("utf-8"))
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The files in other encodings than `encoding`, by their paths."""
+        most = self.encoding.name
+        others = [each for each in self.seen if not each.is_ascii and each.encoding.name != most]
+        return {str(each.path): each.encoding.name for each in others}
 
 
 def suffix_of(path: Path) -> str:
@@ -103,7 +119,7 @@ def find_files(names: Sequence[str], output: Path) -> Found:
         output: the config that will be written; a folder must not give it as text.
 
     Raises:
-        UserError: names that give no file, files that are empty or no text, or in several encodings.
+        UserError: names that give no file, files that are empty or no text.
     """
     if len(names) == 1 and names[0] in LABELED and not Path(names[0]).exists():
         sources = [Source(names[0], LABELED[names[0]], listed=True)]
@@ -117,7 +133,6 @@ def find_files(names: Sequence[str], output: Path) -> Found:
         raise UserError(f"{refused[0].reason}{others}")
     kind = _main_kind(seen)
     chosen, others = [each for each in seen if each.kind == kind], [e for e in seen if e.kind != kind]
-    _check_encodings(chosen)
     left_out = [
         *(each.reason for each in refused),
         *(f"{each.path}: is {KIND_NAMES[each.kind]}" for each in others),
@@ -177,7 +192,10 @@ def _look(source: Source, files: int) -> Seen | _Refused:
         return Seen(source, "parquet", Encoding("utf-8"))
     if kind := describe_kind(data):
         return _Refused(source, f"{path}: is {kind.name}, not text; {kind.mend}")
-    encoding = detect_encoding(data)
+    try:
+        encoding = detect_encoding(data)
+    except UserError as error:
+        return _Refused(source, f"{path}: {error}")
     if encoding is None:
         return _Refused(
             source, f"{path}: is not text: it has control characters, as programs and pictures do"
@@ -189,21 +207,20 @@ def _look(source: Source, files: int) -> Seen | _Refused:
     return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
 
 
-def _check_encodings(seen: Sequence[Seen]) -> None:
-    """Raise `UserError` for files in several encodings, of which a config can name one."""
+def check_encodings(seen: Sequence[Seen], most: int = 1) -> None:
+    """Raise `UserError` for more files than `most` in several encodings: a config cannot name them."""
     by_name: dict[str, list[Seen]] = defaultdict(list)
     for each in seen:
-        if not all(line.isascii() for line in each.lines) or each.encoding.proof:
+        if not each.is_ascii:
             by_name[each.encoding.name].append(each)
-    if len(by_name) < 2:
+    if len(by_name) < 2 or sum(map(len, by_name.values())) <= most:
         return
     parts = [f"{len(files):,} in {name} ({_examples(files)})" for name, files in by_name.items()]
     name, files = min(by_name.items(), key=lambda item: (item[0] == "utf-8", len(item[1])))
     path = files[0].path
     copy = f"iconv -f {name} -t utf-8 {shlex.quote(str(path))} > {shlex.quote(f'{path.name}.utf8')}"
     raise UserError(
-        f"the files are in several encodings: {'; '.join(parts)}. A corpus has one: convert files to UTF-8, "
-        f"for example: {copy}"
+        f"the files are in several encodings: {'; '.join(parts)}. Convert files to UTF-8, for example: {copy}"
     )
 
 

@@ -13,7 +13,7 @@ from bertcli.config.load import check_config
 from bertcli.config.yaml_text import scalar
 from bertcli.hf.config_file import read_architecture
 from bertcli.samples import LABELED
-from bertcli.start.files import Found
+from bertcli.start.files import Found, check_encodings
 from bertcli.start.fit_finetuning import FinetuningFit, fit_finetuning
 from bertcli.start.labeled import LabeledLook, length_keys, look_at_rows
 from bertcli.start.model import ModelChoice, choose_model
@@ -27,8 +27,8 @@ _SMALL = 512
 MiniLM (384) on WNUT-17: F1 0.44 after three epochs with 5e-5, 0.23 after five with 2e-5 (LOG.md)."""
 _MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs if the score still rises"
 _ORDER = (
-    *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "text"),
-    *("choices", "label", "multi_label", "skip_bad", "max_length", "doc_stride"),
+    *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "bad_bytes"),
+    *("text", "choices", "label", "multi_label", "skip_bad", "max_length", "doc_stride"),
 )
 """Of the keys of `task` in the YAML."""
 
@@ -46,6 +46,7 @@ def write_finetuning(
     Raises:
         UserError: a file in which no task can be read; a given model that is not there.
     """
+    check_encodings(found.seen)
     seen, dev, test = split_files(found.seen)
     train = next((name for name, path in LABELED.items() if path == seen.path), str(seen.path))
     task = find_task(seen)

@@ -10,7 +10,7 @@ from bertcli.config.finetune import LABEL_LINES, TaskSettings
 from bertcli.examples.label_lines import open_label_lines
 from bertcli.examples.table import Row
 from bertcli.start.files import Seen, suffix_of
-from bertcli.start.tables import MOST_ROWS
+from bertcli.start.tables import MOST_ROWS, bad_bytes_keys
 
 FORMATS = ("conll", "squad", *LABEL_LINES)
 
@@ -36,6 +36,7 @@ def task_of_format(seen: Seen) -> TaskLook:
     look = make(seen)
     if seen.encoding.name != "utf-8":
         look.keys["encoding"], look.comments["encoding"] = seen.encoding
+    bad_bytes_keys(seen, look.keys, look.comments)
     return look
 
 

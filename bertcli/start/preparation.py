@@ -63,7 +63,7 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
             written = write_sample(sources, corpus, size, path=folder / "sample.txt")
             format = "sentences" if corpus.format == "sentences" else "text"
             keys = {"files": [str(folder / "sample.txt")], "format": format, "document": "blank-line"}
-            keys |= {"join_lines": False, "encoding": "utf-8"}
+            keys |= {"join_lines": False, "encoding": "utf-8", "encodings": {}}
             sampled = update_sections(config, {"corpus": keys})
             share = written / amount.text_bytes
             builds.append((written, _build(sampled, folder, sources, share=share)))

@@ -47,6 +47,8 @@ def write_pretraining(
         UserError: text that cannot be read, is too little, or gives no store; a model that is not there.
     """
     look = look_at_corpus(found)
+    for line in look.notes:
+        report(line)
     amount = measure_amount(found.sources, look.config)
     report(f"found: {amount.line()}, language {look.config.language}")
     if amount.text_bytes < _FEWEST_BYTES:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertcli.config.decoding import Decoding
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.examples.delimited import open_delimited
@@ -18,6 +19,7 @@ from bertcli.examples.records import find_separator
 from bertcli.examples.table import Row
 from bertcli.start.files import Seen, suffix_of
 from bertcli.start.kinds import csv_records, csv_separator
+from bertcli.text.streams import find_bad_lines
 
 SOME_ROWS, MOST_ROWS = 2_000, 100_000
 """Rows that are read to tell what a file is, and to tell its task."""
@@ -55,6 +57,7 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> TableLook:
         comments["format"] = f"by its content; the suffix {suffix_of(seen.path) or '(none)'} does not say it"
     if seen.encoding.name != "utf-8":
         keys["encoding"], comments["encoding"] = seen.encoding
+    bad_bytes_keys(seen, keys, comments)
     if seen.kind in ("tsv", "csv"):
         separator, records = _records(seen)
         name = _SEPARATORS[separator]
@@ -69,6 +72,14 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> TableLook:
     return TableLook(_rows(seen, keys, most), is_named, keys, comments=comments, how=how)
 
 
+def bad_bytes_keys(seen: Seen, keys: dict[str, Any], comments: dict[str, str]) -> None:
+    """Add `bad_bytes` where the file has bytes that are not in its encoding."""
+    decoding = Decoding(seen.encoding.name, "replace", "task")
+    if seen.kind != "parquet" and (notes := find_bad_lines(seen.path, decoding).notes(seen.path, decoding)):
+        keys["bad_bytes"] = "replace"
+        comments["bad_bytes"] = f"{notes[0].splitlines()[0]}; or skip-line: without these rows"
+
+
 def _settings(keys: Mapping[str, Any]) -> TaskSettings:
     """Of a task that needs no names of columns."""
     return TaskSettings(type="token-classification", **keys)
@@ -77,7 +88,7 @@ def _settings(keys: Mapping[str, Any]) -> TaskSettings:
 def _rows(seen: Seen, keys: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
     settings = _settings(keys)
     if seen.kind == "jsonl":
-        table = open_jsonl(seen.path, settings.encoding, _quiet)
+        table = open_jsonl(seen.path, settings.decoding, _quiet)
     elif seen.kind == "parquet":
         table = open_parquet(seen.path)
     else:

@@ -11,7 +11,7 @@ from typing import Any
 from bertcli.config.schema import PretrainConfig
 from bertcli.files import disk_errors
 from bertcli.store.chunks import stat_source
-from bertcli.store.corpus_files import corpus_notes
+from bertcli.store.corpus_files import bad_bytes_notes, corpus_notes
 from bertcli.store.journal import Journal, clear_folder, lock_folder, read_journal, write_journal
 from bertcli.store.manifest import FORMAT_VERSION, SourceRecord
 from bertcli.store.matching import store_folder, store_options
@@ -90,6 +90,8 @@ def begin_build(config: PretrainConfig, sources: Sequence[Source], partial: Path
     given = load_given_tokenizer(config)
     key = _key(config, records, given)
     for note in corpus_notes(sources, corpus):
+        report(note)
+    for note in bad_bytes_notes(sources, corpus, report):
         report(note)
     journal = read_journal(partial, key)
     if journal is None:

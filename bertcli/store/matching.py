@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.errors import UserError
 from bertcli.families.registry import UNNAMED
 from bertcli.files import file_hash
@@ -36,6 +36,9 @@ def output_paths(config: PretrainConfig) -> set[Path]:
 def store_options(config: PretrainConfig) -> dict[str, Any]:
     """Dotted key -> value, for every key that a store depends on."""
     corpus = config.corpus.model_dump(mode="json", exclude={"store", "general"})
+    for key in ("encodings", "bad_bytes"):  # as before these keys were there
+        if getattr(config.corpus, key) == CorpusConfig.model_fields[key].default:
+            del corpus[key]
     options = {f"corpus.{key}": value for key, value in corpus.items()}
     tokenizer = config.tokenizer
     if config.model.init_from is not None:

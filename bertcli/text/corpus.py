@@ -48,7 +48,7 @@ def _tidy(paragraphs: Paragraphs) -> Paragraphs:
 
 
 def _read_text(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
-    lines = read_lines(path, corpus.encoding, progress)
+    lines = read_lines(path, corpus.decoding(path), progress)
     if corpus.join_lines:
         yield from _join_lines(path, lines)
     elif corpus.document == "file" and corpus.format == "text":
@@ -80,7 +80,7 @@ def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
 
 def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
     key = corpus.text_key
-    for place, _, _, line in read_json_texts(path, corpus.encoding, progress):
+    for place, _, _, line in read_json_texts(path, corpus.decoding(path), progress):
         if not line or line.isspace():
             continue
         where = f"{path}, {place}"

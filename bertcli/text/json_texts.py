@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from bertcli.config.decoding import Decoding
 from bertcli.errors import UserError
-from bertcli.text.streams import LONGEST_LINE, Progress, decoded_blocks, read_lines, silent
+from bertcli.text.bad_bytes import is_damaged
+from bertcli.text.streams import LONGEST_LINE, Progress, decoded_blocks, numbered_lines, silent
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
@@ -32,24 +34,24 @@ class JsonText(NamedTuple):
     """A blank line too is one."""
 
 
-def read_json_texts(
-    path: Path, encoding: str, progress: Progress = silent, key: str = "corpus.encoding"
-) -> Iterator[JsonText]:
-    """Each line, or each value of the list that the file is. Memory holds one value at a time.
+def read_json_texts(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[JsonText]:
+    """Each line, or each value of the list that the file is. Memory holds one value at a time. With
+    `skip-line`, lines and values with bytes that are not in the encoding are left out.
 
     Lines may be any text; the values of a list are JSON. Raises `UserError` as `read_lines`, for a list that
     is not JSON, for text after it, and for a value longer than a line may be.
     """
-    if is_json_list(path, encoding, key):
-        yield from _ListReader(path, decoded_blocks(path, encoding, progress, key=key)).values()
+    if is_json_list(path, decoding):
+        values = _ListReader(path, decoded_blocks(path, decoding, progress)).values()
+        yield from (value for value in values if not is_damaged(value.text))
         return
-    for number, line in enumerate(read_lines(path, encoding, progress, key=key), start=1):
+    for number, line in numbered_lines(path, decoding, progress):
         yield JsonText(f"line {number}", number, number, text=line)
 
 
-def is_json_list(path: Path, encoding: str, key: str) -> bool:
+def is_json_list(path: Path, decoding: Decoding) -> bool:
     """Whether the first character that is no blank is `[`. Raises `UserError` as `read_lines`."""
-    starts = (block.lstrip() for block in decoded_blocks(path, encoding, silent, key=key))
+    starts = (block.lstrip() for block in decoded_blocks(path, decoding, silent))
     return next(filter(None, starts), "").startswith("[")
 
 

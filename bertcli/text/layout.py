@@ -93,7 +93,7 @@ def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: 
 def _first_lines(source: Source, corpus: CorpusConfig) -> Iterator[str]:
     left = CHARACTERS
     try:
-        for line in itertools.islice(read_lines(source.path, corpus.encoding), LINES):
+        for line in itertools.islice(read_lines(source.path, corpus.decoding(source.path)), LINES):
             yield line.strip()
             left -= len(line)
             if left < 0:

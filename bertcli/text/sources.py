@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertcli.errors import UserError
-from bertcli.files import looked_in
+from bertcli.files import looked_in, refuse_special
 from bertcli.owned.mark import read_note
 from bertcli.owned.run_layout import FILES, FOLDERS
 from bertcli.samples import SAMPLES
@@ -59,6 +59,7 @@ def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[S
 
 def _expand(name: str, outputs: Collection[Path]) -> Iterator[Source]:
     path = Path(name).expanduser()
+    refuse_special(path)
     if path.is_file():
         yield Source(_full_name(path), path, listed=True)
     elif path.is_dir():
@@ -68,6 +69,7 @@ def _expand(name: str, outputs: Collection[Path]) -> Iterator[Source]:
     elif glob.has_magic(name):
         for file in map(Path, sorted(_matches(path, outputs))):
             if not _is_in_output(file, path, outputs):
+                refuse_special(file)
                 yield from (_found(inner) for inner in (_walk(file, outputs) if file.is_dir() else [file]))
 
 

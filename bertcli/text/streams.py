@@ -6,12 +6,15 @@ import codecs
 import gzip
 import importlib
 import itertools
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from bertcli.config.decoding import Decoding
 from bertcli.errors import UserError
+from bertcli.text.bad_bytes import BAD_BYTES_KEPT, BadLines, bad_bytes_advice, is_damaged, with_replaced
 from bertcli.text.decoders import new_decoder, reads_marks
 from bertcli.text.file_kinds import START_BYTES, describe_kind
 from bertcli.text.wide_encodings import marked_encoding, wide_encoding
@@ -20,6 +23,8 @@ BLOCK = 1 << 20
 """Bytes decompressed at once."""
 LONGEST_LINE = 64 << 20
 """Characters. A longer line is not text, and its sentences and ids would not fit in memory beside it."""
+COUNTED = 256 << 20
+"""Characters after the first bad byte, in which the message about it counts the others."""
 
 _ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
 """Codecs of Python that write text within ASCII, and can encode what is not text."""
@@ -32,25 +37,20 @@ def silent(_: int) -> None:
     """A `Progress` that shows nothing."""
 
 
-def read_lines(
-    path: Path, encoding: str, progress: Progress = silent, key: str = "corpus.encoding"
-) -> Iterator[str]:
-    """The lines of a text file, without their ends; a byte order mark is dropped. If `encoding` is UTF-8, the
-    mark of UTF-16 or UTF-32 decides over it.
+def all_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
+    """The lines of a text file, without their ends; a byte order mark is dropped. If the encoding is UTF-8,
+    the mark of UTF-16 or UTF-32 decides over it.
 
     Only a newline ends a line (U+2028 and form feeds are text). A carriage return before it stays; the
-    caller strips it with the other white space.
-
-    Args:
-        key: the config's key of the encoding, for messages.
+    caller strips it with the other white space. With `skip-line`, the lines to leave out `is_damaged`.
 
     Raises:
-        UserError: an unknown encoding; a file that is not text (`describe_kind`); bytes that are not in the
-            encoding, with their offset in the (decompressed) file; an unreadable file; damaged or truncated
-            compression; a line without end.
+        UserError: an unknown encoding; a file that is not text (`describe_kind`); with `refuse`, bytes that
+            are not in the encoding, with line and offset in the (decompressed) file; an unreadable file;
+            damaged or truncated compression; a line without end.
     """
     rest, has_newline = "", False
-    for text in decoded_blocks(path, encoding, progress, key=key):
+    for text in decoded_blocks(path, decoding, progress):
         *lines, tail = text.split("\n")
         if lines:
             has_newline = True
@@ -72,38 +72,60 @@ def read_lines(
         yield rest
 
 
-def read_text(path: Path, encoding: str, key: str) -> str:
+def numbered_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[tuple[int, str]]:
+    """As `all_lines`, each with its number in the file, from 1; without those that are to be left out."""
+    numbered = enumerate(all_lines(path, decoding, progress), start=1)
+    if decoding.bad_bytes != "skip-line":
+        return numbered
+    return ((number, line) for number, line in numbered if not is_damaged(line))
+
+
+def read_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
+    """As `numbered_lines`, without the numbers."""
+    return (line for _, line in numbered_lines(path, decoding, progress))
+
+
+def read_text(path: Path, decoding: Decoding) -> str:
     """The full text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
-    return "".join(decoded_blocks(path, encoding, silent, key=key))
+    text = "".join(decoded_blocks(path, decoding, silent))
+    if decoding.bad_bytes == "skip-line" and is_damaged(text):
+        raise UserError(
+            f"{path}: holds bytes that are not {decoding.encoding}, and as one text of JSON it has no lines "
+            f"that could be left out; set {decoding.section}.bad_bytes: replace"
+        )
+    return text
 
 
-def decoded_blocks(path: Path, encoding: str, progress: Progress, key: str) -> Iterator[str]:
-    """The text in blocks, without a byte order mark; some may be empty. Raises as `read_lines`."""
+def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterator[str]:
+    """The text in blocks, without a byte order mark; some may be empty. Raises as `all_lines`."""
+    encoding, is_strict = decoding.encoding, decoding.bad_bytes == "refuse"
     try:
         "a".encode(encoding)  # raises LookupError also for codecs that do not encode text
         if codecs.lookup(encoding).name in _ESCAPES:
             raise LookupError
-        decoder = new_decoder(encoding)
+        decoder = new_decoder(encoding, "strict" if is_strict else BAD_BYTES_KEPT)
     except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that refuses everything
         raise UserError(
-            f"{key}: {encoding!r} is not an encoding of text files that Python knows; common: utf-8, "
-            "latin-1, cp1252, utf-16, gb18030, shift_jis"
+            f"{decoding.key}: {encoding!r} is not an encoding of text files that Python knows; common: "
+            "utf-8, latin-1, cp1252, utf-16, gb18030, shift_jis"
         ) from None
     offset, is_start = 0, True
     for block in itertools.chain(read_blocks(path, progress, BLOCK), [b""]):  # the empty one ends the text
         if offset == 0:
             _refuse_non_text(path, block)
-            encoding = _encoding_of(path, block, encoding, key=key)
+            encoding = _encoding_of(path, block, encoding, key=decoding.key)
         held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            raise _wrong_bytes(path, encoding, key, start=offset - held_back, error=error) from None
+            raise _wrong_bytes(path, decoding, encoding, start=offset - held_back, error=error) from None
         except UnicodeError:  # UTF-16 without the mark for the order of its bytes
             raise UserError(
                 f"{path}: does not begin with a byte order mark, which {encoding} needs. If it is UTF-16 "
-                f"without one, set {key} to utf-16-le or utf-16-be; else name its encoding there"
+                f"without one, set {decoding.key} to utf-16-le or utf-16-be; else name its encoding there"
             ) from None
+        if decoding.bad_bytes == "replace" and is_damaged(text):
+            text = with_replaced(text)
         yield text.removeprefix("\ufeff") if is_start else text
         is_start = is_start and not text
         offset += len(block)
@@ -136,13 +158,34 @@ def _refuse_non_text(path: Path, start: bytes) -> None:
         raise UserError(f"{path}: {what} {kind.name}, not text; {kind.mend}")
 
 
-def _wrong_bytes(path: Path, encoding: str, key: str, start: int, error: UnicodeDecodeError) -> UserError:
+def _wrong_bytes(
+    path: Path, decoding: Decoding, encoding: str, start: int, error: UnicodeDecodeError
+) -> UserError:
     wrong = bytes(error.object[error.start : error.end])
+    bad = find_bad_lines(path, decoding, most=start + COUNTED)
     return UserError(
-        f"{path}: byte {start + error.start} (0x{wrong[:4].hex()}) is not {encoding}: {error.reason}. If "
-        f"the text is in another encoding, name it in {key}, for example cp1252; if it is not text, leave "
-        "the file out"
+        f"{path}, line {bad.first_line:,}: byte {start + error.start} (0x{wrong[:4].hex()}) is not "
+        f"{encoding}: {error.reason}; {bad.share_line()}. {bad_bytes_advice(decoding)}"
     )
+
+
+def find_bad_lines(
+    path: Path, decoding: Decoding, progress: Progress = silent, most: float = math.inf
+) -> BadLines:
+    """Read a file, or about `most` characters of it. Raises as `all_lines`, but not for bad bytes."""
+    bad, last = BadLines(deciding_mark(path, decoding.encoding) or decoding.encoding), ""
+    for text in decoded_blocks(path, decoding._replace(bad_bytes="skip-line"), progress):
+        if is_damaged(text):
+            for number, part in enumerate(text.split("\n"), start=bad.lines):
+                if is_damaged(part):
+                    bad.add(number, part)
+        bad.lines, last = bad.lines + text.count("\n"), text or last
+        most -= len(text)
+        if most <= 0:
+            bad.is_all = False
+            break
+    bad.lines -= last.endswith("\n")
+    return bad
 
 
 def read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:

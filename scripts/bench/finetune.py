@@ -120,12 +120,13 @@ def write_config(scratch: Path, task: str, seed: int, model: str, options: argpa
 
 def cut(name: str, rows: int, target: Path) -> Path:
     """The first lines of a file, under a name with its suffix."""
+    from bertcli.config.decoding import Decoding
     from bertcli.examples.files import find_labeled_file
     from bertcli.text.streams import read_lines
 
     source = find_labeled_file(name)
     suffix = source.name.removesuffix(".gz").rpartition(".")[2]
-    lines = [line for line, _ in zip(read_lines(source, "utf-8"), range(rows), strict=False)]
+    lines = [line for line, _ in zip(read_lines(source, Decoding()), range(rows), strict=False)]
     target = target.with_suffix(f".{suffix}")
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return target

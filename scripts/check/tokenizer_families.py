@@ -19,6 +19,7 @@ from transformers import AutoTokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from bertcli.config.decoding import Decoding
 from bertcli.text.places import trim_places
 from bertcli.text.sources import find_sources
 from bertcli.text.streams import read_lines
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=800)
     options = parser.parse_args()
     sources = find_sources([str(options.folder)])
-    found = (line for source in sources for line in read_lines(source.path, "utf-8") if line.strip())
+    found = (line for source in sources for line in read_lines(source.path, Decoding()) if line.strip())
     lines = [*LINES, *itertools.islice(found, options.lines)]
     print(f"{'model type':12} {'files':15} {'kind':10} {'lines':>8} {'equal ids':>10} {'equal places':>12}")
     wrong = False

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from transformers import BertTokenizerFast  # pyright: ignore[reportAttributeAccessIssue]
 
+from bertcli.config.decoding import Decoding
 from bertcli.text.sources import find_sources
 from bertcli.text.streams import read_lines
 from bertcli.text.tokenizer import Tokenizer
@@ -47,7 +48,7 @@ def compare(vocab: Path, files: list[str]) -> Iterator[tuple[str, list[int], lis
     ours = Tokenizer.load(vocab)
     cache = WordCache(ours)
     theirs = BertTokenizerFast(vocab=str(vocab), do_lower_case=True)
-    lines = (line for source in find_sources(files) for line in read_lines(source.path, "utf-8"))
+    lines = (line for source in find_sources(files) for line in read_lines(source.path, Decoding()))
     while batch := list(itertools.islice(lines, BATCH)):
         cached = cache.encode(batch)
         by_word = [ids.tolist() for ids in np.split(cached.ids, np.cumsum(cached.lengths)[:-1])]

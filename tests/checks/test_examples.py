@@ -169,7 +169,10 @@ def test_too_few_rows_for_dev_are_found(folder: Path) -> None:
 def test_faults_of_both_files_are_found_at_once(folder: Path) -> None:
     write_rows(folder / "train.tsv", "ham\ta", "spam\tb", "ham", "ham\tc\td")
     (folder / "dev.tsv").write_bytes(b"label\tmessage\nham\tcaf\xe9\neggs\tb\n")
-    wrong, labels = "dev.tsv: bytes that are not utf-8, in 1 place", "labels that the model does not learn"
+    wrong, labels = (
+        "dev.tsv: bytes that are not utf-8; 1 of its 3 lines has such bytes",
+        "labels that the model does not learn",
+    )
     found = fails(check(folder))
     assert [
         each for each in ("2 of 4 rows cannot be used", wrong, labels) if not any(each in f for f in found)
@@ -188,8 +191,8 @@ def test_rows_left_out_on_purpose_are_no_failure(folder: Path) -> None:
 def test_wrong_bytes_are_named_with_their_place(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(b"label\tmessage\nham\tcaf\xe9\nspam\tb\n")
     found = check(folder)
-    assert found.findings[0].places == ("byte 21 (0xe9): invalid continuation byte",)
-    assert "train.tsv: byte 21 (0xe9) is not utf-8" in stops(folder)
+    assert found.findings[0].places == ("line 2: ham\tcaf\\xe9",)
+    assert "train.tsv, line 2: byte 21 (0xe9) is not utf-8" in stops(folder)
 
 
 def test_a_file_that_is_not_there_is_an_error(folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 
+from bertcli.config.decoding import Decoding
 from bertcli.examples.files import find_labeled_file
 from bertcli.hf.task_folder import load_task_folder
 from bertcli.text.streams import read_lines
@@ -109,7 +110,8 @@ def test_transformers_loads_the_model_and_gives_its_logits(spam: tuple[Path, str
 def test_entities_of_posts(pretrained: Path, tmp_path: Path) -> None:
     for name, rows in (("wnut17", 1500), ("wnut17-dev", 500)):
         lines = [
-            line for line, _ in zip(read_lines(find_labeled_file(name), "utf-8"), range(rows), strict=False)
+            line
+            for line, _ in zip(read_lines(find_labeled_file(name), Decoding()), range(rows), strict=False)
         ]
         (tmp_path / f"{name}.conll").write_text("\n".join(lines) + "\n", encoding="utf-8")
     task = {

@@ -206,7 +206,9 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, text: str, given: dict, mes
 
 def test_wrong_bytes_name_the_tasks_own_key(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "text\tlabel\nélan\tx\n", "latin-1")
-    with pytest.raises(UserError, match=r"a.tsv: byte 11 \(0xe9\) is not utf-8.*name it in task.encoding"):
+    with pytest.raises(
+        UserError, match=r"a.tsv, line 2: byte 11 \(0xe9\) is not utf-8.*name it in task.encoding"
+    ):
         read(path)
     assert rows(path, settings(encoding="latin-1")) == [("élan", "x")]
     with pytest.raises(UserError, match=r"task.encoding: 'klingon' is not an encoding"):

@@ -74,12 +74,12 @@ def test_a_long_file_is_read_a_row_at_a_time(tmp_path: Path, monkeypatch: pytest
     path = write(tmp_path / "a.jsonl", '{"text": "one"}\n')
     lines = 0
 
-    def endless(*_: object, **__: object) -> Iterator[str]:
+    def endless(*_: object, **__: object) -> Iterator[tuple[int, str]]:
         nonlocal lines
         while True:
             lines += 1
-            yield '{"text": "one"}'
+            yield lines, '{"text": "one"}'
 
-    monkeypatch.setattr("bertcli.text.json_texts.read_lines", endless)
+    monkeypatch.setattr("bertcli.text.json_texts.numbered_lines", endless)
     assert len(list(islice(read_examples(path, settings(), labeled=False), 5))) == 5
     assert lines <= 6

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.errors import UserError
-from bertcli.start.files import find_files
+from bertcli.start.files import check_encodings, find_files
 from tests.start.files import messages, write_csv, write_jsonl
 
 TEXT = "A first paragraph of a text.\nA second one follows it.\n\nAnother document begins here.\n"
@@ -105,13 +105,15 @@ def test_a_missing_path_is_named_without_a_key_of_a_config(tmp_path: Path) -> No
         found(tmp_path / "nowhere.txt")
 
 
-def test_files_in_two_encodings_are_refused_with_the_command_to_convert(folder: Path) -> None:
+def test_files_in_two_encodings_each_have_their_own_or_the_command_to_convert(folder: Path) -> None:
     german = "Die Straße führt über den Fluß und die Brücke zum Schloß.\n" * 5
     path = folder / "one's.txt"
     path.write_text(german, encoding="cp1252")
     (folder / "two.txt").write_text(german, encoding="utf-8")
+    files = found(folder)
+    assert (files.encoding.name, files.others) == ("utf-8", {str(path): "cp1252"})
     with pytest.raises(UserError, match="in several encodings: 1 in cp1252") as error:
-        found(folder)
+        check_encodings(files.seen)
     command = str(error.value).partition("for example: ")[2]
     given = ["iconv", "-f", "cp1252", "-t", "utf-8", str(path), ">", "one's.txt.utf8"]
     assert shlex.split(command) == given
@@ -131,9 +133,8 @@ def test_files_with_a_byte_order_mark_are_read_beside_those_in_utf_8(folder: Pat
     assert files.encoding.name == "utf-8"
     assert [each.lines[0] for each in files.seen] == [text.splitlines()[0]] * 2
     (folder / "two.txt").write_text("Die Straße führt über den Fluß.\n" * 5, encoding="cp1252")
-    with pytest.raises(UserError, match="in several encodings: 1 in utf-8") as error:
-        found(folder)
-    assert f"iconv -f cp1252 -t utf-8 {folder / 'two.txt'}" in str(error.value)
+    files = found(folder)
+    assert (files.encoding.name, files.others) == ("utf-8", {str(folder / "two.txt"): "cp1252"})
 
 
 def test_json_lines_are_told_by_content(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 import zstandard
 
+from bertcli.config.decoding import Decoding
 from bertcli.errors import UserError
 from bertcli.text.file_kinds import START_BYTES, describe_kind
 from bertcli.text.streams import read_lines
@@ -97,7 +98,7 @@ def test_no_reader_takes_it_for_text(tmp_path: Path, kind: str, suffix: str, enc
     path = tmp_path / f"corpus{suffix}"
     path.write_bytes(packed)
     with pytest.raises(UserError, match=rf"corpus{suffix}: (this|its content) is {name}, not text; ."):
-        list(read_lines(path, encoding))
+        list(read_lines(path, Decoding(encoding)))
 
 
 @pytest.mark.parametrize(

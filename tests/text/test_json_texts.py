@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertcli.config.decoding import Decoding
 from bertcli.errors import UserError
 from bertcli.text import json_texts, streams
 from bertcli.text.json_texts import read_json_texts
@@ -22,7 +23,7 @@ VALUES = st.recursive(
 
 
 def read(path: Path) -> list[tuple[str, Any]]:
-    return [(each.place, json.loads(each.text)) for each in read_json_texts(path, "utf-8")]
+    return [(each.place, json.loads(each.text)) for each in read_json_texts(path, Decoding())]
 
 
 def write(path: Path, text: str) -> Path:
@@ -32,13 +33,13 @@ def write(path: Path, text: str) -> Path:
 
 def test_lines_and_lists_have_their_places(tmp_path: Path) -> None:
     lines = write(tmp_path / "lines.json", '\n{"a": 1}\n[2]\n')
-    assert [(each.place, each.number, each.text) for each in read_json_texts(lines, "utf-8")] == [
+    assert [(each.place, each.number, each.text) for each in read_json_texts(lines, Decoding())] == [
         ("line 1", 1, ""),
         ("line 2", 2, '{"a": 1}'),
         ("line 3", 3, "[2]"),
     ]
     listed = write(tmp_path / "list.json", '\ufeff \n[\n {"a":\n  1} , [2],\n3\n]\n')
-    assert list(read_json_texts(listed, "utf-8")) == [
+    assert list(read_json_texts(listed, Decoding())) == [
         ("object 1 (line 3)", 1, 3, '{"a":\n  1}'),
         ("object 2 (line 4)", 2, 4, "[2]"),
         ("object 3 (line 5)", 3, 5, "3"),
@@ -116,7 +117,7 @@ def test_memory_holds_a_value_and_not_the_list(tmp_path: Path, monkeypatch: pyte
             yield ', {"n": 1}'
 
     monkeypatch.setattr(json_texts, "decoded_blocks", blocks)
-    values = read_json_texts(tmp_path / "a.json", "utf-8")
+    values = read_json_texts(tmp_path / "a.json", Decoding())
     for number in range(1, 1001):
         assert next(values).number == number
     assert taken < 1010

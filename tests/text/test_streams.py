@@ -12,6 +12,7 @@ import zstandard
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bertcli.config.decoding import Decoding
 from bertcli.errors import UserError
 from bertcli.text import streams
 from bertcli.text.streams import deciding_mark, import_extra, read_lines
@@ -31,7 +32,7 @@ def test_only_a_newline_ends_a_line(tmp_path: Path, suffix: str):
     text = "\ufeffone\u2028still one\x0c\x85\r\ntwo\n\nfour, without an end"
     path = write(tmp_path / f"text{suffix}", text.encode())
     expected = ["one\u2028still one\x0c\x85\r", "two", "", "four, without an end"]
-    assert list(read_lines(path, "utf-8")) == expected
+    assert list(read_lines(path, Decoding())) == expected
 
 
 @given(text=st.text(alphabet="aé日🎉\r\n ", max_size=60), block=st.integers(1, 7))
@@ -42,36 +43,38 @@ def test_blocks_of_any_size_give_the_same_lines(
     path = write(tmp_path_factory.getbasetemp() / "blocks.txt", text.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "BLOCK", block)
-        assert list(read_lines(path, "utf-8")) == text.removesuffix("\n").split("\n") * bool(text)
+        assert list(read_lines(path, Decoding())) == text.removesuffix("\n").split("\n") * bool(text)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "gb18030"])
 def test_other_encodings_are_read_by_name(tmp_path: Path, encoding: str):
     path = write(tmp_path / "text.txt", "é line\nand ü\n".encode(encoding))
-    assert list(read_lines(path, encoding)) == ["é line", "and ü"]
+    assert list(read_lines(path, Decoding(encoding))) == ["é line", "and ü"]
 
 
 def test_parts_of_a_compressed_file_follow_each_other(tmp_path: Path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))
     (tmp_path / "a.zst").write_bytes(zstandard.compress(b"one\n") + zstandard.compress(b"two\n"))
-    assert [list(read_lines(tmp_path / name, "utf-8")) for name in ("a.gz", "a.zst")] == [["one", "two"]] * 2
+    assert [list(read_lines(tmp_path / name, Decoding())) for name in ("a.gz", "a.zst")] == [
+        ["one", "two"]
+    ] * 2
 
 
 def test_progress_adds_up_to_the_size_on_disk(tmp_path: Path):
     path = write(tmp_path / "text.gz", b"some text\n" * 300_000)
     seen: list[int] = []
-    for _ in read_lines(path, "utf-8", seen.append):
+    for _ in read_lines(path, Decoding(), seen.append):
         pass
     assert sum(seen) == path.stat().st_size
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".gz"])
 @pytest.mark.parametrize("offset", [0, 5, (1 << 20) - 1, (1 << 20) + 3])
-def test_wrong_bytes_are_named_by_file_and_offset(tmp_path: Path, suffix: str, offset: int):
+def test_wrong_bytes_are_named_by_file_line_and_offset(tmp_path: Path, suffix: str, offset: int):
     path = write(tmp_path / f"text{suffix}", b"a" * offset + b"\xe9l\n")
-    message = rf"text{suffix}: byte {offset} \(0xe9\) is not utf-8: .*corpus.encoding"
+    message = rf"text{suffix}, line 1: byte {offset} \(0xe9\) is not utf-8: .*; 1 of its 1 lines.*bad_bytes"
     with pytest.raises(UserError, match=message):
-        list(read_lines(path, "utf-8"))
+        list(read_lines(path, Decoding()))
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".gz", ".zst"])
@@ -79,18 +82,18 @@ def test_wrong_bytes_are_named_by_file_and_offset(tmp_path: Path, suffix: str, o
 def test_a_byte_order_mark_decides_over_utf_8(tmp_path: Path, encoding: str, suffix: str):
     path = write(tmp_path / f"text{suffix}", "\ufeffone\n\u010a \u0a0d é日🎉\r\n".encode(encoding))
     for name in ("utf-8", "UTF8", "utf-8-sig", encoding[:6]):
-        assert list(read_lines(path, name)) == ["one", "\u010a \u0a0d é日🎉\r"]
+        assert list(read_lines(path, Decoding(name))) == ["one", "\u010a \u0a0d é日🎉\r"]
     assert [deciding_mark(path, name) for name in ("utf-8", "cp1252", "none")] == [encoding[:6], None, None]
     with pytest.raises(
         UserError, match=rf"begins like {encoding[:6].upper()}: set corpus.encoding: {encoding[:6]}$"
     ):
-        list(read_lines(path, "cp1252"))
+        list(read_lines(path, Decoding("cp1252")))
 
 
 def test_without_a_byte_order_mark_the_encoding_must_be_named(tmp_path: Path):
     path = write(tmp_path / "text.txt", "one line of text\n".encode("utf-16-le"))
     with pytest.raises(UserError, match=r"begins like UTF-16: set corpus.encoding: utf-16-le"):
-        list(read_lines(path, "utf-8"))
+        list(read_lines(path, Decoding()))
     assert deciding_mark(path, "utf-8") is None
     assert deciding_mark(write(tmp_path / "bom.txt", "\ufeffone".encode()), "utf-8") is None
     assert deciding_mark(tmp_path / "nowhere.txt", "utf-8") is None
@@ -99,26 +102,26 @@ def test_without_a_byte_order_mark_the_encoding_must_be_named(tmp_path: Path):
 def test_wrong_bytes_after_a_byte_order_mark_are_of_its_encoding(tmp_path: Path):
     path = write(tmp_path / "text.txt", "\ufeffone\n".encode("utf-16-le") + b"\x00\xdc\n\0")
     with pytest.raises(UserError, match=r"byte 10 \(0x00dc\) is not utf-16: illegal encoding"):
-        list(read_lines(path, "utf-8"))
+        list(read_lines(path, Decoding()))
 
 
 def test_lines_that_end_as_on_old_macs_are_an_error(tmp_path: Path):
     path = write(tmp_path / "text.txt", b"one\rtwo\r")
     with pytest.raises(UserError, match=r"text.txt: its lines end with a carriage return alone.*tr '\\r'"):
-        list(read_lines(path, "utf-8"))
+        list(read_lines(path, Decoding()))
 
 
 def test_a_character_cut_by_the_end_is_wrong_where_it_starts(tmp_path: Path):
     path = write(tmp_path / "text.txt", "abcé".encode()[:-1])
     with pytest.raises(UserError, match=r"byte 3 .* unexpected end of data"):
-        list(read_lines(path, "utf-8"))
+        list(read_lines(path, Decoding()))
 
 
 @pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13", "idna", "utf-7", "a\0"])
 def test_an_unknown_encoding_is_an_error(tmp_path: Path, encoding: str):
     message = rf"corpus.encoding: {re.escape(repr(encoding))} is not an encoding of text files .* cp1252"
     with pytest.raises(UserError, match=message):
-        list(read_lines(write(tmp_path / "text.txt", b"a"), encoding))
+        list(read_lines(write(tmp_path / "text.txt", b"a"), Decoding(encoding)))
 
 
 def damaged(data: bytes) -> bytes:
@@ -137,18 +140,18 @@ def test_unreadable_compression_is_an_error(tmp_path: Path, suffix: str):
         path = tmp_path / f"{name}{suffix}"
         path.write_bytes(data)
         with pytest.raises(UserError, match=f"{name}{suffix}: .*{message}"):
-            list(read_lines(path, "utf-8"))
+            list(read_lines(path, Decoding()))
 
 
 def test_a_line_without_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(streams, "LONGEST_LINE", 1000)
     with pytest.raises(UserError, match="a line of more than 1,000 characters"):
-        list(read_lines(write(tmp_path / "text.txt", b"a" * 2000), "utf-8"))
+        list(read_lines(write(tmp_path / "text.txt", b"a" * 2000), Decoding()))
 
 
 def test_what_cannot_be_opened_is_an_error(tmp_path: Path):
     with pytest.raises(UserError, match="cannot be read: Is a directory"):
-        list(read_lines(tmp_path, "utf-8"))
+        list(read_lines(tmp_path, Decoding()))
 
 
 def test_a_missing_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
@@ -179,4 +182,4 @@ def test_without_the_mark_that_its_encoding_asks_for_is_an_error(tmp_path: Path,
     path = tmp_path / "a.txt"
     path.write_bytes(b"The cat sat on the mat. ")
     with pytest.raises(UserError, match=rf"which {encoding} needs.* corpus.encoding to utf-16-le or"):
-        list(read_lines(path, encoding))
+        list(read_lines(path, Decoding(encoding)))
