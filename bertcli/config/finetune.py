@@ -95,7 +95,7 @@ class TaskSettings(Section):
     value, then words."""
     sigmoid: bool = False
     """regression: the number is a probability from 0 to 1, such as that of a passage that is relevant (1) or
-    not (0), by a sigmoid and binary cross-entropy; false: any number, by the squared error."""
+    not (0), by a sigmoid and binary cross-entropy; false: any number, by the squared error, on any scale."""
     null_threshold: float | None = None
     """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
     sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
@@ -228,7 +228,7 @@ class TaskConfig(TaskSettings):
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
     """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
     metric: str | None = None
-    """Selects the best checkpoint; null: the task's default."""
+    """Selects the best checkpoint, of equal ones that with the lower loss; null: the task's default."""
     pooling: PoolingMode | None = None
     """sentence-embedding: the vector of a text is the mean of its tokens, [CLS], or the maximum. null: as the
     folder of a sentence-transformers model says, else mean."""

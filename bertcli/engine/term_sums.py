@@ -29,7 +29,10 @@ def mean(total: float, count: float) -> float:
 
 
 class TermSums:
-    """The sums of this rank's terms, on their device until `means` reads them; `weights`: of the terms."""
+    """The sums of this rank's terms in their units, on their device until `means` reads them.
+
+    `weights`: the factor of each such sum in the loss of the step.
+    """
 
     def __init__(self) -> None:
         self.weights: dict[str, float] = {}
@@ -42,8 +45,8 @@ class TermSums:
         """Add the sums of a micro-batch; a dummy one counts nothing."""
         weight = 0 if is_dummy else 1
         for name, term in terms.items():
-            self.weights[name] = term.weight
-            _add(self._losses, name, term.loss.detach().double() * weight)
+            self.weights[name] = term.weight / term.unit
+            _add(self._losses, name, term.loss.detach().double() * (weight * term.unit))
             if term.correct is not None:
                 _add(self._correct, name, term.correct * weight)
             for share, (part, whole) in term.shares.items():

@@ -10,7 +10,7 @@ from bertcli.evaluation.evaluate import Scores
 
 
 class BestEvaluation:
-    """Keeps track of the evaluation with the best `metric`.
+    """Keeps track of the evaluation with the best `metric`; of equal ones, that with the lowest loss.
 
     Its state is read from the rows of `metrics.jsonl`, which a resume cuts back to its checkpoint, so no
     other state is saved. Steps are repeatable: a better model that was saved after that checkpoint is found
@@ -31,13 +31,15 @@ class BestEvaluation:
                     f"metrics.jsonl: the evaluation at step {row['step']} has no number for {metric}, so the "
                     "best model is unknown: the file is damaged; start a new run in another output_dir"
                 )
-        self._goodness = [goodness(metric, row[metric]) for row in evaluations]
+        self._goodness = [
+            (goodness(metric, row[metric]), goodness("loss", row.get("loss"))) for row in evaluations
+        ]
         self.scores: Scores | None = None
         """Of the best evaluation, with tables; None if it was before this process started."""
 
     @property
     def step(self) -> int:
-        """Of the best evaluation; there must be one. With a tie, the earlier."""
+        """Of the best evaluation; there must be one. With a tie of metric and loss, the earlier."""
         return self._steps[self._best]
 
     @property
@@ -47,15 +49,17 @@ class BestEvaluation:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the last `patience` evaluations were not better."""
+        """Whether the metric was no better in the last `patience` evaluations, whatever their loss."""
         if self._patience is None or not self._steps:
             return False
-        return len(self._steps) - 1 - self._best >= self._patience
+        metrics = [metric for metric, _ in self._goodness]
+        return len(metrics) - 1 - metrics.index(max(metrics)) >= self._patience
 
     def consider(self, step: int, scores: Scores) -> bool:
         """Add the evaluation at `step`; returns whether it is the best so far."""
         self._steps.append(step)
-        self._goodness.append(goodness(self._metric, metric_value(scores, self._metric)))
+        metric = goodness(self._metric, metric_value(scores, self._metric))
+        self._goodness.append((metric, goodness("loss", scores.loss)))
         if self.step == step:
             self.scores = scores
         return self.step == step

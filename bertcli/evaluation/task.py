@@ -28,7 +28,8 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     loss = torch.zeros((), dtype=torch.float64)
 
     def add_loss(logits: Tensor, batch: LabeledBatch) -> None:
-        loss.add_(task.term(logits, batch).loss.double().cpu())
+        term = task.term(logits, batch)
+        loss.add_(term.loss.double().cpu() * term.unit)
 
     with evaluation_mode(model):
         predictions = replace(runner, watch=add_loss).predict(examples[first:last], own_items)

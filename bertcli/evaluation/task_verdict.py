@@ -124,7 +124,7 @@ def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
             True,
             baseline,
             f"{said}: the order is learned, but not the scale: the error is not below that of {blind}",
-            advice="raise training.epochs, or scale the values to lie between 0 and 1",
+            advice="raise training.epochs",
         )
     return _no_better(baseline, said, blind, noise_of=n if metrics["pearson"] > 0 else None)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,9 +13,12 @@ from bertcli.config.load import check_config
 from bertcli.errors import UserError
 from bertcli.families.family import Family
 from bertcli.hf.cross_encoder import cross_encoder_keys, is_cross_encoder
+from bertcli.model.task_models import AS_THEY_ARE, Standardization
 
 SETTINGS = "bertcli_task"
 """The key of the `TaskSettings`; other libraries ignore it."""
+STANDARDIZATION = "bertcli_standardization"
+"""The key of mean and scale in the checkpoints of a regression; a finished model has none."""
 _PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 LONGEST = 512
 """Tokens in a row of a model that does not say it."""
@@ -36,6 +41,25 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
     if settings.type in ("classification", "regression"):
         keys["problem_type"] = _problem_type(settings)
     return keys
+
+
+def standardization_keys(standardization: Standardization) -> dict[str, Any]:
+    """The key of a model whose output is not the number itself."""
+    return {} if standardization == AS_THEY_ARE else {STANDARDIZATION: asdict(standardization)}
+
+
+def read_standardization(config: Mapping[str, Any], where: Path) -> Standardization:
+    """What the output stands for. Raises `UserError` if `where`, the file of `config`, is damaged."""
+    given = config.get(STANDARDIZATION)
+    if given is None:
+        return AS_THEY_ARE
+    try:
+        found = Standardization(float(given["mean"]), float(given["scale"]))
+    except (TypeError, KeyError, ValueError, OverflowError):
+        found = None
+    if found is None or not math.isfinite(found.mean) or not 0 < found.scale < math.inf:
+        raise UserError(f"{where}: {STANDARDIZATION} is damaged; expected a mean and a scale over 0")
+    return found
 
 
 def _problem_type(settings: TaskSettings) -> str:

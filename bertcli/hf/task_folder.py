@@ -13,9 +13,22 @@ from bertcli.hf.fill import LoadReport, build_from
 from bertcli.hf.lengths import TRAINED
 from bertcli.hf.model_files import Declaration, ModelFiles, read_model_files
 from bertcli.hf.sentence_transformers import read_pooling
-from bertcli.hf.task_config import LONGEST, read_task, task_keys, task_type
+from bertcli.hf.task_config import (
+    LONGEST,
+    read_standardization,
+    read_task,
+    standardization_keys,
+    task_keys,
+    task_type,
+)
 from bertcli.model.pooling import VectorModel
-from bertcli.model.task_models import TaskModel, build_task_model
+from bertcli.model.task_models import (
+    AS_THEY_ARE,
+    Standardization,
+    TaskModel,
+    build_task_model,
+    restandardized,
+)
 from bertcli.text.json_file import read_json
 from bertcli.text.tokenizer import Tokenizer
 
@@ -43,7 +56,10 @@ class LoadedTask:
 
 
 def declare_task(
-    settings: TaskSettings, labels: Sequence[str], trained_length: int | None = None
+    settings: TaskSettings,
+    labels: Sequence[str],
+    trained_length: int | None = None,
+    standardization: Standardization = AS_THEY_ARE,
 ) -> Declaration:
     """What the folder of a fine-tuned model says of it, for `hf.model_files.write_model_files`.
 
@@ -52,14 +68,16 @@ def declare_task(
     except where longer texts are read in windows: there it is `trained_length`.
     """
     kind = "encoder" if settings.type == "sentence-embedding" else settings.type
-    keys = task_keys(settings, labels)
+    keys = task_keys(settings, labels) | standardization_keys(standardization)
     if settings.type in ("token-classification", "question-answering"):
         return Declaration(kind, keys, trained_length)
     return Declaration(kind, keys | {TRAINED: trained_length}, settings.max_length)
 
 
-def load_task_folder(folder: Path) -> LoadedTask:
+def load_task_folder(folder: Path, standardization: Standardization = AS_THEY_ARE) -> LoadedTask:
     """Read a fine-tuned model, ours or one of transformers (`Family.classes`), on the CPU in fp32.
+
+    The output of a regression is then in this `standardization`, whatever that of the folder.
 
     Any folder of sentence-transformers is one, for sentence-embedding. `hf.task_config.read_task` says how
     the input of transformers' models is read.
@@ -67,7 +85,7 @@ def load_task_folder(folder: Path) -> LoadedTask:
     Raises:
         UserError: as `hf.folder.load_model_folder`; the model is not fine-tuned.
     """
-    return task_model(read_model_files(folder))
+    return task_model(read_model_files(folder), standardization)
 
 
 def folder_task(folder: Path) -> TaskType | None:
@@ -86,24 +104,29 @@ def refuse_vectors(task: TaskType, folder: Path) -> None:
         )
 
 
-def task_model(files: ModelFiles) -> LoadedTask:
+def task_model(files: ModelFiles, standardization: Standardization = AS_THEY_ARE) -> LoadedTask:
     """As `load_task_folder`, from the content of the folder."""
     settings, labels = _read_task(files)
     model, report = build_from(files, lambda: _new_model(files, settings, len(labels)), settings.type)
+    _restandardize(model, files, standardization)
     return LoadedTask(
         model, files.tokenizer, settings, labels=labels, report=report, folder=files.where.parent
     )
 
 
 def load_for_finetuning(
-    folder: Path, settings: TaskSettings, labels: Sequence[str], pooling: PoolingMode | None = None
+    folder: Path,
+    settings: TaskSettings,
+    labels: Sequence[str],
+    pooling: PoolingMode | None = None,
+    standardization: Standardization = AS_THEY_ARE,
 ) -> LoadedTask:
     """A model to train on a task, from any model folder: its body, its pooler if it has one, and a head.
 
     The head is the folder's if that was fine-tuned for the same task with the same labels in the same order.
     Else it is new, as is a missing pooler: initialized from torch's generator, and named in the report.
-    `pooling` is that of `TaskConfig`. For plain text, whose loss compares two readings of a text, dropout
-    that is 0 everywhere becomes `NOISE`.
+    `pooling` is that of `TaskConfig`, `standardization` that of the output. For plain text, whose loss
+    compares two readings of a text, dropout that is 0 everywhere becomes `NOISE`.
 
     Raises:
         UserError: as `hf.folder.load_model_folder`.
@@ -124,7 +147,15 @@ def load_for_finetuning(
         may_be_new=("pooler",),
         fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
     )
+    if "classifier" not in report.new_heads:
+        _restandardize(model, files, standardization)
     return LoadedTask(model, files.tokenizer, settings, labels=tuple(labels), report=report, folder=folder)
+
+
+def _restandardize(model: TaskModel, files: ModelFiles, after: Standardization) -> None:
+    before = read_standardization(files.config, where=files.where.with_name("config.json"))
+    if before != after:
+        model.load_state_dict(restandardized(model.state_dict(), before, after))
 
 
 def _new_model(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from torch import Tensor, nn
 
 from bertcli.config.finetune import TaskType
@@ -13,6 +16,37 @@ from bertcli.model.fast.dropout import Dropout
 from bertcli.model.heads import PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize
 from bertcli.model.pooling import VectorModel
+
+
+@dataclass(frozen=True)
+class Standardization:
+    """What the output of a regression's last layer stands for: (number - mean) / scale.
+
+    Training standardizes its numbers, so that the loss and the gradient do not depend on their scale.
+    """
+
+    mean: float = 0.0
+    scale: float = 1.0
+
+
+AS_THEY_ARE = Standardization()
+"""The output is the number itself, as every reader of a model folder expects."""
+
+
+def restandardized(
+    weights: Mapping[str, Tensor], before: Standardization, after: Standardization
+) -> dict[str, Tensor]:
+    """The weights of a regression whose outputs stand for the same numbers in another standardization.
+
+    Equal ones change no bit.
+    """
+    changed = dict(weights)
+    if before != after and weights:
+        factor = before.scale / after.scale
+        shift = (before.mean - after.mean) / after.scale
+        weight, bias = (weights[f"classifier.{name}"].double() * factor for name in ("weight", "bias"))
+        changed["classifier.weight"], changed["classifier.bias"] = weight.float(), (bias + shift).float()
+    return changed
 
 
 class SequenceModel(nn.Module):

@@ -31,7 +31,7 @@ from bertcli.hf.sentence_transformers import SentencePooling, write_pooling
 from bertcli.hf.task_folder import declare_task, load_task_folder
 from bertcli.inference.examples import Runner
 from bertcli.model.pooling import VectorModel
-from bertcli.model.task_models import TaskModel
+from bertcli.model.task_models import AS_THEY_ARE, TaskModel, restandardized
 from bertcli.owned.sealed import find_damage
 from bertcli.owned.verdict import KeptVerdict
 from bertcli.runs.identity import check_same_data, finetuning_inputs, task_identity
@@ -112,7 +112,13 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         for split in filter(None, (self.data.train, self.data.dev)):
             long_rows.count(item.length for item in split.items)
         long_rows.tell()
-        self.model = new_task_model(config, self.source, self.data.task.labels, say=say)
+        self.model = new_task_model(
+            config,
+            self.source,
+            self.data.task.labels,
+            say=say,
+            standardization=self.data.task.standardization,
+        )
         tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
         training = ranks.on_first(
             lambda: resolve_loop(
@@ -211,11 +217,19 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         return f"no better {scores.title(self.metric)} in {evaluations} evaluations (training.early_stopping)"
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        return load_task_folder(folder).model.state_dict()
+        return load_task_folder(folder, self.data.task.standardization).model.state_dict()
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+        """Only the final model has a card; the others keep the outputs as they are trained."""
         task, longest = self.data.task, max(item.length for item in self.data.train.items)
-        declared = declare_task(task.settings, task.labels, trained_length=length_after(self.source, longest))
+        kept = task.standardization if card is None else AS_THEY_ARE
+        weights = restandardized(weights, before=task.standardization, after=kept)
+        declared = declare_task(
+            task.settings,
+            task.labels,
+            trained_length=length_after(self.source, longest),
+            standardization=kept,
+        )
         write_model_files(folder, self.model, self.tokenizer, declared=declared, card=card, weights=weights)
         if isinstance(self.model, VectorModel):
             pooling = SentencePooling(self.model.mode, self.model.normalize, task.settings.max_length)

@@ -14,11 +14,15 @@ from bertcli.errors import UserError
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.task_folder import load_for_finetuning
 from bertcli.model.shallow import keep_layers
-from bertcli.model.task_models import TaskModel
+from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel
 
 
 def new_task_model(
-    config: FinetuneConfig, source: Path, labels: tuple[str, ...], say: Callable[[str], None]
+    config: FinetuneConfig,
+    source: Path,
+    labels: tuple[str, ...],
+    say: Callable[[str], None],
+    standardization: Standardization = AS_THEY_ARE,
 ) -> TaskModel:
     """The names of new and unused weights are given to `say`; new ones are initialized from the seed.
 
@@ -26,7 +30,13 @@ def new_task_model(
         UserError: `source` cannot be read, or has fewer layers than should be kept or frozen.
     """
     torch.manual_seed(int(make_key(config.training_seed, "init")))
-    loaded = load_for_finetuning(source, config.task.settings, labels, pooling=config.task.pooling)
+    loaded = load_for_finetuning(
+        source,
+        config.task.settings,
+        labels,
+        pooling=config.task.pooling,
+        standardization=standardization,
+    )
     model, report, frozen = loaded.model, loaded.report, config.training.freeze_layers
     say(f"model: {source}, {len(report.loaded)} tensors loaded")
     if report.new:

@@ -26,7 +26,7 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
     if config.distillation is None:
         return Supervised(task)
     folder = resolve_model(config.distillation.teacher)
-    teacher = load_task_folder(folder)
+    teacher = load_task_folder(folder, task.standardization)
     own, theirs = _described(task), _described(build_task(teacher.settings, teacher.labels))
     if own != theirs:
         raise UserError(

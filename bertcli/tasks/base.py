@@ -32,12 +32,14 @@ class Term:
         loss: float32 scalar, the sum of the losses; differentiable.
         correct: int64 scalar, the number of right predictions; None if the term does not count them.
         weight: its factor in the loss of the step.
+        unit: the loss is reported times this, for example as squared error of the labels' own scale.
         shares: name -> two int64 scalars, a part and its whole: further figures of an evaluation.
     """
 
     loss: Tensor
     correct: Tensor | None
     weight: float = 1.0
+    unit: float = 1.0
     shares: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
 

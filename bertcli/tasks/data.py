@@ -68,6 +68,7 @@ def load_labeled_data(
     if dev is not None:
         check_labels(dev, labels, settings)
     task = build_task(settings, labels, label_weights(config.task.class_weights, labels, train))
+    task = task.for_training(train, report)
     examples = {"train": train} if dev is None else {"train": train, "dev": dev}
     splits = {name: Split(rows, task.encode(rows, tokenizer)) for name, rows in examples.items()}
     sizes = {name: Sizes(full_lengths(split.items), len(split.items)) for name, split in splits.items()}

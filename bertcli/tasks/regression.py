@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
 from bertcli.examples.examples import TextExample
 from bertcli.metrics.correlation import correlation_scores
+from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.tasks.base import Term
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.texts import encode_texts, pair_ranking
 from bertcli.text.tokenizer import Tokenizer
+
+LARGEST, FINEST = 1e30, 1e-5
+"""The largest number; the share of their mean under which a standard deviation is too fine for fp32."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +37,28 @@ class Value:
 
 
 class Regression(LabeledTask):
-    """One number a text, by squared error; or a probability, by binary cross-entropy (`sigmoid`)."""
+    """One number a text, by squared error; or a probability, by binary cross-entropy (`sigmoid`).
+
+    In training the numbers are standardized by their mean and standard deviation.
+    """
 
     metric = "pearson_spearman"
 
-    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        settings: TaskSettings,
+        labels: tuple[str, ...] = (),
+        standardization: Standardization = AS_THEY_ARE,
+    ):
         super().__init__(settings, labels)
         self.answer_kind = "sigmoid" if settings.sigmoid else "value"
+        self.standardization = standardization
+
+    def for_training(self, examples: Sequence[TextExample], report: Callable[[str], None]) -> Regression:
+        """With the mean and the standard deviation of the examples' numbers; not with `sigmoid`."""
+        if self.settings.sigmoid:
+            return self
+        return Regression(self.settings, self.labels, _standardization(examples, report))
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
         return encode_texts(examples, tokenizer, self.settings.max_length, target=float)
@@ -46,12 +67,18 @@ class Regression(LabeledTask):
         return logits.float()
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        targets_B = torch.tensor([item.target for item in batch.items], device=logits.device)
+        """The unit of the loss is the square of the numbers' own."""
+        mean, scale = self.standardization.mean, self.standardization.scale
+        targets = [(item.target - mean) / scale for item in batch.items]
+        targets_B = torch.tensor(targets, device=logits.device)
         loss = F.binary_cross_entropy_with_logits if self.settings.sigmoid else F.mse_loss
-        return Term(loss(self.answers(logits, batch)[:, 0], targets_B, reduction="sum"), correct=None)
+        total = loss(self.answers(logits, batch)[:, 0], targets_B, reduction="sum")
+        return Term(total, correct=None, unit=scale**2)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Value:
-        return Value(float(logits[0].sigmoid() if self.settings.sigmoid else logits[0]))
+        if self.settings.sigmoid:
+            return Value(float(logits[0].sigmoid()))
+        return Value(float(logits[0]) * self.standardization.scale + self.standardization.mean)
 
     def is_right(self, example: TextExample, prediction: Value) -> bool:
         """Closer than half a unit: a number is not right or wrong, but users look for large errors."""
@@ -62,6 +89,29 @@ class Regression(LabeledTask):
         truths = [_number(example) for example in examples]
         values = [prediction.value for prediction in predictions]
         return correlation_scores(truths, values) | pair_ranking(examples, truths, values)
+
+
+def _standardization(examples: Sequence[TextExample], report: Callable[[str], None]) -> Standardization:
+    """Mean and standard deviation, exactly rounded, so that they are equal on every machine.
+
+    Equal numbers have the scale 1. Raises `UserError` for numbers that fp32 cannot hold.
+    """
+    numbers = [_number(example) for example in examples]
+    extreme = max(numbers, key=abs)
+    if abs(extreme) > LARGEST:
+        raise UserError(
+            f"task.label: {extreme:g} is too large to learn (over {LARGEST:g}); divide the numbers"
+        )
+    mean = math.fsum(numbers) / len(numbers)
+    scale = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / len(numbers))
+    if scale <= abs(mean) * 1e-15 or scale < 1 / LARGEST:
+        return Standardization(mean, 1.0)
+    if scale < FINEST * abs(mean):
+        report(
+            f"warning: the numbers differ by {scale:g} around {mean:g}, which is too little for fp32, the "
+            f"precision of a model's weights; subtract {mean:g} from all of them"
+        )
+    return Standardization(mean, scale)
 
 
 def _number(example: TextExample) -> float:

@@ -37,9 +37,10 @@ class SoftTargets:
             temperature=self.temperature,
         )
         of_teacher, of_labels = self.weights
+        own = self.task.term(logits, batch)
         return {
-            "teacher": Term(loss, correct=None, weight=of_teacher),
-            "labels": replace(self.task.term(logits, batch), weight=of_labels),
+            "teacher": Term(loss, correct=None, weight=of_teacher, unit=own.unit),
+            "labels": replace(own, weight=of_labels),
         }
 
 

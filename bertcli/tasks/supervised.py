@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from bertcli.config.finetune import TaskSettings
 from bertcli.data.rows import RowBatch, batch_of
 from bertcli.data.share import MicroBatch, Share
+from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.tasks.base import Term
 from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
@@ -106,13 +107,22 @@ class LabeledTask(ABC):
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
         labels: in the order of the head's outputs; empty if outputs have no names.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
+        standardization: of the numbers that a regression is trained on.
     """
 
     metric: str
     answer_kind: Literal["softmax", "sigmoid", "value"] = "softmax"
+    standardization: Standardization = AS_THEY_ARE
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         self.settings, self.labels = settings, labels
+
+    def for_training(self, examples: Sequence[Any], report: Callable[[str], None]) -> LabeledTask:
+        """The task as it is trained on these examples; warnings about them go to `report`.
+
+        Raises `UserError` for examples that cannot be learned.
+        """
+        return self
 
     @abstractmethod
     def encode(self, examples: Sequence[Any], tokenizer: Tokenizer) -> list[Item]:

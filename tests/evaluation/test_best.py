@@ -50,6 +50,22 @@ def test_patience_counts_evaluations_since_the_best(tmp_path: Path) -> None:
     assert best.step == 3
 
 
+def test_of_equal_metrics_the_lower_loss_is_kept_also_after_a_resume() -> None:
+    seen = [(0.9, 1.6), (1.0, 1.5), (1.0, 0.1), (1.0, 0.2), (0.9, 0.05)]
+    best = BestEvaluation("accuracy", 3, [])
+    found = []
+    for step, (accuracy, loss) in enumerate(seen, start=1):
+        best.consider(step, scores(loss, accuracy=accuracy))
+        rows = [
+            {"split": "heldout", "step": number, "accuracy": value, "loss": lost}
+            for number, (value, lost) in enumerate(seen[:step], start=1)
+        ]
+        resumed = BestEvaluation("accuracy", 3, rows)
+        assert (resumed.step, resumed.is_settled) == (best.step, best.is_settled)
+        found.append((best.step, best.is_settled))
+    assert found == [(1, False), (2, False), (3, False), (3, False), (3, True)]  # settled by the metric alone
+
+
 def test_a_resume_knows_it_from_the_log(tmp_path: Path) -> None:
     values: list[float | None] = [None, 0.4, 0.6, 0.5]  # null: it was NaN
     rows = [{"split": "train", "step": 1, "loss": 0.1}] + [

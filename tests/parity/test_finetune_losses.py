@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -74,9 +75,15 @@ def plain_steps(model: Any, batches: list[dict[str, Tensor]]) -> list[tuple[floa
     return steps
 
 
-def for_transformers(batch: LabeledBatch, kind: str) -> dict[str, Tensor]:
-    """The same rows and targets as keyword arguments of transformers' model."""
+def for_transformers(batch: LabeledBatch, kind: str, numbers: list[float]) -> dict[str, Tensor]:
+    """The same rows and targets as keyword arguments of transformers' model.
+
+    Those of a regression are standardized as a user would, by mean and deviation of all `numbers`.
+    """
     rows, targets = batch.rows, [item.target for item in batch.items]
+    if kind == "regression":
+        targets = [(target - np.mean(numbers)) / np.std(numbers) for target in targets]
+        targets = torch.tensor(targets, dtype=torch.float32).tolist()
     mask_BT = torch.ones_like(rows.ids_BT) if rows.mask_BT is None else rows.mask_BT.long()
     inputs = {"input_ids": rows.ids_BT, "token_type_ids": rows.segments_BT, "attention_mask": mask_BT}
     if kind == "tokens":
@@ -96,13 +103,15 @@ def for_transformers(batch: LabeledBatch, kind: str) -> dict[str, Tensor]:
 def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     ours = saved_task(tmp_path, kind, dropout=0.0, attention_dropout=0.0)
     theirs = getattr(transformers, BERT.classes[SETTINGS[kind].type]).from_pretrained(tmp_path)
-    task = build_task(SETTINGS[kind], LABELS.get(kind, ()))
-    items = task.encode(draw_examples(kind, 50), tiny_tokenizer())
+    examples: list[Any] = draw_examples(kind, 50)
+    task = build_task(SETTINGS[kind], LABELS.get(kind, ())).for_training(examples, print)
+    items = task.encode(examples, tiny_tokenizer())
+    numbers = [each.label for each in examples] if kind == "regression" else []
     order = EpochOrder(len(items), BATCH, seed=3)
     batches = [LabeledBatch(tuple(items[i] for i in order[step]), pad_id=0) for step in range(STEPS)]
 
     reports = our_steps(task, ours, batches)
-    plain = plain_steps(theirs, [for_transformers(batch, kind) for batch in batches])
+    plain = plain_steps(theirs, [for_transformers(batch, kind, numbers) for batch in batches])
 
     for report, (loss, norm) in zip(reports, plain, strict=True):
         assert report.loss == pytest.approx(loss, abs=1e-5), f"step {report.step}"

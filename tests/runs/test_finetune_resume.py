@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers
 
 import bertcli.files
 from bertcli.checkpoints.checkpoint import RunState
@@ -17,8 +19,10 @@ from bertcli.checkpoints.metrics_log import MetricsLog
 from bertcli.checkpoints.writer import CheckpointWriter
 from bertcli.errors import UserError
 from bertcli.evaluation.best import BestEvaluation
+from bertcli.hf.task_folder import load_task_folder
 from bertcli.runs import finetuning
 from bertcli.runs.finetuning import Finetuning
+from bertcli.text.tokenizer import Tokenizer
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
 from tests.small_runs import read_rows, start_and_signal, write_config
 
@@ -255,3 +259,42 @@ def test_what_shapes_the_result_may_not_change(
     own[section] |= values
     with pytest.raises(UserError, match=f"cannot resume: the config differs(?s:.*){message}"):
         run(own, resume=True)
+
+
+def test_a_regression_keeps_the_numbers_standardized_until_its_end(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resumed run has the same bits; the final model gives the raw numbers to everyone."""
+    rows = [f"{'good ' * (i % 5) + 'bad ' * (4 - i % 5)}{i}\t{1000 + 100 * (i % 5)}" for i in range(40)]
+    (tmp_path / "stars.tsv").write_text("\n".join(["text\tstars", *rows]) + "\n")
+    task = {"type": "regression", "text": "text", "label": "stars", "max_length": 32}
+    own = spam_config(files, training={"epochs": 2}, checkpoint={"every_steps": 2})
+    own["task"] = task | {"train": str(tmp_path / "stars.tsv"), "dev_fraction": 0.2}
+
+    run(own | {"output_dir": str(tmp_path / "straight")})
+    with monkeypatch.context() as patch:
+        kill_at(patch, "save", 4)
+        with pytest.raises(Killed):
+            run(own | {"output_dir": str(tmp_path / "killed")})
+    done = run(own | {"output_dir": str(tmp_path / "killed")}, resume=True)
+    for name in ("model/model.safetensors", "model/config.json", "checkpoints/best/model.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+    assert "bertcli_standardization" not in json.loads((done.model / "config.json").read_text())
+    text = "good good bad 7"
+    checkpoint = tmp_path / "straight" / "checkpoints" / "best"
+    assert "bertcli_standardization" in json.loads((checkpoint / "config.json").read_text())
+    ids = torch.tensor([Tokenizer.load(done.model).encode(text)])
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(done.model)
+    values = [theirs(ids).logits.item()]
+    for folder in (done.model, checkpoint):
+        model = load_task_folder(folder).model.eval()
+        values.append(model(ids, torch.zeros_like(ids)).item())
+    assert values == pytest.approx([values[0]] * 3, rel=1e-6)
+    assert 900 < values[0] < 1500  # where it starts; without standardization far from there for long
+
+    again = run(own | {"output_dir": str(tmp_path / "again"), "model": str(done.model)})
+    assert again.scores is not None
+    assert done.scores is not None
+    assert again.scores.metrics["mean_squared_error"] < 1.5 * done.scores.metrics["mean_squared_error"]
+    assert done.scores.loss == pytest.approx(done.scores.metrics["mean_squared_error"], rel=1e-6)

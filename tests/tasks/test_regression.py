@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from bertcli.config.finetune import TaskSettings
+from bertcli.errors import UserError
 from bertcli.examples.examples import TextExample
+from bertcli.model.task_models import AS_THEY_ARE, Standardization, restandardized
 from bertcli.tasks.regression import Regression, Value
 from bertcli.tasks.supervised import LabeledBatch
 from tests.hf.folders import tiny_tokenizer
@@ -55,3 +57,62 @@ def test_pairs_of_one_first_text_are_ranked() -> None:
     assert task.score(examples, [Value(2.0), Value(1.0)])["mrr_at_10"] == 0.5
     alone = [replace(each, text_b=None) for each in examples]
     assert "mrr_at_10" not in task.score(alone, [Value(2.0), Value(1.0)])
+
+
+def numbered(*numbers: float) -> list[TextExample]:
+    return [replace(EXAMPLES[0], label=number) for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "mean", "scale"),
+    [
+        ((1.0, 3.0), 2.0, 1.0),
+        ((0.0, 5.0, 10.0), 5.0, math.sqrt(50 / 3)),
+        ((2.0, 2.0, 2.0), 2.0, 1.0),
+        ((0.1, 0.1, 0.1), 0.1, 1.0),
+        ((-1e-20, 1e-20), 0.0, 1e-20),
+        ((0.0, 2e25), 1e25, 1e25),
+    ],
+)
+def test_numbers_are_standardized_and_equal_ones_divide_by_nothing(
+    numbers: tuple[float, ...], mean: float, scale: float
+) -> None:
+    examples = numbered(*numbers)
+    task = Regression(SETTINGS).for_training(examples, print)
+    assert task.standardization.mean == pytest.approx(mean)
+    assert task.standardization.scale == pytest.approx(scale)
+    batch = LabeledBatch(tuple(task.encode(examples, tiny_tokenizer())), pad_id=0)
+    right_B1 = torch.tensor([[(number - mean) / scale] for number in numbers])
+    term = task.term(right_B1 + 1.0, batch)
+    assert float(term.loss) == pytest.approx(len(numbers))
+    assert term.unit == pytest.approx(scale**2)
+    found = [task.predict(each, [], [row]).value for each, row in zip(examples, right_B1, strict=True)]
+    assert found == pytest.approx(list(numbers), rel=1e-6, abs=scale * 1e-6)
+
+
+def test_numbers_that_fp32_cannot_hold_are_refused_or_named() -> None:
+    said: list[str] = []
+    with pytest.raises(UserError, match=r"task.label: 1e\+31 is too large"):
+        Regression(SETTINGS).for_training(numbered(1.0, 1e31), said.append)
+    Regression(SETTINGS).for_training(numbered(1e6, 1e6 + 2), said.append)
+    assert said == [
+        "warning: the numbers differ by 1 around 1e+06, which is too little for fp32, the precision of a "
+        "model's weights; subtract 1e+06 from all of them"
+    ]
+
+
+def test_a_probability_is_not_standardized() -> None:
+    task = Regression(SETTINGS.model_copy(update={"sigmoid": True}))
+    assert task.for_training(numbered(0.0, 1.0), print).standardization == AS_THEY_ARE
+
+
+def test_a_head_stands_for_the_same_numbers_in_every_standardization() -> None:
+    head, other = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+    weights = {f"classifier.{name}": value.detach() for name, value in head.state_dict().items()}
+    before, after = Standardization(2.0, 0.5), Standardization(-3.0, 10.0)
+    changed = restandardized(weights, before, after)
+    other.load_state_dict({name.removeprefix("classifier."): value for name, value in changed.items()})
+    x_BD = torch.randn(4, 3)
+    torch.testing.assert_close(other(x_BD) * 10.0 - 3.0, head(x_BD) * 0.5 + 2.0)
+    same = restandardized(weights, after, after)
+    assert all(same[name] is weights[name] for name in weights)
