@@ -5,11 +5,12 @@ Nothing heavy is imported before it is needed: `import bertcli` loads neither to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from bertcli import calls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +24,7 @@ Config = str | Path | Mapping[str, Any]
 """A YAML file, the keys of one as a mapping, or the folder of a run that is resumed."""
 
 
+@calls.call
 def load(
     model: str | Path, device: str = "auto", precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
 ) -> Model:
@@ -34,16 +36,23 @@ def load(
         device: auto, cpu, cuda or cuda:N.
         precision: of the matrix products of `predict` and `embed`.
 
-    Raises `UserError` if there is no model.
+    Raises `UserError` if there is no model or no such device.
     """
+    path = calls.path("model", model)
+    calls.text("device", device)
+    calls.one_of("precision", precision, "fp32", "bf16", "fp16", "auto")
     from bertcli.hf.locate import find_onnx, resolve_model
     from bertcli.inference.opened import Compute
 
-    place = find_onnx(Path(model))
-    folder = Path(model) if place is not None else resolve_model(model)
-    return Model(folder, Compute(device, precision))
+    place, compute = find_onnx(path), Compute(device, precision)
+    if place is not None:
+        compute.of_onnx(place.file)
+        return Model(path, compute)
+    compute.of_weights()
+    return Model(resolve_model(path), compute)
 
 
+@calls.call_of_torch
 def pretrain(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, str]:
     """Raw text -> a model, as `bertcli pretrain`: `{"model": FOLDER}`.
 
@@ -56,18 +65,23 @@ def pretrain(config: Config, resume: bool = False, overwrite: bool = False) -> d
         KeyboardInterrupt: after Ctrl-C, when the checkpoint is saved.
     """
     from bertcli import training
+    from bertcli.distributed import ranks
 
-    with _as_a_call():
-        return training.pretrain(_given(config), [], resume, overwrite=overwrite)
+    given = _given(config, resume, overwrite)
+    with ranks.joined():
+        return training.pretrain(given, [], resume, overwrite=overwrite)
 
 
+@calls.call_of_torch
 def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, Any]:
     """A model and labeled data -> a task model, as `bertcli finetune --json`: its folder as `model`, its
     scores on the dev data, and the verdict. Arguments and errors are those of `pretrain`."""
     from bertcli import training
+    from bertcli.distributed import ranks
 
-    with _as_a_call():
-        return training.finetune(_given(config), [], resume, overwrite=overwrite)
+    given = _given(config, resume, overwrite)
+    with ranks.joined():
+        return training.finetune(given, [], resume, overwrite=overwrite)
 
 
 class Model:
@@ -79,6 +93,7 @@ class Model:
     def __init__(self, folder: Path, compute: Compute) -> None:
         self.folder, self._compute = folder, compute
 
+    @calls.call
     def fill_mask(self, texts: str | Iterable[str], top_k: int = 5) -> list[dict[str, Any]]:
         """The `top_k` likeliest words for each `[MASK]`, as `bertcli predict-mask --json`.
 
@@ -89,10 +104,11 @@ class Model:
         from bertcli.inference.fill_mask import fill_masks
         from bertcli.inference.lines import Line
 
+        several, top_k = _texts(texts), calls.count("top_k", top_k)
         device, long_rows = self._device, LongRows(self.folder)
         filled = fill_masks(
             self._words,
-            [Line(text, f"text {number}") for number, text in enumerate(_several(texts), start=1)],
+            [Line(text, f"text {number}") for number, text in enumerate(several, start=1)],
             top_k,
             batch_size=default_batch_size(device),
             device=device,
@@ -102,6 +118,7 @@ class Model:
         long_rows.tell()
         return answers
 
+    @calls.call
     def predict(self, rows: str | Iterable[str | Sequence[str]]) -> list[dict[str, Any]]:
         """The answer of a fine-tuned model to each row, as `bertcli predict --json`.
 
@@ -115,17 +132,17 @@ class Model:
         from bertcli.inference.outputs import CutRows
         from bertcli.inference.predict import predict_stream
 
+        several = enumerate(calls.texts("rows", rows), start=1)
+        given = [(f"row {number}", calls.row(f"row {number}", row)) for number, row in several]
         task, long_rows, cut = self._task, LongRows(self._task.folder), CutRows()
-        examples = [
-            example_of(_several(row), f"row {number}", task.settings, how="as a tuple")
-            for number, row in enumerate(_several(rows), start=1)
-        ]
+        examples = [example_of(row, where, task.settings, how="as a tuple") for where, row in given]
         runner = task.runner(task.settings, long_rows)
         answers = [row_json(each) for each in cut.watch(predict_stream(runner, task.tokenizer, examples))]
         cut.tell()
         long_rows.tell()
         return answers
 
+    @calls.call
     def embed(
         self,
         texts: str | Iterable[str],
@@ -144,11 +161,14 @@ class Model:
         from bertcli.hf.lengths import LongRows
         from bertcli.inference.outputs import CutRows
 
+        several = _texts(texts)
+        calls.one_of("pooling", pooling, None, "mean", "cls", "max")
+        calls.one_of("normalize", normalize, None, False, True)
         encoder, long_rows, cut = self._encoder, LongRows(self._encoder.folder), CutRows()
         embedder = encoder.embedder(long_rows, pooling, normalize)
         examples = [
             TextExample(f"text {number}", {"text": text}, text, text_b=None, label=None)
-            for number, text in enumerate(_several(texts), start=1)
+            for number, text in enumerate(several, start=1)
         ]
         vectors = np.zeros((len(examples), encoder.model.architecture.hidden), dtype=np.float32)
         for vector_D, embedded in zip(vectors, cut.watch(embedder.embed(examples)), strict=True):
@@ -157,6 +177,7 @@ class Model:
         long_rows.tell()
         return vectors
 
+    @calls.call_of_torch
     def attention(self, text: str | Sequence[str]) -> dict[str, Any]:
         """What each word attends to in every layer and head, as `bertcli attention --json`.
 
@@ -166,7 +187,7 @@ class Model:
         from bertcli.inference.inputs import example_of
         from bertcli.inference.one_row import read_one
 
-        texts = _several(text)
+        texts = calls.row("text", text)
         row = read_one(
             self.folder,
             texts,
@@ -183,6 +204,7 @@ class Model:
         return self._compute.of_weights()[0]
 
     @cached_property
+    @calls.call_of_torch
     def _words(self) -> LoadedModel:
         from bertcli.hf.folder import load_model_folder
         from bertcli.hf.locate import resolve_model
@@ -190,38 +212,26 @@ class Model:
         return load_model_folder(resolve_model(self.folder), pairs=False)
 
     @cached_property
+    @calls.call_of_torch
     def _task(self) -> OpenedTask:
         from bertcli.inference.opened import open_task
 
         return open_task(self.folder, self._compute)
 
     @cached_property
+    @calls.call_of_torch
     def _encoder(self) -> OpenedEncoder:
         from bertcli.inference.opened import open_encoder
 
         return open_encoder(self.folder, self._compute)
 
 
-def _several(texts: str | Iterable[Any]) -> list[Any]:
-    return [texts] if isinstance(texts, str) else list(texts)
+def _given(config: Config, resume: bool, overwrite: bool) -> Path | Mapping[str, Any]:
+    calls.one_of("resume", resume, False, True)
+    calls.one_of("overwrite", overwrite, False, True)
+    return config if isinstance(config, Mapping) else calls.path("config", config)
 
 
-def _given(config: Config) -> Path | Mapping[str, Any]:
-    return config if isinstance(config, Mapping) else Path(config)
-
-
-@contextmanager
-def _as_a_call() -> Iterator[None]:
-    """With the other ranks of torchrun. What would end a command is an error: of a signal a
-    `KeyboardInterrupt`, of a message that another rank prints a `UserError`."""
-    from bertcli.distributed import ranks
-    from bertcli.errors import UserError
-
-    try:
-        with ranks.joined():
-            yield
-    except SystemExit as end:
-        signal = int(end.code or 0) - 128
-        if signal < 0:
-            raise UserError("another rank could not go on; its message says why") from None
-        raise KeyboardInterrupt(f"stopped by signal {signal}") from None
+def _texts(texts: str | Iterable[str]) -> list[str]:
+    several = enumerate(calls.texts("texts", texts), start=1)
+    return [calls.text(f"text {number}", text) for number, text in several]

@@ -13,8 +13,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from bertcli.errors import DISK_FULL, UserError
-from bertcli.exhausted import describe_exhausted
+from bertcli.errors import UserError
+from bertcli.exhausted import describe_exhausted, describe_os_error
 from bertcli.terminal import discard, guard_streams, say
 
 COMMANDS = (
@@ -203,20 +203,19 @@ def _call() -> None:
 
 def _describe(error: BaseException) -> str:
     """The message for an error that is no `UserError`; raises it again if it is a bug."""
-    reason = (error.strerror or "cannot be used").lower() if isinstance(error, OSError) else ""
     if isinstance(error, OSError) and error.filename == STDOUT:
         _drop_stdout()
+        reason = (error.strerror or "it is closed").lower()
         return f"{STDOUT} could not be written: {reason}; free some space or write elsewhere"
     _reserve.clear()
     exhausted = describe_exhausted(error)
     if exhausted is not None:
         print(f"error: {exhausted}", file=sys.stderr, flush=True)
         _leave_at_once(2)  # Python's teardown would need more of what is exhausted
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {reason}"
-    if isinstance(error, OSError) and error.errno in DISK_FULL:
-        return f"a file could not be written: {reason}; free some space"
-    raise error
+    message = describe_os_error(error)
+    if message is None:
+        raise error
+    return message
 
 
 def _fail(message: str) -> NoReturn:

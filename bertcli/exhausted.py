@@ -1,4 +1,4 @@
-"""An error of a system that has run out of memory, threads or shared memory -> one message."""
+"""An error of a system that has run out of memory, threads or shared memory, or of a file -> one message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_MEMORY = re.compile(
     r"can(no|')t allocate memory|failed to map segment|bad_alloc|out of memory|os error 12\b"
     r"|DefaultCPUAllocator|insufficient memory|failed to allocate|failed to create mmap|unable to mmap"
     r"|could not create a primitive"  # oneDNN
-    r"|SystemError: error return without exception set",  # Python itself
+    r"|SystemError: .*without (exception set|setting an exception)",  # Python itself
     re.IGNORECASE,
 )
 _NO_THREADS = re.compile(
@@ -58,6 +58,18 @@ def describe_exhausted(error: BaseException) -> str | None:
                 "run --shm-size=1g). What was saved is intact: continue with --resume; data.workers: 0 uses "
                 "no loader processes"
             )
+    return None
+
+
+def describe_os_error(error: BaseException) -> str | None:
+    """A message for an error of a named file, or of a full disk; None: it is another error."""
+    if not isinstance(error, OSError):
+        return None
+    reason = (error.strerror or "cannot be used").lower()
+    if error.filename is not None:
+        return f"{error.filename}: {reason}"
+    if error.errno in DISK_FULL:
+        return f"a file could not be written: {reason}; free some space"
     return None
 
 

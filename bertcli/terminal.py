@@ -101,6 +101,9 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+owns_process = True
+"""Whether a second Ctrl-C may end the process; not in a call from Python, whose process is the caller's."""
+
 _lines: list[Callable[[], str]] = []
 """Of the blocks of `said_on_ctrl_c` that run now, the innermost last."""
 
@@ -109,13 +112,14 @@ _lines: list[Callable[[], str]] = []
 def said_on_ctrl_c(line: Callable[[], str]) -> Iterator[None]:
     """Print `line()` if Ctrl-C ends the block, but not after that of a block inside, which knows more.
 
-    Another Ctrl-C then ends the process without further work.
+    Another Ctrl-C then ends the process without further work, if the process is ours.
     """
     _lines.append(line)
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if owns_process:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         if not interrupt.args:
             say(line())
         raise KeyboardInterrupt("said") from None

@@ -28,6 +28,10 @@ TORCH = (
         (MemoryError(), "not enough memory (MemoryError): close other programs"),
         (MemoryError("std::bad_alloc"), "not enough memory (std::bad_alloc)"),
         (SystemError("error return without exception set"), "not enough memory (error return without"),
+        (
+            SystemError("<function _find_and_load> returned NULL without setting an exception"),
+            "not enough memory (<function _find_and_load> returned NULL",
+        ),
         (RuntimeError(TORCH), "not enough memory (DefaultCPUAllocator: can't allocate memory: you tried"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "not enough memory ("),
         (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "not enough memory (libt"),

@@ -96,7 +96,8 @@ LAYERS: dict[str, set[str]] = {
     "training": {
         *("errors", "config", "distributed", "evaluation", "report", "runs", "store", "terminal"),
     },
-    "api": {"distributed", "errors", "examples", "hf", "inference", "training"},
+    "calls": {"errors", "exhausted", "terminal"},
+    "api": {"calls", "distributed", "errors", "examples", "hf", "inference", "training"},
     "cli": {"errors", "exhausted", "terminal"},
     "__main__": {"cli", "terminal"},
     "__init__": {"api", "errors"},

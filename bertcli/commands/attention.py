@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertcli.commands.options import Device, Input, Json, Model
+from bertcli.config.section import MOST
 from bertcli.terminal import say
 
 _BAR = 20
@@ -36,7 +37,7 @@ def attention(
         str | None,
         typer.Option(metavar="A,B,...", help="Of the page and of --json; default: all that fit in 1 MB."),
     ] = None,
-    top_k: Annotated[int, typer.Option(min=1, help="Links in the table.")] = 10,
+    top_k: Annotated[int, typer.Option(min=1, max=MOST, help="Links in the table.")] = 10,
     attributions: Annotated[
         bool, typer.Option("--attributions", help="Also which words decided the answer of a task model.")
     ] = False,

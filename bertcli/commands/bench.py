@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.commands.options import Config, Device, FinetuningConfig, Json, Set
+from bertcli.commands.options import Config, Device, FinetuningConfig, Json, Set, number
+from bertcli.config.section import MOST, MOST_TOKENS
 from bertcli.families.fresh import FamilyName
 from bertcli.terminal import say
 
@@ -23,7 +24,7 @@ Preset = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"], typer.Option(help="Layers and hidden size.")
 ]
 Family = Annotated[FamilyName, typer.Option(help="As model.family.")]
-VocabSize = Annotated[int, typer.Option(min=6, help="Entries of the vocabulary.")]
+VocabSize = Annotated[int, typer.Option(min=6, max=MOST_TOKENS, help="Entries of the vocabulary.")]
 PrecisionName = Annotated[
     Literal["auto", "bf16", "fp16", "fp32"], typer.Option(help="As training.precision.")
 ]
@@ -34,14 +35,16 @@ def step(
     preset: Preset = "mini",
     family: Family = "bert",
     vocab_size: VocabSize = 30522,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows a step.")] = 32,
-    micro_batch_size: Annotated[int | None, typer.Option(min=1, help="Rows at once.")] = None,
-    length: Annotated[int, typer.Option(min=16, help="Tokens a row.")] = 128,
-    dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="Hidden and attention.")] = 0.1,
+    batch_size: Annotated[int, typer.Option(min=1, max=MOST, help="Rows a step.")] = 32,
+    micro_batch_size: Annotated[int | None, typer.Option(min=1, max=MOST, help="Rows at once.")] = None,
+    length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Tokens a row.")] = 128,
+    dropout: Annotated[
+        float, typer.Option(min=0.0, max=0.99, callback=number, help="Hidden and attention.")
+    ] = 0.1,
     precision: PrecisionName = "auto",
     device: Device = "auto",
     compile_: Annotated[bool, typer.Option("--compile", help="With torch.compile.")] = False,
-    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after the warm-up.")] = 20,
+    steps: Annotated[int, typer.Option(min=1, max=MOST, help="Steps to measure, after the warm-up.")] = 20,
     config: Annotated[
         Path | None,
         typer.Option(help="Measure a pretraining config on its own text; other sizes are ignored."),
@@ -82,7 +85,7 @@ def step(
 @app.command()
 def stream(
     config: Config,
-    batches: Annotated[int, typer.Option(min=1, help="Batches to measure.")] = 200,
+    batches: Annotated[int, typer.Option(min=1, max=MOST, help="Batches to measure.")] = 200,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -107,7 +110,9 @@ def tokenize(
         typer.Option(help="A vocab.txt, tokenizer.json or model folder; default: one is trained."),
     ] = None,
     vocab_size: VocabSize = 8192,
-    megabytes: Annotated[float, typer.Option(min=0.01, help="Of text to read.")] = 20.0,
+    megabytes: Annotated[
+        float, typer.Option(min=0.01, max=MOST, callback=number, help="Of text to read.")
+    ] = 20.0,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -139,7 +144,7 @@ def tokenize(
 @app.command()
 def finetune(
     config: FinetuningConfig,
-    steps: Annotated[int, typer.Option(min=1, help="Steps to measure, after the warm-up.")] = 50,
+    steps: Annotated[int, typer.Option(min=1, max=MOST, help="Steps to measure, after the warm-up.")] = 50,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -165,9 +170,9 @@ def predict(
     ] = None,
     preset: Preset = "mini",
     vocab_size: VocabSize = 8192,
-    max_length: Annotated[int, typer.Option(min=16, help="Of the fresh model.")] = 128,
-    texts: Annotated[int, typer.Option(min=1, help="At most this many.")] = 2000,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Rows at once.")] = None,
+    max_length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Of the fresh model.")] = 128,
+    texts: Annotated[int, typer.Option(min=1, max=MOST, help="At most this many.")] = 2000,
+    batch_size: Annotated[int | None, typer.Option(min=1, max=MOST, help="Rows at once.")] = None,
     precision: PrecisionName = "fp32",
     device: Device = "auto",
     json_: Json = False,

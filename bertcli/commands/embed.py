@@ -18,6 +18,7 @@ from bertcli.commands.options import (
     Quoting,
     Separator,
 )
+from bertcli.config.section import MOST_TOKENS
 from bertcli.terminal import say
 
 
@@ -42,7 +43,10 @@ def embed(
         typer.Option("--normalize/--no-normalize", help="To length 1. Default: the folder's own, else not."),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=3, help="Tokens of a text that are read. Default: the folder's own.")
+        int | None,
+        typer.Option(
+            min=3, max=MOST_TOKENS, help="Tokens of a text that are read. Default: the folder's own."
+        ),
     ] = None,
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")

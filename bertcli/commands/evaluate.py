@@ -18,6 +18,7 @@ from bertcli.commands.options import (
     Quoting,
     Separator,
 )
+from bertcli.config.section import MOST, MOST_TOKENS
 
 if TYPE_CHECKING:
     from bertcli.evaluation.task_file import EvaluatedFile
@@ -70,11 +71,14 @@ def evaluate(
         str | None, typer.Option(help="--corpus: the key (jsonl) or column (parquet) of the text.")
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=16, help="--corpus: tokens in a row; default: as in its training.")
+        int | None,
+        typer.Option(min=16, max=MOST_TOKENS, help="--corpus: tokens in a row; default: as in its training."),
     ] = None,
     batches: Annotated[
         int | None,
-        typer.Option(min=1, help="--corpus: at most this many, a sample of the text; default: all of it."),
+        typer.Option(
+            min=1, max=MOST, help="--corpus: at most this many, a sample of the text; default: all of it."
+        ),
     ] = None,
 ) -> None:
     """Measure a model on text, or a fine-tuned one on labeled rows.

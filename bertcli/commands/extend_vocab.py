@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bertcli.commands.options import Config, Json, Model, Set
+from bertcli.config.section import MOST
 from bertcli.terminal import say
 
 
@@ -16,7 +17,7 @@ def extend_vocab(
     model: Model,
     config: Config,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write: a new one, or empty.")],
-    add: Annotated[int, typer.Option("--add", min=1, help="New pieces.")] = 500,
+    add: Annotated[int, typer.Option("--add", min=1, max=MOST, help="New pieces.")] = 500,
     set_: Set = None,
     json_: Json = False,
 ) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from bertcli.commands.options import number
+from bertcli.config.section import MOST
 from bertcli.terminal import say
 
 
@@ -17,7 +19,10 @@ def init(
         typer.Argument(metavar="FILES", help="A corpus or a labeled file: files, folders, globs, a sample."),
     ],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The config to write.")] = Path("bertcli.yaml"),
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long the run may take on this machine.")] = 30,
+    minutes: Annotated[
+        float,
+        typer.Option(min=0.1, max=MOST, callback=number, help="How long the run may take on this machine."),
+    ] = 30,
     purpose: Annotated[
         Literal["pretrain", "finetune"] | None,
         typer.Option(

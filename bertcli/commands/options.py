@@ -7,6 +7,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from bertcli.config.section import MOST_ROWS
+
+
+def number(value: float) -> float:
+    """An option's value. Raises `typer.BadParameter` for nan, which is in every range."""
+    if value != value:
+        raise typer.BadParameter("nan is no number; give one")
+    return value
+
+
 Config = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="A pretraining config (YAML), or a run's folder.")
 ]
@@ -46,7 +56,9 @@ IgnoreExtraFields = Annotated[
     bool | None,
     typer.Option("--ignore-extra-fields", help="Read longer rows too (task.ignore_extra_fields)."),
 ]
-BatchSize = Annotated[int | None, typer.Option(min=1, help="Rows at once; default: chosen for the device.")]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows at once; default: chosen for the device.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 PrecisionName = Annotated[
     Literal["fp32", "bf16", "fp16", "auto"],

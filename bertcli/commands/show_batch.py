@@ -9,15 +9,16 @@ from typing import Annotated
 import typer
 
 from bertcli.commands.options import Config, JsonLines, Set
+from bertcli.config.section import MOST
 from bertcli.terminal import raw_stream, say
 
 
 def show_batch(
     config: Config,
     set_: Set = None,
-    pairs: Annotated[int, typer.Option("-n", min=1, help="Pairs to print.")] = 4,
+    pairs: Annotated[int, typer.Option("-n", min=1, max=MOST, help="Pairs to print.")] = 4,
     stats: Annotated[bool, typer.Option("--stats", help="Measure the stream instead.")] = False,
-    batches: Annotated[int, typer.Option(min=1, help="With --stats: batches to measure.")] = 200,
+    batches: Annotated[int, typer.Option(min=1, max=MOST, help="With --stats: batches to measure.")] = 200,
     json_: JsonLines = False,
 ) -> None:
     """Show what the model will read, or measure it.

@@ -20,6 +20,7 @@ from bertcli.commands.options import (
     Quoting,
     Separator,
 )
+from bertcli.config.section import MOST
 from bertcli.terminal import say
 
 
@@ -34,7 +35,7 @@ def similarity(
         Path | None,
         typer.Option(metavar="FILE", help="The vectors of --input: a .npy that bertcli embed made of it."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Texts for each query.")] = 10,
+    top: Annotated[int, typer.Option(min=1, max=MOST, help="Texts for each query.")] = 10,
     json_: JsonLines = False,
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from bertcli.config.section import MOST_TOKENS
 from bertcli.families.fresh import FamilyName, TokenizerKind
 from bertcli.terminal import say
 
@@ -28,7 +29,7 @@ def train(
         Path, typer.Option("--output", help="The folder to write; it must not hold a tokenizer.")
     ],
     vocab_size: Annotated[
-        int, typer.Option("--vocab-size", min=6, help="Entries, special tokens included.")
+        int, typer.Option("--vocab-size", min=6, max=MOST_TOKENS, help="Entries, special tokens included.")
     ] = 30522,
     family: Annotated[FamilyName, typer.Option(help="Whose special tokens; as model.family.")] = "bert",
     kind: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertcli.commands.options import AnyConfig, Json, Set
+from bertcli.config.section import MOST
 
 if TYPE_CHECKING:
     from bertcli.runs.verify_resume import Verification
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 def verify_resume(
     config: AnyConfig,
     set_: Set = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of each run, at most the config's own.")] = 40,
-    kills: Annotated[int, typer.Option(min=1, help="How often the second run is killed.")] = 5,
+    steps: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Steps of each run, at most the config's own.")
+    ] = 40,
+    kills: Annotated[int, typer.Option(min=1, max=MOST, help="How often the second run is killed.")] = 5,
     seed: Annotated[int, typer.Option(help="Of the random moments of the kills.")] = 0,
     folder: Annotated[
         Path | None, typer.Option(help="Where the runs write their files; default: a temporary folder.")

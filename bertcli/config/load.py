@@ -27,7 +27,8 @@ _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 as PyYAML reads it, but `1e-4` is a number, and keys are text and must be unique.
+    """YAML whose bare words are what they look like: numbers in decimal digits, true, false and null; every
+    other word is a text, also 0123, 1:30, yes or a date. Keys are texts and must be unique.
 
     So labels such as `0` or `no` can be keys.
     """
@@ -49,15 +50,32 @@ def _yaml_error(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
-def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> str | float:
+_WORDS = {
+    word: value
+    for value, name in ((True, "true"), (False, "false"), (None, "null"))
+    for word in (name, name.capitalize(), name.upper())
+} | {"": None, "~": None}
+
+
+def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> Any:
     text = node.value
     if _NO_TEXT.search(text):
         raise _yaml_error(f"{_short.repr(text)} has a character that no text can hold", node)
-    number = as_number(text) if node.style is None else None
+    if node.style is not None:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    number = as_number(text)
     return text if number is None else number
 
 
-_Loader.add_constructor("tag:yaml.org,2002:str", _construct_scalar)  # pyright: ignore[reportArgumentType]
+_Loader.yaml_implicit_resolvers = {}
+_Loader.yaml_constructors = {
+    "tag:yaml.org,2002:str": _construct_scalar,
+    "tag:yaml.org,2002:seq": yaml.SafeLoader.construct_yaml_seq,
+    "tag:yaml.org,2002:map": yaml.SafeLoader.construct_yaml_map,
+    None: yaml.SafeLoader.construct_undefined,
+}
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -72,8 +90,6 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}: not valid YAML: {error}") from None
     except RecursionError:
         raise UserError(f"{where}: not a config: its lists or mappings are nested too deeply") from None
-    except Exception as error:  # from int(), datetime() and others, for `!!int x` or 2024-13-45
-        raise UserError(f"{where}: not valid YAML: a value that cannot be read: {error}") from None
 
 
 def load_config(schema: type[Config], path: Path, overrides: list[str] | None = None) -> Config:

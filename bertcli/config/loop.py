@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertcli.config.section import AUTO, Auto, Count, Decided, Section
+from bertcli.config.section import AUTO, Auto, Count, Decided, Rows, Section, Weight
 
 Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
 
@@ -15,16 +15,16 @@ Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
 class LoopConfig(Section):
     """The optimizer's steps, in pretraining and in fine-tuning."""
 
-    micro_batch_size: Count | Auto = "auto"
+    micro_batch_size: Rows | Auto = "auto"
     """Rows at once on the device. auto: as many as fit and gain speed."""
-    learning_rate: Decided[float, Field(gt=0.0)] = AUTO
+    learning_rate: Decided[float, Field(gt=0.0, le=1e6)] = AUTO
     """The peak. auto: by the model's width and depth."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
         0.9,
         0.999,
     )
     """Of AdamW: how long its two moments last."""
-    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
+    weight_decay: Weight = 0.01
     """Of AdamW; not of biases and norms."""
     schedule: Schedule = "linear"
     """After the warm-up, down to 0 (linear, cosine), or as it is (constant). stable-decay: as it is, then

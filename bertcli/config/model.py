@@ -7,15 +7,18 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertcli.config.presets import HEAD_SIZE, PRESETS
-from bertcli.config.section import AUTO, Count, Decided, Section
+from bertcli.config.section import AUTO, Decided, Section, Tokens
 from bertcli.families.fresh import FamilyName, Fresh, Sharing
 from bertcli.families.registry import NEW
+
+Layers = Annotated[int, Field(ge=1, le=1_000)]
+Width = Annotated[int, Field(ge=1, le=2**20)]
 
 
 class GeneratorConfig(Section):
     """The smaller model that replaces words, for `data.objective: rtd`."""
 
-    layers: Count | None = None
+    layers: Layers | None = None
     """null: as many as the model; deberta-v3 half of them."""
     width_share: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     """Of the model's hidden size and heads, rounded to whole heads. null: a quarter; base of electra a third;
@@ -32,15 +35,15 @@ class ModelConfig(Section):
     """null: bert, or that of `init_from`."""
     preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
     """null: all sizes are given one by one."""
-    layers: Count | None = None
+    layers: Layers | None = None
     """null: the preset's."""
-    hidden: Count | None = None
+    hidden: Width | None = None
     """Features of a token in the layers. null: the preset's."""
-    heads: Count | None = None
+    heads: Width | None = None
     """null: hidden / 64."""
-    feed_forward: Count | None = None
+    feed_forward: Width | None = None
     """null: 4 x hidden; modernbert, whose network has gates, 1.5 x hidden."""
-    max_positions: Annotated[int, Field(ge=16)] | None = None
+    max_positions: Tokens | None = None
     """Tokens in the longest row that the model can read. null: 512; modernbert 8,192."""
     dropout: Decided[float, Field(ge=0.0, lt=1.0)] = AUTO
     """Of hidden states and of attention probabilities. auto: 0 in a run that is too short to overfit, else

@@ -19,13 +19,17 @@ from bertcli.config.model import ModelConfig
 from bertcli.config.ramp import ends
 from bertcli.config.section import (
     AUTO,
+    MOST,
+    MOST_TOKENS,
     Auto,
     Count,
     Decided,
     Paths,
     Positive,
     Probability,
+    Rows,
     Section,
+    Tokens,
     refuse_other_kind,
 )
 from bertcli.families.family import Objective
@@ -71,8 +75,6 @@ class CorpusConfig(Section):
     @field_validator("language", mode="before")
     @classmethod
     def _language_code(cls, value: Any) -> Any:
-        if value is False:
-            raise ValueError("YAML reads a bare no as false; for Norwegian write 'no', in quotes")
         return language_code(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -94,7 +96,7 @@ class TokenizerConfig(Section):
     kind: Decided[TokenizerKind, Field()] = AUTO
     """auto: the family's: WordPiece for bert, distilbert and electra, Unigram for albert and deberta-v3, else
     byte-level BPE. Unigram needs the extra `unigram`."""
-    vocab_size: Decided[int, Field(ge=6)] = AUTO
+    vocab_size: Decided[int, Field(ge=6, le=MOST_TOKENS)] = AUTO
     """auto: by the size of the text and the number of its characters."""
     lowercase: Decided[bool, Field()] = AUTO
     """auto: true for bert, distilbert, electra and albert."""
@@ -132,12 +134,12 @@ class DataConfig(Section):
     """Masked words (mlm), also with the label of a pair: whether B follows A (nsp), or A and B are swapped
     (sop); or the words that a generator replaced (rtd). auto: mlm+nsp for bert, mlm+sop for albert, rtd for
     electra and deberta-v3, else mlm."""
-    max_length: Annotated[int, Field(ge=16)] = 128
+    max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
-    short_steps: Decided[int, Field(ge=0)] = AUTO
+    short_steps: Decided[int, Field(ge=0, le=MOST)] = AUTO
     """The number of first steps with rows of `short_length` tokens: attention learns faster on them. auto:
     enough for that, at most four steps in ten; 0 where rows are short anyway, or with `init_from`."""
-    short_length: Annotated[int, Field(ge=16)] = 32
+    short_length: Tokens = 32
     """Tokens of a row in the first `short_steps`."""
     short_pair_probability: Probability = 0.1
     """Share of the rows that are cut to a random length (Devlin et al. 2019, appendix A.2)."""
@@ -151,7 +153,7 @@ class DataConfig(Section):
     masking: Literal["token", "word", "span"] = "token"
     """What is chosen as a whole: a token, all pieces of a word, or one to three words (Lan et al. 2020,
     section 4.1)."""
-    workers: Annotated[int, Field(ge=0)] | Auto = "auto"
+    workers: Annotated[int, Field(ge=0, le=1_024)] | Auto = "auto"
     """Processes that make batches. auto: none on a CPU, up to 4 for a GPU."""
 
     @model_validator(mode="after")
@@ -175,16 +177,16 @@ class TrainingConfig(LoopConfig):
 
     steps: Count | None = None
     """null and no epochs: `DEFAULT_STEPS`."""
-    epochs: Annotated[float, Field(gt=0.0)] | None = None
+    epochs: Positive | None = None
     """Instead of steps: how often the tokens of the corpus are read."""
-    batch_size: Decided[Count | tuple[Count, Count], Field()] = AUTO
+    batch_size: Decided[Rows | tuple[Rows, Rows], Field()] = AUTO
     """Rows per optimizer step; or [start, end]: it moves over `ramp_steps`. auto: 32 in a short run, up to
     256 in a long one."""
-    warmup_steps: Decided[int, Field(ge=0)] = AUTO
+    warmup_steps: Decided[int, Field(ge=0, le=MOST)] = AUTO
     """auto: 8 % of the steps, at most 10,000."""
     decay_share: Share = DECAY_SHARE
     """With stable-decay, the share of the steps in which the rate falls."""
-    ramp_steps: Decided[int, Field(ge=1)] = AUTO
+    ramp_steps: Decided[int, Field(ge=1, le=MOST)] = AUTO
     """In which `batch_size` and `data.mask_rate` move from start to end, linearly; then they stay. auto: the
     steps of the run; a resume with more steps keeps it."""
     rtd_weight: Positive = RTD_WEIGHT

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
-Weight = Annotated[float, Field(ge=0.0)]
-Positive = Annotated[float, Field(gt=0.0)]
-Count = Annotated[int, Field(ge=1)]
+Weight = Annotated[float, Field(ge=0.0, le=1e6)]
+Positive = Annotated[float, Field(gt=0.0, le=1e6)]
+MOST = 10**9
+"""Steps and the like: far more than anyone waits for, and products of two still fit into 64 bits."""
+MOST_ROWS = MOST_TOKENS = 2**24
+"""Rows of a step, tokens of a row, entries of a vocabulary: beyond it, tables of them fill any memory."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]
 Auto = Literal["auto"]
 _SomePaths = Annotated[list[str], Field(min_length=1)]
 Paths = Annotated[
@@ -35,10 +42,10 @@ else:
             return Annotated[items] | Auto
 
 
-def _kinds(annotation: Any) -> set[Any]:
+def kinds_of(annotation: Any) -> set[Any]:
     """The types in a union or an annotated type."""
     parts = get_args(annotation)
-    return {kind for part in parts for kind in _kinds(part)} if parts else {annotation}
+    return {kind for part in parts for kind in kinds_of(part)} if parts else {annotation}
 
 
 class Section(BaseModel):
@@ -54,11 +61,21 @@ class Section(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuse_bool_for_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """YAML reads a bare yes or on as true, and Python accepts true as 1."""
-        kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
-        if isinstance(value, bool) and kinds & {int, float} and not kinds & {bool, str}:
-            raise ValueError(f"expected a number, got {str(value).lower()}")
+    def _refuse_what_only_looks_right(cls, value: Any, info: ValidationInfo) -> Any:
+        """Python takes true and `"1_0"` for numbers; no file name holds a NUL."""
+        kinds = kinds_of(cls.model_fields[info.field_name or ""].annotation)
+        takes_number = bool(kinds & {int, float}) and str not in kinds
+        or_auto = " or auto" if "auto" in kinds else ""
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(each, bool) and takes_number and bool not in kinds:
+                raise ValueError(f"expected a number, got {str(each).lower()}")
+            if isinstance(each, str) and takes_number and each not in kinds:
+                raise ValueError(
+                    f"expected a number{or_auto}, got the text {reprlib.repr(each)}; write it in decimal "
+                    "digits, without quotes, such as 1000, 0.1 or 1e-4"
+                )
+            if isinstance(each, str) and "\0" in each:
+                raise ValueError("a text with a NUL character, which no file name can hold")
         return value
 
 

@@ -8,6 +8,9 @@ from typing import Any
 import yaml
 
 _LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")
+_NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_MOST_DIGITS = 400
+"""More than any number of floating point has; Python refuses to read integers of thousands of digits."""
 _TEXT = "tag:yaml.org,2002:str"
 
 
@@ -24,14 +27,14 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(str, _Dumper.represent_text)
 
 
-def as_number(text: str) -> float | None:
-    """The number that a bare word is (`1e-4` or `08`, which YAML 1.1 reads as texts); None: it is a text."""
-    if not text or text[0] not in "+-.0123456789":
+def as_number(text: str) -> int | float | None:
+    """The number that a bare word is, in decimal digits: `7`, `.5`, `1e-4`; None: it is a text.
+
+    So are 0123, 1:30, 0x10 and 1_000, which are other numbers to other readers.
+    """
+    if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         return None
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
 def yaml_text(value: Any, flow: bool | None = False) -> str:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bertcli.errors import UserError
 from bertcli.hf.sentence_transformers import SENTENCE_FILES
-from bertcli.terminal import raw_stream
+from bertcli.terminal import raw_stream, say
 from bertcli.text.tokenizer_files import VOCABULARY_FILES
 
+SECONDS = 10.0
+"""How long the hub may take to connect, or to send more."""
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
 _SMALL_FILES = (
     *("config.json", "tokenizer_config.json", *VOCABULARY_FILES, "merges.txt"),
@@ -35,12 +39,21 @@ def download(name: str) -> Path:
     """
     from huggingface_hub import snapshot_download
 
+    say(f"{name}: looking for it on the Hugging Face hub; Ctrl-C stops")
     try:
-        with contextlib.redirect_stderr(raw_stream(sys.stderr)):  # its progress bars need a carriage return
+        with (
+            _limited_waiting(),
+            contextlib.redirect_stderr(raw_stream(sys.stderr)),
+        ):
+            # The progress bars need a carriage return.
             folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_SAFETENSORS]))
             if not any(path for pattern in _SAFETENSORS for path in folder.glob(pattern)):
                 folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_PICKLES]))
-    except (OSError, ValueError) as error:  # the base classes of all errors of huggingface_hub
+    except MemoryError:
+        raise
+    except (
+        Exception
+    ) as error:  # of huggingface_hub and of its HTTP library: a proxy, a redirect, a bad address
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
             f"{name}: no such local folder, and not available from the Hugging Face hub: {reason}. "
@@ -48,3 +61,23 @@ def download(name: str) -> Path:
             f"--local-dir FOLDER), copy that folder here, and give it."
         ) from None
     return folder
+
+
+@contextlib.contextmanager
+def _limited_waiting() -> Iterator[None]:
+    """A time limit for requests that have none: some of huggingface_hub would wait for ever."""
+    from huggingface_hub import get_session
+
+    def limit(request: Any) -> None:
+        given = request.extensions.get("timeout", {})
+        request.extensions["timeout"] = {
+            each: min(SECONDS, given.get(each) or SECONDS) for each in ("connect", "read", "write", "pool")
+        }
+
+    session = get_session()
+    hooks = session.event_hooks
+    session.event_hooks = {**hooks, "request": [*hooks["request"], limit]}
+    try:
+        yield
+    finally:
+        session.event_hooks = hooks

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
+from bertcli import terminal
 from bertcli.terminal import discard, say_in_handler
 
 STOPPING = (
@@ -50,7 +51,8 @@ class Stop:
 def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
     """Records the first SIGTERM, SIGUSR1, SIGINT or SIGHUP, and says so; a second one acts at once.
 
-    The second one prints `lost()` and ends the process with the usual code. SIGHUP stays ignored if it is
+    The second one prints `lost()` and ends the process with the usual code; in a call from Python it raises
+    `SystemExit` at once. SIGHUP stays ignored if it is
     (nohup). After a SIGHUP, output to the closed terminal is discarded and a second SIGHUP is ignored: the
     shell sends one, and the system another when the shell ends. After any signal, SIGUSR1 is ignored: Slurm
     sends it before a job's time ends, to the job and to its steps.
@@ -66,6 +68,8 @@ def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
 
     def leave(number: int, frame: FrameType | None) -> None:
         say_in_handler(lost())
+        if not terminal.owns_process:
+            raise SystemExit(128 + number)
         os._exit(128 + number)  # whatever is being written has no name yet, and is removed by a resume
 
     def remember(number: int, frame: FrameType | None) -> None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config, differences, load_config, parse_yaml, save_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import kinds_of, section_in
+from bertcli.config.yaml_text import yaml_text
 from bertcli.errors import UserError
 
 MINIMAL = "output_dir: run\ncorpus: {files: [classics]}\n"
@@ -34,8 +39,8 @@ def test_all_problems_are_listed_at_once_with_the_nearest_names(tmp_path: Path) 
         "corpus.fles: unknown key; did you mean corpus.files?",
         "trainning: unknown key; did you mean training?",
         "training.stepz: unknown key; did you mean training.steps?",
-        "training.batch_size: input should be a valid integer, unable to parse string",
-        "unable to parse string as an integer (or auto), got 'few'",
+        "training.batch_size: expected a number or auto, got the text 'many'; write it in decimal digits",
+        "training.micro_batch_size: expected a number or auto, got the text 'few'",
     ):
         assert problem in text
 
@@ -80,8 +85,14 @@ def test_a_key_unlike_any_other_lists_the_known_ones(tmp_path: Path) -> None:
         ("", r"config.yaml: expected `key: value` lines, got nothing"),
         ("corpus: *nowhere\n", r"not valid YAML: found undefined alias"),
         ("seed: 1\n? [a]\n: 2\n", r"line 2, column 3: not valid YAML: a key must be a word, got a list or a"),
-        ("seed: !!int x\n", r"config.yaml: not valid YAML: a value that cannot be read: invalid literal"),
-        ("seed: 2024-13-45\n", r"config.yaml: not valid YAML: a value that cannot be read: month must be"),
+        (
+            "seed: !!int x\n",
+            r"line 1, column 7: not valid YAML: could not determine a con",
+        ),
+        (
+            "seed: 2024-13-45\n",
+            r"seed: expected a number, got the text '2024-13-45'; write it in decimal digits",
+        ),
         ("[" * 2000, r"config.yaml: not a config: its lists or mappings are nested too deeply"),
         ('output_dir: "a\\0"\n', r"line 1, column 13: .* has a character that no text can hold"),
         ("a: &a [1, 1, 1, 1, 1, 1, 1, 1]\noutput_dir: [*a, *a]\n", r"got \[\[1, 1, 1, 1, 1, 1, \.\.\.\]"),
@@ -130,10 +141,91 @@ def test_a_saved_config_loads_as_itself(tmp_path: Path) -> None:
     assert load_config(PretrainConfig, tmp_path / "saved.yaml") == config
 
 
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        *(
+            ("7", 7),
+            ("+7", 7),
+            ("-7", -7),
+            ("0", 0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("1e3", 1000.0),
+            ("-1E-4", -1e-4),
+        ),
+        *(("true", True), ("False", False), ("NULL", None), ("~", None), ("", None)),
+        *((text, text) for text in ("0123", "08", "-01", "1:30", "1:30.5", "1_000", "1_0.5", "0x10", "0o17")),
+        *((text, text) for text in ("0b11", "1,000", "1e", "yes", "no", "on", "Off", "y", "2024-01-01", "=")),
+        *((text, text) for text in (".inf", "-.INF", ".nan", "inf", "nan", "1e3x", "0.1.2", "12:00:00")),
+        ("9" * 5_000, "9" * 5_000),
+        ("'7'", "7"),
+        ('"true"', "true"),
+    ],
+)
+def test_a_word_is_what_it_looks_like(word: str, value: Any) -> None:
+    read = parse_yaml(f"x: {word}", "test")["x"]
+    assert (read, type(read)) == (value, type(value))
+    assert parse_yaml(yaml_text({"x": value}), "test") == {"x": value}
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["0123", "1:30", "1_000", "0x10", "0o17", "'7'", "2024-01-01", ".inf", "on", "true", "9" * 5_000],
+)
+@pytest.mark.parametrize("key", ["training.steps", "training.learning_rate", "training.batch_size", "seed"])
+def test_a_number_that_is_written_in_another_way_is_refused(tmp_path: Path, key: str, number: str) -> None:
+    path = write(tmp_path, MINIMAL)
+    for some in (number, f"[{number}, 2]") if key == "training.batch_size" else (number,):
+        with pytest.raises(UserError, match=f"{key}.*: expected a number( or auto)?, got (the text|true)"):
+            load_config(PretrainConfig, path, [f"{key}={some}"])
+
+
+def numeric_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """The dotted keys that take a number."""
+    for name, field in schema.model_fields.items():
+        section = section_in(field.annotation)
+        if section is not None:
+            yield from numeric_keys(section, f"{prefix}{name}.")
+        elif kinds_of(field.annotation) & {int, float}:
+            yield f"{prefix}{name}"
+
+
+HARMLESS = {
+    "seed": ("1e18", "1000000001"),
+    "training.max_grad_norm": ("9223372036854775808", "1e18", "1000000001"),
+}
+
+
+@pytest.mark.parametrize(
+    "number", ["9223372036854775808", "1e18", "1000000001", "-1", ".nan", ".inf", "1e999"]
+)
+@pytest.mark.parametrize("key", [*numeric_keys(PretrainConfig)])
+def test_a_number_without_bounds_is_refused_by_name(tmp_path: Path, key: str, number: str) -> None:
+    if number in HARMLESS.get(key, ()):
+        return
+    text = MINIMAL + "distillation: {teacher: x}\n" * key.startswith("distillation")
+    with pytest.raises(UserError, match=rf"{key}\b"):
+        load_config(PretrainConfig, write(tmp_path, text), [f"{key}={number}"])
+
+
+def test_truth_values_are_no_seeds(tmp_path: Path) -> None:
+    task = {"type": "classification", "train": "t", "text": "a", "label": "b"}
+    with pytest.raises(UserError, match="seeds: expected a number, got true"):
+        check_config(FinetuneConfig, {"output_dir": "r", "model": "m", "task": task, "seeds": [True, 2]}, "")
+
+
+def test_a_few_lines_of_aliases_are_refused_at_once(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 30)]
+    with pytest.raises(UserError, match="problems in the config"):
+        load_config(PretrainConfig, write(tmp_path, "\n".join([*lines, "corpus: {files: *a29}"])))
+
+
 def test_keys_are_text_as_written() -> None:
     """Labels are keys: YAML would read these as numbers and truth values."""
     value = parse_yaml("{0: 1, 1e-4: 2, no: 0, Yes: 1.5, '2': no}", "test")
-    assert value == {"0": 1, "1e-4": 2, "no": 0, "Yes": 1.5, "2": False}
+    assert value == {"0": 1, "1e-4": 2, "no": 0, "Yes": 1.5, "2": "no"}
 
 
 def test_differences_name_what_stands_in_one_config_alone() -> None:

@@ -1,7 +1,10 @@
 """The hub is never called: `snapshot_download` is a function of the test."""
 
+import contextlib
 import fnmatch
 import shutil
+import socket
+import threading
 
 import huggingface_hub
 import pytest
@@ -79,21 +82,69 @@ def test_what_is_here_is_not_looked_for_on_the_hub(hub, tmp_path):
         (LocalEntryNotFoundError("Got: ConnectError\nAn error happened"), "Got: ConnectError"),
         (OfflineModeIsEnabled("offline mode is enabled."), "offline mode is enabled"),
         (OSError(), "OSError"),
+        (
+            type("ProxyError", (Exception,), {})("407 Proxy Authentication Required"),
+            "407 Proxy Authentication Required",
+        ),
+        (type("TooManyRedirects", (Exception,), {})("Exceeded maximum"), "Exceeded maximum"),
         (ValueError("Repo id must be"), "Repo id must be"),
     ],
 )
-def test_a_hub_that_is_out_of_reach(hub, monkeypatch, error, reason):
+def test_a_hub_that_is_out_of_reach(hub, monkeypatch, capsys, error, reason):
     def fail(*_, **__):
         raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
     with pytest.raises(UserError) as caught:
         resolve_model("some-org/model")
+    assert capsys.readouterr().err.startswith("some-org/model: looking for it on the Hugging Face hub")
     assert str(caught.value) == (
         f"some-org/model: no such local folder, and not available from the Hugging Face hub: {reason}. "
         f"Give a folder; or download the model on a machine with a network (hf download some-org/model "
         f"--local-dir FOLDER), copy that folder here, and give it."
     )
+
+
+SILENT, REDIRECT, PROXY, CUT = (
+    None,
+    b"302 Found\r\nLocation: /again",
+    b"407 Proxy Authentication Required",
+    b"200 OK",
+)
+
+
+@pytest.mark.parametrize("answer", [SILENT, REDIRECT, PROXY, CUT, b"", b"403 Forbidden", b"404 Not Found"])
+def test_a_hub_that_answers_wrongly_or_not_at_all(tmp_path, monkeypatch, answer):
+    """A real server on this machine: it says nothing, sends elsewhere for ever, or half of an answer."""
+    monkeypatch.setattr("bertcli.hf.hub.SECONDS", 0.2)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connections = []
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    connections.append(connection)  # stays open where nothing is answered
+                    if answer is not SILENT:
+                        connection.recv(65_536)
+                        body = b"\r\nContent-Length: 99\r\nConnection: close\r\n\r\n{"
+                        connection.sendall(b"HTTP/1.1 " + answer + body if answer else b"nonsense")
+                        connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", address)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        with pytest.raises(UserError, match=r"org/model: no such local folder, and not available from the"):
+            resolve_model("org/model")
+        assert connections
+        for connection in connections:
+            connection.close()
 
 
 def test_a_model_that_is_no_bert_folder_says_what_it_lacks(hub):
