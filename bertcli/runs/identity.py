@@ -60,8 +60,8 @@ def store_identity(store: OpenStore, config: PretrainConfig) -> dict[str, Any]:
 
 
 def task_identity(config: FinetuneConfig, labels: tuple[str, ...]) -> dict[str, Any]:
-    """The labels, and the hash of each labeled file and of the files of model and teacher."""
-    files, models = _hashes(_labeled(config)), _hashes(_finetuning_models(config))
+    """The labels, and hashes: SHA-256 of each labeled file, and those of the files of model and teacher."""
+    files, models = _hashes(_labeled(config), "sha256"), _hashes(_finetuning_models(config))
     return {"labels": list(labels), "files": files, "models": models}
 
 
@@ -152,8 +152,8 @@ def _changed(before: dict[str, str], now: dict[str, str]) -> list[str]:
     return sorted(name for name in before | now if before.get(name) != now.get(name))
 
 
-def _hashes(inputs: Iterator[Input]) -> dict[str, str]:
-    return {each.name: file_hash(each.path, "blake2b") for each in inputs}
+def _hashes(inputs: Iterator[Input], kind: str = "blake2b") -> dict[str, str]:
+    return {each.name: file_hash(each.path, kind) for each in inputs}
 
 
 def _labeled(config: FinetuneConfig) -> Iterator[Input]:

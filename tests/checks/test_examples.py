@@ -215,7 +215,7 @@ def test_columns_of_a_conll_file_are_said(folder: Path, capsys: pytest.CaptureFi
     task = {"type": "token-classification", "train": str(folder / "a.conll"), "dev": None}
     task |= {"text": None, "label": None}
     found = check(folder, task=task)
-    columns = "words in column 1, tags in column 3 of 4, counted from 0; column 0 numbers the words"
+    columns = "words in column 1, tags in column 3 of 4, counted from 0; column 0 has numbers alone"
     assert found.notes == [f"{folder / 'a.conll'}: {columns}"]
     other = "column 2 could hold the tags too; 3, the last, is read: set task.label: 2 to learn those"
     assert any(finding.problem.endswith(other) for finding in found.findings)

@@ -70,9 +70,9 @@ def test_a_corpus_that_would_fail_is_exit_code_1_with_what_to_do(run_bertcli, co
     code, out, _ = run_bertcli("check-data", config)
     assert code == 1
     first = out.partition("1. the run would fail: ")[2]
-    assert first.startswith(f"{text}: bytes that are not utf-8, in ")
-    assert "(0x93): invalid start byte\n" in first
-    assert "name it in corpus.encoding, for example cp1252" in first
+    assert first.startswith(f"{text}: bytes that are not utf-8; ")
+    assert "     line 7: \\x93Wedlock suits you" in first
+    assert "name it in corpus.encoding (for some of the files, in corpus.encodings), for example" in first
     assert "tokens       not counted: mend first what fails" in out
 
 

@@ -33,7 +33,7 @@ def class_keys(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 def yaml_keys(value: dict[str, Any], prefix: str = "") -> Iterator[str]:
     for name, each in value.items():
-        if isinstance(each, dict):
+        if isinstance(each, dict) and each:
             yield from yaml_keys(each, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"

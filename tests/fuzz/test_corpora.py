@@ -17,7 +17,7 @@ from bertcli.store.build import prepare_store
 from bertcli.store.token_store import OpenStore
 from bertcli.text.sample import sample_paragraphs
 from bertcli.text.sources import find_sources
-from bertcli.text.train_tokenizer import train_tokenizer
+from bertcli.text.train_tokenizer import Training, train_tokenizer
 from tests.decided import data_config
 from tests.fuzz.good import TEXT, good_tokenizer, store_config
 from tests.fuzz.guard import endure, scratch
@@ -96,8 +96,8 @@ def use(content: bytes | None, name: str, **corpus: Any) -> None:
                 BatchStream(store.train, store.tokenizer, data, 0, 3)[5]
 
         def vocabulary() -> None:
-            sources = find_sources(config.corpus.files)
-            train_tokenizer(sample_paragraphs(sources, config.corpus, 1.0), 200, spool_folder=folder)
+            texts = sample_paragraphs(find_sources(config.corpus.files), config.corpus, 1.0)
+            train_tokenizer(texts, 200, training=Training(spool_folder=folder))
 
         endure("corpus batches", folder, batches)
         endure("corpus vocabulary", folder, vocabulary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,14 +31,16 @@ TASKS = [
 def test_every_loss_and_norm_is_that_of_a_plain_loop(tmp_path: Path, case: Case, kind: str) -> None:
     theirs = saved_task(tmp_path, case, kind, **no_dropout(case))
     ours = load_task_folder(tmp_path).model
-    task = build_task(SETTINGS[kind], LABELS.get(kind, ()))
-    items = task.encode(draw_examples(kind, 50), tiny_tokenizer())
+    examples: list[Any] = draw_examples(kind, 50)
+    task = build_task(SETTINGS[kind], LABELS.get(kind, ())).for_training(examples, print)
+    items = task.encode(examples, tiny_tokenizer())
+    numbers = [each.label for each in examples] if kind == "regression" else []
     order = EpochOrder(len(items), BATCH, seed=3)
     pad_id = their_config(case).pad_token_id
     batches = [LabeledBatch(tuple(items[i] for i in order[step]), pad_id) for step in range(STEPS)]
     reports = our_steps(task, ours, batches)
     segments = their_config(case).to_dict().get("type_vocab_size", 0) > 1
-    inputs = [for_transformers(batch, kind) for batch in batches]
+    inputs = [for_transformers(batch, kind, numbers) for batch in batches]
     if not segments:
         inputs = [{name: each[name] for name in each if name != "token_type_ids"} for each in inputs]
     plain = plain_steps(theirs, inputs)
