@@ -14,7 +14,7 @@ from bertcli.config.finetune_training import (
     FinetuneTrainingConfig,
 )
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import Positive, Section, refuse_other_kind
+from bertcli.config.section import MOST_TOKENS, Positive, Section, Tokens, refuse_other_kind
 
 TaskType = Literal[
     "classification",
@@ -82,9 +82,9 @@ class TaskSettings(Section):
     bad_bytes: BadBytes = "refuse"
     """Bytes of the labeled files that are not in the encoding: refuse ends the run; replace reads U+FFFD in
     their place; skip-line leaves out the rows. Both name and count the lines first."""
-    max_length: Annotated[int, Field(ge=16)] = 128
+    max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
-    doc_stride: Annotated[int, Field(ge=0)] = 64
+    doc_stride: Annotated[int, Field(ge=0, le=MOST_TOKENS)] = 64
     """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
     multi_label: bool = False
     """classification: any number of labels a text: a list, or a text with `label_separator` between them."""
@@ -96,7 +96,7 @@ class TaskSettings(Section):
     sigmoid: bool = False
     """regression: the number is a probability from 0 to 1, such as that of a passage that is relevant (1) or
     not (0), by a sigmoid and binary cross-entropy; false: any number, by the squared error, on any scale."""
-    null_threshold: float | None = None
+    null_threshold: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
     """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
     sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
     scale: Positive = 20.0
@@ -225,7 +225,7 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Without `dev`: this share of the training file, by seed, labels in their proportions; a row that alone
     has a label or tag stays in training."""
-    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
+    class_weights: Literal["balanced"] | dict[str, Positive] | None = None
     """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
     metric: str | None = None
     """Selects the best checkpoint, of equal ones that with the lower loss; null: the task's default."""

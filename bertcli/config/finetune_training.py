@@ -7,17 +7,17 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from bertcli.config.loop import LoopConfig
-from bertcli.config.section import Count, Section
+from bertcli.config.section import MOST, Count, Positive, Rows, Section
 
 
 class FinetuneTrainingConfig(LoopConfig):
     """The optimizer's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
 
-    epochs: Annotated[float, Field(gt=0.0)] = 3.0
+    epochs: Positive = 3.0
     """How often the rows are read; also a part, such as 0.5."""
-    batch_size: Count = 32
+    batch_size: Rows = 32
     """Rows per optimizer step."""
-    learning_rate: Annotated[float, Field(gt=0.0)] = 2.0e-5
+    learning_rate: Positive = 2.0e-5
     """The peak."""
     warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     """Share of the steps over which the rate rises."""
@@ -27,7 +27,7 @@ class FinetuneTrainingConfig(LoopConfig):
     """Each layer's rate is this times that of the layer above it (Howard and Ruder 2018, section 3.2)."""
     keep_layers: Count | None = None
     """The number of layers that the model starts with, evenly spaced among its own; null: all."""
-    freeze_layers: Annotated[int, Field(ge=0)] = 0
+    freeze_layers: Annotated[int, Field(ge=0, le=MOST)] = 0
     """The number of lowest layers that keep their weights, as do then the embeddings."""
 
     @property

@@ -22,6 +22,8 @@ Config = TypeVar("Config", bound=BaseModel)
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
+_MOST_PROBLEMS = 50
+"""Nobody reads more, and to look for the nearest name of each unknown key takes its time."""
 _short = reprlib.Repr()  # a few lines of YAML aliases can mean more text than memory holds
 _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 
@@ -129,9 +131,12 @@ def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Con
         return schema.model_validate(value)
     except ValidationError as error:
         found = _of_lists([dict(problem) for problem in error.errors(include_url=False)])
-        problems = [_describe(schema, problem) for problem in found]
+        problems = [_describe(schema, problem) for problem in found[:_MOST_PROBLEMS]]
     lines = list(dict.fromkeys(_merge_alternatives(problems)))
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+    if len(found) > _MOST_PROBLEMS:
+        count = f"more than {count}"
+        lines.append("...")
     raise UserError("\n  ".join([f"{where}: {count} in the config:", *lines]))
 
 

@@ -187,12 +187,20 @@ def numeric_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
         section = section_in(field.annotation)
         if section is not None:
             yield from numeric_keys(section, f"{prefix}{name}.")
-        elif kinds_of(field.annotation) & {int, float}:
+        elif kinds_of(field.annotation) & {int, float} and str not in kinds_of(field.annotation):
             yield f"{prefix}{name}"
 
 
+PRETRAIN = MINIMAL + "distillation: {teacher: x}\n"
+FINETUNE = """
+output_dir: run
+model: m
+task: {type: classification, train: a.csv, text: a, label: b}
+distillation: {teacher: x}
+"""
 HARMLESS = {
     "seed": ("1e18", "1000000001"),
+    "task.null_threshold": ("-1",),
     "training.max_grad_norm": ("9223372036854775808", "1e18", "1000000001"),
 }
 
@@ -200,13 +208,20 @@ HARMLESS = {
 @pytest.mark.parametrize(
     "number", ["9223372036854775808", "1e18", "1000000001", "-1", ".nan", ".inf", "1e999"]
 )
-@pytest.mark.parametrize("key", [*numeric_keys(PretrainConfig)])
-def test_a_number_without_bounds_is_refused_by_name(tmp_path: Path, key: str, number: str) -> None:
+@pytest.mark.parametrize(
+    ("schema", "text", "key"),
+    [
+        *((PretrainConfig, PRETRAIN, key) for key in numeric_keys(PretrainConfig)),
+        *((FinetuneConfig, FINETUNE, key) for key in numeric_keys(FinetuneConfig)),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_by_name(
+    tmp_path: Path, schema: type[BaseModel], text: str, key: str, number: str
+) -> None:
     if number in HARMLESS.get(key, ()):
         return
-    text = MINIMAL + "distillation: {teacher: x}\n" * key.startswith("distillation")
     with pytest.raises(UserError, match=rf"{key}\b"):
-        load_config(PretrainConfig, write(tmp_path, text), [f"{key}={number}"])
+        load_config(schema, write(tmp_path, text), [f"{key}={number}"])
 
 
 def test_truth_values_are_no_seeds(tmp_path: Path) -> None:
@@ -220,6 +235,13 @@ def test_a_few_lines_of_aliases_are_refused_at_once(tmp_path: Path) -> None:
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 30)]
     with pytest.raises(UserError, match="problems in the config"):
         load_config(PretrainConfig, write(tmp_path, "\n".join([*lines, "corpus: {files: *a29}"])))
+
+
+def test_of_many_problems_some_are_listed(tmp_path: Path) -> None:
+    lines = "".join(f"k{i}: 1\n" for i in range(200))
+    with pytest.raises(UserError, match="more than 50 problems") as caught:
+        load_config(PretrainConfig, write(tmp_path, MINIMAL + lines))
+    assert str(caught.value).endswith("...")
 
 
 def test_keys_are_text_as_written() -> None:
