@@ -79,22 +79,26 @@ def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
         return Verdict(False, baseline, f"every row has the label {label!r}: {_NO_SCORE}")
     right_there = round(metrics["per_class"][label]["recall"] * count)
     model_alone, blind_alone = round(accuracy * n) - right_there, count - right_there
-    gain = model_alone - blind_alone
-    blind = f"always answering {label!r} ({share:.4g})"
-    if gain > SURE * math.sqrt(model_alone + blind_alone):
-        return Verdict(True, baseline, f"accuracy {accuracy:.4g} is {gain / n:.4g} above {blind}")
-    correlation = metrics["matthews_correlation"]
-    if correlation > 1.5 * SURE / math.sqrt(n):
+    gain, noise = model_alone - blind_alone, SURE * math.sqrt(model_alone + blind_alone)
+    said, blind = f"accuracy {accuracy:.4g}", f"always answering {label!r} ({share:.4g})"
+    above = f"{said} is {gain / n:.4g} above {blind}"
+    if gain > noise:
+        return Verdict(True, baseline, above)
+    correlation, needed = metrics["matthews_correlation"], 1.5 * SURE / math.sqrt(n)
+    if correlation > needed:
+        beside = (
+            f"{above}, within the noise of {n:,} rows" if gain > 0 else f"{said} is no better than {blind}"
+        )
         return Verdict(
             True,
             baseline,
-            f"accuracy {accuracy:.4g} is no better than {blind}, but the answers correlate with the labels: "
-            f"Matthews correlation {correlation:.4g}, where that gives 0",
+            f"{beside}, but the answers correlate with the labels: Matthews correlation {correlation:.4g}, "
+            "where that gives 0",
         )
+    if needed >= 1 and n - count <= SURE * math.sqrt(n - count):
+        return _too_few(baseline, said, blind, rows=n)
     rare = "; give rare labels more weight (task.class_weights: balanced)" if share > 0.7 else ""
-    return _no_better(
-        baseline, f"accuracy {accuracy:.4g}", blind, noise_of=n if gain > 0 else None, advice=rare
-    )
+    return _no_better(baseline, said, blind, noise_of=n if gain > 0 else None, advice=rare)
 
 
 def _of_label_sets(examples: Sequence[Any], metrics: Any) -> Verdict:
@@ -116,7 +120,10 @@ def _of_numbers(examples: Sequence[Any], metrics: Any) -> Verdict:
         return Verdict(False, baseline, f"every row has the value {values[0]:g}: {_NO_SCORE}")
     said = f"mean squared error {error:.4g}, pearson {metrics['pearson']:.4g}"
     blind = f"always answering the mean value ({variance:.4g}, 0)"
-    follows = metrics["pearson"] > SURE / math.sqrt(n)
+    needed = SURE / math.sqrt(n)
+    if needed >= 1:
+        return _too_few(baseline, said, blind, rows=n)
+    follows = metrics["pearson"] > needed
     if follows and error < variance:
         return Verdict(True, baseline, f"{said}: {1 - error / variance:.1%} less error than {blind}")
     if follows:
@@ -175,7 +182,10 @@ def _of_ranks(examples: Sequence[Any], metrics: Any) -> Verdict:
         return Verdict(False, baseline, f"there is one text to find alone: {_NO_SCORE}")
     chance, reciprocal = baseline["mrr"], 1 / np.arange(1, candidates + 1)
     said, blind = f"mrr {mrr:.4g}", f"{candidates:,} texts in random order ({chance:.4g})"
-    if mrr > chance + SURE * float(reciprocal.std()) / math.sqrt(n):
+    needed = chance + SURE * float(reciprocal.std()) / math.sqrt(n)
+    if needed >= 1:
+        return _too_few(baseline, said, blind, rows=n)
+    if mrr > needed:
         return Verdict(True, baseline, f"{said} is {mrr - chance:.4g} above {blind}")
     return _no_better(baseline, said, blind, noise_of=n if mrr > chance else None)
 
@@ -185,6 +195,8 @@ def _of_numbers_by_order(examples: Sequence[Any], metrics: Any) -> Verdict:
     if len({example.score for example in examples}) == 1:
         return Verdict(False, baseline, f"every pair has the score {examples[0].score:g}: {_NO_SCORE}")
     said, blind = f"spearman {spearman:.4g}", "pairs in random order (0)"
+    if SURE / math.sqrt(n) >= 1:
+        return _too_few(baseline, said, blind, rows=n)
     if spearman > SURE / math.sqrt(n):
         return Verdict(True, baseline, f"{said}, where {blind.removesuffix(' (0)')} give 0")
     return _no_better(baseline, said, blind, noise_of=n if spearman > 0 else None)
@@ -195,10 +207,21 @@ def _of_shares(
 ) -> Verdict:
     baseline = {metric: percent * share}
     said = f"{name} {percent * score:.4g}"
-    noise = SURE * math.sqrt(share * (1 - share) / rows)
-    if score > share + noise:
+    if share == 1:
+        return Verdict(False, baseline, f"{blind} is right in every row: {_NO_SCORE}")
+    needed = share + SURE * math.sqrt(share * (1 - share) / rows)
+    if needed >= 1:
+        return _too_few(baseline, said, blind, rows=rows)
+    if score > needed:
         return Verdict(True, baseline, f"{said} is {percent * (score - share):.4g} above {blind}")
     return _no_better(baseline, said, blind, noise_of=rows if score > share else None)
+
+
+def _too_few(baseline: dict[str, float], said: str, blind: str, rows: int) -> Verdict:
+    """For rows of which answers without a mistake would not surely be better than the baseline."""
+    what = "row is" if rows == 1 else "rows are"
+    text = f"{said} beside {blind}: {rows:,} {what} too few to tell whether anything was learned"
+    return Verdict(False, baseline, text, advice="measure on more rows, with more of the rare answers")
 
 
 def _no_better(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bertcli.evaluation.evaluate import Scores
 from bertcli.evaluation.task_verdict import Verdict, task_verdict
-from bertcli.examples.examples import Answer, ChoiceExample, QuestionExample, TaggedExample, TextExample
+from bertcli.examples.examples import (
+    Answer,
+    ChoiceExample,
+    QuestionExample,
+    SimilarExample,
+    TaggedExample,
+    TextExample,
+)
 from bertcli.metrics.answers import answer_scores
 from bertcli.metrics.classification import classification_scores, multi_label_scores
 from bertcli.metrics.correlation import correlation_scores
@@ -47,6 +55,60 @@ def test_the_most_frequent_label() -> None:
     assert balanced.better
     assert "the answers correlate with the labels: Matthews correlation" in balanced.text
     assert not of_labels("hhhh", "hhhs").better
+
+
+def test_a_model_without_a_mistake_is_better_or_the_rows_are_too_few() -> None:
+    assert of_labels("h" * 76 + "s" * 4, "h" * 76 + "s" * 4).line == (
+        "verdict: accuracy 1 is 0.05 above always answering 'h' (0.95), within the noise of 80 rows, but the "
+        "answers correlate with the labels: Matthews correlation 1, where that gives 0"
+    )
+    few = of_labels("hhhs", "hhhs")
+    assert few.line.startswith(
+        "warning: accuracy 1 beside always answering 'h' (0.75): 4 rows are too few to tell whether anything "
+        "was learned. What may help: measure on more rows"
+    )
+    assert "too few to tell" in of_labels("hhhs", "hhhh").text
+    alone = verdict(settings(multi_label=True), texts([("a",)] * 9), {"micro_f1": 1.0})
+    assert "is right in every row: no score can show what was learned" in alone.text
+
+
+def perfect(kind: str, most: int, rare: int) -> Verdict:
+    """The verdict on the right answers to `most` rows of one kind, and `rare` ones of another."""
+    rows, numbers = most + rare, [0.0] * most + [1.0] * rare
+    if kind == "labels":
+        return of_labels("h" * most + "s" * rare, "h" * most + "s" * rare)
+    if kind == "label sets":
+        sets = texts([("a",)] * most + [("b",)] * rare)
+        return verdict(settings(multi_label=True), sets, {"micro_f1": 1.0})
+    if kind == "numbers":
+        scores = correlation_scores(numbers, numbers)
+        return verdict(settings(type="regression"), texts(numbers), scores)
+    if kind == "questions":
+        found, none = QuestionExample("", {}, "", "q", "c", (Answer("c", 0),)), ()
+        asked: list[Any] = [replace(found, answers=none)] * most + [found] * rare
+        gold = [[answer.text for answer in example.answers] for example in asked]
+        return verdict(questions(), asked, answer_scores(gold, ["".join(right) for right in gold]))
+    if kind == "choices":
+        chosen: list[Any] = [ChoiceExample("", {}, "a", None, ("x", "y"), n >= most) for n in range(rows)]
+        return verdict(choices(), chosen, {"accuracy": 1.0})
+    vectors = {"type": "sentence-embedding", "text": ["a", "b"]}
+    pair = SimilarExample("", {}, ("a", "b"), None)
+    if kind == "texts":
+        return verdict(settings(**vectors, label=None), [pair] * rows, {"candidates": rows, "mrr": 1.0})
+    scored: list[Any] = [replace(pair, score=number) for number in numbers]
+    return verdict(settings(**vectors, label="c"), scored, {"spearman": 1.0})
+
+
+@pytest.mark.parametrize(
+    "kind", ["labels", "label sets", "numbers", "questions", "choices", "texts", "scored texts"]
+)
+@pytest.mark.parametrize("rare", [1, 2, 3, 4, 5, 20])
+def test_no_score_without_a_mistake_is_called_no_better(kind: str, rare: int) -> None:
+    for most in (1, 2, 5, 16, 76, 400):
+        found = perfect(kind, most, rare)
+        said = "too few to tell" in found.text or "no score can show" in found.text
+        assert found.better is not said, (most, found.text)
+        assert "no better" not in found.text
 
 
 @pytest.mark.parametrize(("most", "others"), [(13, 10), (15, 7), (444, 428)])
