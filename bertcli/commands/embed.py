@@ -53,7 +53,11 @@ def embed(
     ] = "text",
     columns: Columns = None,
     format_: Annotated[
-        str, typer.Option("--format", help="auto, tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.")
+        str,
+        typer.Option(
+            "--format",
+            help="tsv, csv, jsonl, parquet, fasttext, also of standard input; .txt: a text a line.",
+        ),
     ] = "auto",
     separator: Separator = None,
     quoting: Quoting = None,
@@ -101,7 +105,7 @@ def embed(
     embedder = encoder.embedder(
         long_rows, pooling, normalize=normalize, max_length=max_length, batch_size=batch_size
     )
-    examples = read_inputs(texts or [], input_, settings, report=say)
+    examples = read_inputs(texts or [], input_, settings, report=say, is_table=format_ != "auto")
     cut = CutRows()
     vectors = cut.watch(embedder.embed(examples))
     if output is None:

@@ -101,7 +101,7 @@ def predict(
         encoding=encoding,
     )
     runner = loaded.runner(settings, long_rows, batch_size)
-    examples = read_inputs(texts or [], input_, settings, report=say)
+    examples = read_inputs(texts or [], input_, settings, report=say, is_table=format_ not in (None, "auto"))
     suffix = output.suffix if output is not None else next(iter(asked), None)
     is_for_people = bool(texts) and texts != ["-"] and suffix is None
     cut = CutRows()

@@ -42,7 +42,11 @@ def similarity(
     ] = "text",
     columns: Columns = None,
     format_: Annotated[
-        str, typer.Option("--format", help="auto, tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.")
+        str,
+        typer.Option(
+            "--format",
+            help="tsv, csv, jsonl, parquet, fasttext, also of standard input; .txt: a text a line.",
+        ),
     ] = "auto",
     separator: Separator = None,
     quoting: Quoting = None,
@@ -88,7 +92,7 @@ def similarity(
     given, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
     asked = list(read_inputs(given, None, settings, report=say))
     queries_QD = embedder.matrix(asked, cut.watch)
-    examples = read_inputs(others, input_, settings, report=say)
+    examples = read_inputs(others, input_, settings, report=say, is_table=format_ != "auto")
     file = None if vectors is None else VectorFile(vectors, encoder.model.architecture.hidden)
     found = nearest(
         queries_QD,

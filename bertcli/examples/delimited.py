@@ -9,7 +9,7 @@ from pathlib import Path
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
 from bertcli.examples.bad_rows import BadRow, without_blank_lines
-from bertcli.examples.label_lines import label_lines_hint
+from bertcli.examples.label_lines import format_hint
 from bertcli.examples.records import Record, find_separator, read_records
 from bertcli.examples.table import Row, Table, check_names
 
@@ -65,7 +65,7 @@ def open_delimited(
         rows = (_row(path, names, record) for record in records)
     else:
         rows = without_blank_lines(_rows(path, names, records), path, report)
-    return Table(path, names, rows, hint=hint + label_lines_hint(first[1][0]))
+    return Table(path, names, rows, hint=hint + format_hint(first[1][0]))
 
 
 def _cut_rows(
@@ -122,6 +122,6 @@ def _row(path: Path, names: tuple[str, ...], record: Record) -> Row | BadRow:
     hint = "; if quotes enclose fields here, set task.quoting: csv" if quotes else ""
     if len(fields) > len(names):
         hint += "; if fields beyond the header are to be ignored, set task.ignore_extra_fields: true"
-    hint += label_lines_hint(fields[0])
+    hint += format_hint(fields[0])
     count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
     return BadRow(f"{where}: {count}, not {len(names)} ({', '.join(names)}){hint}")

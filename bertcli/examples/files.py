@@ -15,7 +15,7 @@ from bertcli.examples.conll import read_conll
 from bertcli.examples.delimited import open_delimited
 from bertcli.examples.examples import Example, SimilarExample, TextExample
 from bertcli.examples.jsonl import open_jsonl
-from bertcli.examples.label_lines import label_lines_hint, open_label_lines
+from bertcli.examples.label_lines import format_hint, open_label_lines
 from bertcli.examples.parquet import open_parquet
 from bertcli.examples.questions import question_examples
 from bertcli.examples.similar import similar_examples
@@ -163,7 +163,7 @@ def _read_lines(
         )
     for number, line in numbered_lines(path, settings.decoding):
         text, where = line.strip(), f"{path}, line {number}"
-        if number == 1 and (hint := label_lines_hint(text)):
+        if number == 1 and (hint := format_hint(text)):
             report(f"{where}: is read as text, from its first word on{hint}")
         if settings.type == "token-classification":
             yield tagged_text(where, {"text": text}, text)

@@ -19,11 +19,12 @@ SEPARATORS = (",", "|", ";", "/", "&", "+")
 """What stands between labels in a field."""
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d*)?|[Tt]rue|[Ff]alse"""
-_LIST = re.compile(rf"\s*(?:{_ITEM})?(?:\s*[,\s]\s*(?:{_ITEM}))*,?\s*", re.DOTALL)
+_LIST = re.compile(rf"\s*+(?:{_ITEM})?+(?:(?:\s*+,\s*+|\s++)(?:{_ITEM}))*+\s*+,?+\s*+", re.DOTALL)
+"""Possessive throughout, so that a long field that is no list is found out at once."""
 _ARRAY = re.compile(r"array\((.*?)(?:,\s*dtype=\S+)?\)", re.DOTALL)
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
-_BITS = re.compile(r"[01](?:\.0*)?(?:\s*[\s,;|]\s*[01](?:\.0*)?){2,}")
+_BITS = re.compile(r"[01](?:\.0*+)?+(?:(?:\s*+[,;|]\s*+|\s++)[01](?:\.0*+)?+){2,}+")
 _FREQUENT, _ALONE = 0.05, 0.5
 """Share of the labels with a separator in them, and of their parts that also stand alone, from which the
 separator divides labels."""

@@ -18,6 +18,8 @@ _FASTTEXT = re.compile(r"(?<!\S)__label__(\S*)\s*")
 _TREC = re.compile(r"([^\s:]+):(\S+)(?:\s+|$)")
 _USUAL = {"fasttext": re.compile(r"__label__\S"), "trec": re.compile(r"[A-Z]{2,}:[a-z]+\s+\S")}
 """How the lines of a file begin that is surely meant so."""
+_OBJECT = re.compile(r'\{\s*"[^"]*"\s*:.*\}\s*$')
+"""A line that is a JSON object."""
 _NAMES = {"fasttext": "fastText", "trec": "TREC"}
 _SAMPLE = 100
 """Lines that show whether a file of TREC to predict has labels."""
@@ -51,11 +53,11 @@ def without_labels(line: str) -> str:
     return _FASTTEXT.sub("", line).strip()
 
 
-def label_lines_hint(line: str) -> str:
-    """What to set if a line that is read otherwise looks like fastText's or TREC's; else nothing."""
+def format_hint(line: str) -> str:
+    """What to set if a line that is read otherwise looks like fastText's, TREC's or JSON; else nothing."""
     format = likely_format(line)
     if format is None:
-        return ""
+        return "; this looks like JSON: set task.format: jsonl" if _OBJECT.match(line) else ""
     return f"; this looks like a line of {_NAMES[format]}'s: set task.format: {format}"
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bertcli.config.finetune import TaskSettings
@@ -13,15 +16,19 @@ from bertcli.errors import UserError
 from bertcli.examples.bad_rows import keep_usable
 from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TextExample
 from bertcli.examples.files import find_labeled_file, read_examples
-from bertcli.examples.label_lines import without_labels
+from bertcli.examples.label_lines import format_hint, without_labels
 from bertcli.examples.words import tagged_text
-from bertcli.inference.lines import STANDARD_INPUT, read_lines
+from bertcli.inference.lines import STANDARD_INPUT, Line, read_lines
 
 COMMAND_LINE = "the command line"
 
 
 def read_inputs(
-    texts: Sequence[str], file: str | None, settings: TaskSettings, report: Callable[[str], None]
+    texts: Sequence[str],
+    file: str | None,
+    settings: TaskSettings,
+    report: Callable[[str], None],
+    is_table: bool = False,
 ) -> Iterator[Any]:
     """The examples of `texts`, or of `file`, or of standard input if neither is given; without labels.
 
@@ -34,6 +41,7 @@ def read_inputs(
     Args:
         file: a path, the name of a bundled sample, or `-` for standard input.
         report: called with warnings and notes about the file.
+        is_table: standard input is a file of `settings.format`, not a text a line.
 
     Raises:
         UserError: nothing to read; a path given as a text; (while iterating) a row that the task cannot
@@ -44,6 +52,8 @@ def read_inputs(
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
     lines = read_lines(texts, None if file is None else Path(file))
+    if is_table and (not texts or list(texts) == ["-"]):
+        return _piped_file(settings, report)
     is_one_text = settings.type != "multiple-choice" and num_texts(settings) == 1
     if texts and list(texts) != ["-"]:
         lines = list(lines)
@@ -57,11 +67,40 @@ def read_inputs(
         return iter([example_of(parts, COMMAND_LINE, settings, how="each in quotation marks")])
     if settings.format == "fasttext":
         lines = (replace(line, text=without_labels(line.text)) for line in lines)
+    else:
+        lines = _hinted(lines, report)
     examples = (
         example_of([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
         for line in lines
     )
     return keep_usable(examples, STANDARD_INPUT, labeled=False, skip_bad=False, report=report)
+
+
+def _piped_file(settings: TaskSettings, report: Callable[[str], None]) -> Iterator[Any]:
+    """The examples of a file in standard input. It is copied to disk, since a file is read more than once."""
+    with TemporaryDirectory(prefix="bertcli-") as folder:
+        path = Path(folder) / "input"
+        with open(path, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+
+        def named(text: str) -> str:
+            return text.replace(str(path), STANDARD_INPUT)
+
+        def say(line: str) -> None:
+            report(named(line))
+
+        try:
+            for example in read_examples(path, settings, labeled=False, report=say, note=say):
+                yield replace(example, where=named(example.where))
+        except UserError as error:
+            raise UserError(named(str(error))) from None
+
+
+def _hinted(lines: Iterator[Line], report: Callable[[str], None]) -> Iterator[Line]:
+    for number, line in enumerate(lines):
+        if number == 0 and (hint := format_hint(line.text)):
+            report(f"{line.where}: is read as text, from its first word on{hint}")
+        yield line
 
 
 def _is_file(text: str) -> bool:

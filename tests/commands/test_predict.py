@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 from typing import Any
@@ -52,6 +53,23 @@ def test_every_task(run_bertcli, models, kind, texts, fields):
     assert code == 0
     with pytest.raises(json.JSONDecodeError):
         rows(out)
+
+
+def test_a_pipe_of_objects_is_answered_as_their_texts_are(
+    run_bertcli, models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["The cat.", "A dog"]
+    piped = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    asked = (["predict", models / "multi-label"], ["embed", models / "vectors"])
+    for command in (*asked, ["similarity", models / "vectors", "The cat."]):
+        found = []
+        for content, options in ((piped, ["--format", "jsonl"]), ("\n".join(texts), [])):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+            json_ = ["--json"] if command[0] != "embed" else []
+            code, out, err = run_bertcli(*command, "--input", "-", *json_, *options)
+            assert (code, err) == (0, "")
+            found.append(rows(out))
+        assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

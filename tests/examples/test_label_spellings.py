@@ -14,6 +14,7 @@ import pytest
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import TextExample
+from bertcli.examples.label_cells import bits, written_list
 from bertcli.examples.labels import check_labels, label_set, spelled_as
 from tests.examples.reading import choices, read, settings, write, write_jsonl
 
@@ -136,6 +137,14 @@ def test_what_is_refused_is_read_in_the_way_that_the_message_says(
 def test_a_field_that_is_no_label(tmp_path: Path, value: Any, given: Any, message: str):
     with pytest.raises(UserError, match=message):
         labels(tmp_path, "jsonl", [value], **given)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" + " " * 10**5 + "x]", "1" + " " * 10**5 + "x", "[" + "'a' " * 10**4 + "x]"]
+)
+def test_a_long_field_that_is_no_list_is_found_out_at_once(text: str):
+    assert written_list(text) is None
+    assert bits(text) is None
 
 
 COLUMNS = {"label": ["food", "tech", "travel"]}

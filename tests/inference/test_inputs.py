@@ -69,6 +69,44 @@ def test_lines_of_a_pipe_are_rows_with_tabs_between_the_texts_of_a_pair(pipe) ->
     assert second == TextExample("standard input, line 2", columns, "C", "D", None)
 
 
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("jsonl", '{"id": 1, "text": "She sat."}\n{"id": 2, "text": ""}\n'),
+        ("jsonl", '[{"id": 1, "text": "She sat."},\n {"id": 2, "text": null}]'),
+        ("csv", 'id,text\n1,"She sat."\n2,\n'),
+        ("csv", "id;text\n1;She sat.\n2;\n"),
+        ("tsv", "id\ttext\n1\tShe sat.\n2\t\n"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["multi-label", "tokens"])
+def test_a_pipe_is_a_file_of_the_format_that_is_named(pipe, format: str, text: str, kind: str) -> None:
+    pipe(text)
+    settings, said = adapt_settings(SETTINGS[kind], text=["text"], format=format), list[str]()
+    full, empty = read_inputs([], "-", settings, said.append, is_table=True)
+    assert (full.texts, empty.texts) == (("She sat.",), ("",))
+    assert (str(full.columns["id"]), full.where.partition(",")[0]) == ("1", "standard input")
+    assert said[0].startswith("standard input: the text is empty in 1 of 2 rows")
+
+
+def test_a_pipe_of_another_format_than_the_named_one_is_refused(pipe) -> None:
+    for text in ("She sat.\n", '{"text": "She sat."\n', "[1]"):
+        pipe(text)
+        with pytest.raises(UserError, match=r"^standard input, (line|object) 1"):
+            list(read_inputs([], "-", adapt_settings(ONE, format="jsonl"), print, is_table=True))
+
+
+def test_lines_of_a_pipe_that_look_like_another_format_are_told(pipe, tmp_path: Path) -> None:
+    for text, format in (('{"text": "She sat."}\n', "jsonl"), ("__label__a She sat.\n", "fasttext")):
+        pipe(text)
+        (tmp_path / "lines.txt").write_text(text)
+        for file, where in (("-", "standard input"), (str(tmp_path / "lines.txt"), "lines.txt")):
+            said: list[str] = []
+            list(read_inputs([], file, ONE, said.append))
+            assert f"{where}, line 1: is read as text, from its first word on;" in said[0]
+            assert said[0].endswith(f"set task.format: {format}")
+
+
 def test_files_are_read_with_the_settings(tmp_path: Path) -> None:
     path = tmp_path / "rows.tsv"
     path.write_text("premise\tid\thypothesis\nA\t7\tB\n")
