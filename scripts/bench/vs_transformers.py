@@ -167,7 +167,7 @@ def plain_step(
 
     def step() -> float:
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=half):
-            loss = (forward or model)(**batch).loss
+            loss = (model if forward is None else forward)(**batch).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
