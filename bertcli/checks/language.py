@@ -7,7 +7,7 @@ the first line, once a process, which takes most of a second.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -34,10 +34,11 @@ def _identifier() -> LanguageIdentifier:
 def likely_language(lines: Iterable[str]) -> tuple[str | None, float, int]:
     """The commonest language of the lines, as an ISO code, its share of them, and their number.
 
-    Lines that are too short or have no words are left out; None: all of them.
+    Lines that are too short are identified with the next ones. Those without words are left out; None: all.
     """
-    long = [line[:_READ] for line in lines if sum(map(str.isalpha, line[:_READ])) >= FEWEST_LETTERS]
-    found = Counter(_identifier().classify(line)[0] for line in long)
+    found: Counter[str] = Counter()
+    for text, number in _long_enough(lines):
+        found[_identifier().classify(text)[0]] += number
     del found["zxx"]
     if not found:
         return None, 0.0, 0
@@ -45,6 +46,20 @@ def likely_language(lines: Iterable[str]) -> tuple[str | None, float, int]:
     own = next((alike for alike in _ALIKE if code in alike), {code})
     count = sum(found[each] for each in own)
     return code, count / found.total(), found.total()
+
+
+def _long_enough(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Texts of `FEWEST_LETTERS` or more, and of how many lines each is."""
+    short: list[str] = []
+    letters = 0
+    for line in (line[:_READ] for line in lines):
+        if (own := sum(map(str.isalpha, line))) >= FEWEST_LETTERS:
+            yield line, 1
+        elif own:
+            short.append(line)
+            if (letters := letters + own) >= FEWEST_LETTERS:
+                yield "\n".join(short), len(short)
+                short, letters = [], 0
 
 
 def other_language(line: str, language: str) -> str | None:

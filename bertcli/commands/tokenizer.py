@@ -48,6 +48,12 @@ def train(
     ] = "text",
     text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
     encoding: Annotated[str, typer.Option("--encoding", help="Of the files.")] = "utf-8",
+    language: Annotated[
+        str,
+        typer.Option(
+            metavar="CODE", help="As corpus.language: tr, az and lt lose their case by rules of their own."
+        ),
+    ] = "en",
 ) -> None:
     """Train a vocabulary; print its folder.
 
@@ -56,6 +62,7 @@ def train(
 
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
     """
+    from bertcli.config.load import check_config
     from bertcli.config.schema import CorpusConfig, TokenizerConfig
     from bertcli.errors import UserError
     from bertcli.families.registry import NEW
@@ -68,7 +75,14 @@ def train(
     names = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
     if any((output / name).exists() or (output / name).is_symlink() for name in names):
         raise UserError(f"--output {output}: already holds a tokenizer; name another folder")
-    corpus = CorpusConfig(files=files, format=format_, text_key=text_key, encoding=encoding)
+    value = {
+        "files": files,
+        "format": format_,
+        "text_key": text_key,
+        "encoding": encoding,
+        "language": language,
+    }
+    corpus = check_config(CorpusConfig, value, "the options")
     sources, fresh = find_sources(files), NEW[family]
     for note in encoding_notes(sources, corpus):
         say(note)
@@ -91,7 +105,8 @@ def encode(
     tokenizer: Annotated[
         Path,
         typer.Option(
-            "--tokenizer", help="A vocab.txt, a tokenizer.json, or a folder with one, such as a run."
+            "--tokenizer",
+            help="A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.",
         ),
     ],
     texts: Annotated[
@@ -101,9 +116,13 @@ def encode(
     cased: Annotated[
         bool, typer.Option("--cased", help="For a bare vocab.txt: keep upper case and accents.")
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens, readable.")
+    ] = False,
 ) -> None:
     """Show the tokens and ids of texts, with the special tokens that a model reads.
+
+    The tokens of byte-level BPE are shown a second time as text, with ▁ for the blank before a word.
 
     Example: bertcli tokenizer encode --tokenizer runs/vocabulary "It was a dark night."
     """
@@ -115,11 +134,13 @@ def encode(
     loaded = Tokenizer.load(tokenizer, lowercase=not cased)
     for text in texts or _lines(input_):
         ids = loaded.frame.row(loaded.encode(text)).ids
-        tokens = [loaded.token(i) for i in ids]
+        tokens, readable = [[read(i) for i in ids] for read in (loaded.token, loaded.readable)]
         if json_:
-            print(json.dumps({"text": text, "ids": ids, "tokens": tokens}, ensure_ascii=False))
+            row = {"text": text, "ids": ids, "tokens": tokens, "readable": readable}
+            print(json.dumps(row, ensure_ascii=False))
         else:
-            print(" ".join(tokens), " ".join(map(str, ids)), sep="\n")
+            lines = [tokens, *[readable] * (readable != tokens), map(str, ids)]
+            print(*map(" ".join, lines), sep="\n")
 
 
 def _lines(path: Path | None) -> Iterator[str]:

@@ -119,7 +119,10 @@ def _language(found: Found, corpus: CorpusConfig) -> tuple[str, str]:
     lines = list(_some_lines([each.source for each in found.seen], corpus, _LANGUAGE_LINES))
     code, share, number = likely_language(lines)
     if code is None:
-        return "en", "not recognized: no line has 25 letters; or the code of your language"
+        return (
+            "en",
+            "not recognized: the text has fewer than 25 letters, or no words; or the code of your language",
+        )
     try:
         code = language_code(code)
     except ValueError:

@@ -13,6 +13,7 @@ from bertcli.start.corpus import CorpusLook
 from bertcli.start.fit_pretraining import EVALUATIONS, LENGTHS, PRESETS, ROWS, PretrainingFit
 from bertcli.start.preparation import Prepared
 from bertcli.start.written import Written, in_words, machine
+from bertcli.text.new_normalizer import casing_rules
 
 _FEW_TOKENS = 300_000
 """Of a corpus from which a new model learns next to nothing."""
@@ -94,7 +95,17 @@ def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:
         comment = (
             f"by the size of the text; vocabulary and store take about {in_words(plan.prepared.seconds)}"
         )
-        yield Block("tokenizer", [Line("vocab_size", plan.config.tokenizer.vocab_size, beside=comment)])
+        lines = [Line("vocab_size", plan.config.tokenizer.vocab_size, beside=comment)]
+        if casing := _casing(plan):
+            lines.append(Line("lowercase", True, beside=f"{casing}; or false: cased"))
+        yield Block("tokenizer", lines)
+
+
+def _casing(plan: PretrainingPlan) -> str:
+    """How letters lose their case, if the language has rules of its own for that; else ""."""
+    model = plan.config.model
+    lowercase = model.init_from is None and model.fresh.lowercase
+    return casing_rules(plan.look.config.language) if lowercase else ""
 
 
 def _data(plan: PretrainingPlan) -> Iterator[Line]:
@@ -146,6 +157,8 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
         f"read {_read(fit.reads)}"
     )
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
+    if casing := _casing(plan):
+        yield f"note: the vocabulary is lower-cased, {casing}; tokenizer.lowercase: false keeps the case"
     if plan.share < 1.0:
         yield f"note: {plan.share:.0%} of the text fits in the time; for all of it give more --minutes"
     if fit.ends_early:

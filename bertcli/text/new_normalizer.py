@@ -6,6 +6,7 @@ Only plain steps of the tokenizers library are used, so that a `tokenizer.json` 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from tokenizers import Regex, normalizers
 
@@ -26,6 +27,8 @@ OWN_PATTERNS = frozenset((DIVIDES, DIVIDES_BYTES, DIVIDES_PIECES, DROPPED, FINAL
 
 TURKIC = ("tr", "az", "crh", "gag")
 """Languages in which I and ı are one letter, and İ and i another."""
+_TURKIC_SHARE = 0.1
+"""Letters ı for each i, from which a text seems to be in one of them: in Turkish there are 0.6."""
 _LITHUANIAN = {"Ì": "i\u0307\u0300", "Í": "i\u0307\u0301", "Ĩ": "i\u0307\u0303"} | {
     f"{capital}{accent}": f"{small}\u0307{accent}"
     for capital, small in (("J", "j"), ("Į", "į"))
@@ -36,9 +39,21 @@ LOOKS_AROUND = re.compile("Σ|[JĮ][\u0300\u0301\u0303]")
 """Letters whose small form depends on those beside them."""
 
 
-def own_casing(language: str) -> bool:
-    """Whether a language has rules of its own for lower case."""
-    return language in TURKIC or language == "lt"
+def casing_rules(language: str) -> str:
+    """The rules of lower case that a language has of its own, in words; "" where it has none."""
+    if language in TURKIC:
+        return f"by the rules of {language}: I becomes ı, and İ becomes i"
+    return "by the rules of lt: i keeps its dot below an accent" if language == "lt" else ""
+
+
+def casing_note(characters: Mapping[str, int], language: str) -> str:
+    """What to say of the lower-cased `characters` if they seem to be of another language; else ""."""
+    if language in TURKIC or characters.get("ı", 0) < _TURKIC_SHARE * characters.get("i", 0) + 1:
+        return ""
+    return (
+        f"note: the text has the letter ı, but its language is said to be {language}, so that I becomes i. "
+        "For Turkish or Azerbaijani set corpus.language (tokenizer train: --language) to tr or az"
+    )
 
 
 def new_normalizer(

@@ -49,7 +49,10 @@ def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNorm
 
 
 def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:
-    """The tokenizer's file at `path` (a file or a folder with one), and the normalization for a vocab.txt."""
+    """The tokenizer's file at `path`, and the normalization for a vocab.txt.
+
+    `path` is the file, or a folder with one: also a run, of its model or else of its store.
+    """
     if path.is_file():
         if path.name in OTHER_VOCABULARIES:
             raise UserError(
@@ -61,7 +64,8 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
         raise UserError(
             f"{path}: no such tokenizer; expected a vocab.txt, a tokenizer.json or a folder with one"
         )
-    for folder in (path, RunLayout(path).model):
+    run = RunLayout(path)  # or a store
+    for folder in (path, run.model, run.store / "tokenizer", path / "tokenizer"):
         for name in VOCABULARY_FILES:
             if (folder / name).is_file():
                 return folder / name, _folder_normalization(folder, given)

@@ -19,7 +19,7 @@ from tokenizers import normalizers
 from bertcli.errors import UserError
 from bertcli.families.fresh import TokenizerKind
 from bertcli.families.tokenizers import BERT, TokenizerFacts
-from bertcli.text.new_normalizer import LOOKS_AROUND, new_normalizer
+from bertcli.text.new_normalizer import LOOKS_AROUND, casing_note, new_normalizer
 from bertcli.text.pipelines import add_special
 from bertcli.text.tokenizer import LARGEST_VOCABULARY, Tokenizer
 from bertcli.text.train_byte_bpe import train_byte_bpe
@@ -39,7 +39,7 @@ class Training:
     Attributes:
         language: an ISO 639 code, for the rules of lower case.
         spool_folder: for the temporary copy of the texts; None: the system's folder.
-        report: takes a line for the user every ten seconds, while the trainer works.
+        report: takes lines for the user: a doubt, and every ten seconds that the trainer works.
     """
 
     language: str = "en"
@@ -77,6 +77,8 @@ def train_tokenizer(
         characters = _count_and_spool(texts, spool, normalizer)
         if not any(not character.isspace() for character in characters):
             raise UserError("there is no text to train a vocabulary on; give files that hold some")
+        if lowercase and (note := casing_note(characters, training.language)):
+            training.report(note)
         lines = (_PART.sub(r"\1 ", line.rstrip(RECORD_END)) for line in spool)
         names = facts.names
 

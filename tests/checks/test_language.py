@@ -77,3 +77,5 @@ def test_the_commonest_language_of_lines_is_found_with_its_share() -> None:
     lines = [LINES["de"]] * 3 + [LINES["fr"], "too short", "12 34 56"]
     assert likely_language(lines) == ("de", 0.75, 4)
     assert likely_language(["no", "words"]) == (None, 0.0, 0)
+    short = ["Merhaba arkadaşlar", "Çok güzel bir gün", "Işık söndü", "12 34"] * 2
+    assert likely_language(short) == ("tr", 1.0, 4)  # the last two are too short

@@ -30,6 +30,13 @@ def test_it_builds_a_store_and_says_what_is_in_it(config: Path):
     assert summary["unk_rate"] < 0.001
     assert Path(summary["store"], "manifest.json").is_file()
 
+    run = config.parent / "with-store"  # as `prepare` leaves a run whose config names no store
+    run.mkdir()
+    (run / "store").symlink_to(summary["store"])
+    for place in (run, summary["store"]):
+        shown = run_cli("tokenizer", "encode", "--tokenizer", place, "river")
+        assert shown.stdout.startswith("[CLS] "), shown.stderr
+
     one_path = f"corpus.files={config.parent / 'corpus.txt'}"  # means the same list of one
     table = run_cli("prepare", config, "--set", one_path)
     assert table.returncode == 0

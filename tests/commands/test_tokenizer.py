@@ -71,7 +71,33 @@ def test_encode_shows_tokens_and_ids(folder: Path):
     assert first["ids"] == [2, *tokenizer.encode("the [mask]!"), 3]
     assert first["tokens"] == [tokenizer.token(i) for i in first["ids"]]
     assert "[MASK]" not in first["tokens"]
-    assert second == {"text": "", "ids": [2, 3], "tokens": ["[CLS]", "[SEP]"]}
+    special = ["[CLS]", "[SEP]"]
+    assert second == {"text": "", "ids": [2, 3], "tokens": special, "readable": special}
+
+
+def test_encode_shows_byte_level_pieces_as_text_too(run_bertcli, tmp_path: Path):
+    (tmp_path / "corpus.txt").write_text("ไปตลาด แม่\n" * 3, encoding="utf-8")
+    out = tmp_path / "out"
+    command = ["tokenizer", "train", tmp_path / "corpus.txt", "--kind", "byte-bpe", "--vocab-size", 400]
+    assert run_bertcli(*command, "--output", out)[0] == 0
+    encode = ["tokenizer", "encode", "--tokenizer", out]
+    _, shown, _ = run_bertcli(*encode, "ไปตลาด")
+    tokens, readable, ids = shown.splitlines()
+    assert (tokens.startswith("[CLS] Ġà¹Ħ"), readable) == (True, "[CLS] ▁ไปตลาด [SEP]")
+    _, shown, _ = run_bertcli(*encode, "ไปตลาด", "--json")
+    row = json.loads(shown)
+    assert (row["tokens"], row["readable"]) == (tokens.split(" "), readable.split(" "))
+    assert row["ids"] == [int(each) for each in ids.split(" ")]
+
+
+@pytest.mark.parametrize("language", ["tr", "en"])
+def test_letters_lose_their_case_by_the_language(run_bertcli, tmp_path: Path, language: str):
+    (tmp_path / "corpus.txt").write_text("IŞIK ve İZMİR.\n" * 3, encoding="utf-8")
+    command = ["tokenizer", "train", tmp_path / "corpus.txt", "--vocab-size", 300, "--language", language]
+    assert run_bertcli(*command, "--output", tmp_path / "out")[0] == 0
+    read = Tokenizer.load(tmp_path / "out")
+    expected = {"tr": "ışık ve izmir .", "en": "işik ve izmir ."}[language]
+    assert read.join(map(read.token, read.encode("IŞIK ve İZMİR."))) == expected
 
 
 def test_encode_reads_a_file_or_standard_input(folder: Path):

@@ -15,10 +15,16 @@ from bertcli.start.speed import StepSpeed
 
 
 def written(
-    preset: str = "base", max_length: int = 128, rows: int = ROWS, ends_early: bool = False, longest=128.0
+    preset: str = "base",
+    max_length: int = 128,
+    rows: int = ROWS,
+    ends_early: bool = False,
+    longest=128.0,
+    language: str = "en",
 ) -> str:
-    """The config, with each comment on one line."""
-    value = {"output_dir": "runs/x", "corpus": {"files": ["a.txt"]}, "tokenizer": {"vocab_size": 400}}
+    """The summary and the config, with each comment on one line."""
+    corpus = {"files": ["a.txt"], "language": language}
+    value = {"output_dir": "runs/x", "corpus": corpus, "tokenizer": {"vocab_size": 400}}
     config = check_config(PretrainConfig, value, "test")
     plan = PretrainingPlan(
         look=CorpusLook(config.corpus),
@@ -42,7 +48,8 @@ def written(
         started=1.0,
         budget=60.0,
     )
-    return " ".join(pretraining_written(plan).text.replace("#", " ").split())
+    result = pretraining_written(plan)
+    return " ".join("\n".join([*result.summary, result.text]).replace("#", " ").split())
 
 
 ENOUGH = f"the largest that reads {ROWS:,} rows in the time, for which the text is enough"
@@ -77,3 +84,11 @@ def test_longer_rows_are_offered_where_the_text_fills_them(
 ) -> None:
     text = written(max_length=max_length, longest=longest)
     assert ("tokens of a row; or 128, in about twice the time" in text) == is_offered
+
+
+@pytest.mark.parametrize("language", ["tr", "az", "lt", "en"])
+def test_rules_of_lower_case_that_a_language_has_of_its_own_are_said(language: str) -> None:
+    text = written(language=language)
+    rules = f"by the rules of {language}: "
+    assert (f"note: the vocabulary is lower-cased, {rules}" in text) == (language != "en")
+    assert (rules in text.partition("tokenizer: ")[2]) == ("lowercase: true" in text) == (language != "en")

@@ -101,6 +101,8 @@ def test_transformers_and_the_cache_of_words_read_the_saved_folder_to_the_same_i
         texts = [text, *TEXTS.values()]
         theirs = transformers.AutoTokenizer.from_pretrained(folder)
         ours = tokenizer.encode_batch(texts)
+        assert type(theirs) is transformers.PreTrainedTokenizerFast
+        assert tokenizer.other_classes("bert") == ["BertTokenizer", "BertTokenizerFast"]
         assert theirs(texts, add_special_tokens=False)["input_ids"] == ours
         assert WordCache(tokenizer).encode(texts).ids.tolist() == [i for ids in ours for i in ids]
 
@@ -120,3 +122,13 @@ def test_a_dotted_capital_never_becomes_two_characters(kind: TokenizerKind, lang
     tokenizer = trained("İSTANBUL I\u0307zmir", kind, language)
     assert "\u0307" not in given_back(tokenizer, "İSTANBUL I\u0307zmir")
     assert given_back(tokenizer, "İ") == "i"
+
+
+@pytest.mark.parametrize(("language", "is_said"), [("en", True), ("tr", False), ("az", False)])
+def test_a_text_with_dotless_letters_that_is_said_to_be_in_another_language_is_told(
+    language: str, is_said: bool
+) -> None:
+    said: list[str] = []
+    for text in (SMALL["tr"], f"{TEXTS['en']} {'it is ' * 9} Işık"):  # the other has a name
+        train_tokenizer([text] * 4, 700, training=Training(language, report=said.append))
+    assert [line.startswith("note: the text has the letter ı") for line in said] == [True] * is_said
