@@ -43,6 +43,7 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
     assert "| files | a\\|b \\<i\\>.txt, texts/\\*.txt |\n" in card
     assert "| started from | org/name |" in card
     assert "/home" not in card
+    assert 'bertcli predict-mask . "... [MASK] ..."' in card  # no English for a model of another language
 
 
 def test_a_run_without_pairs_has_no_word_of_them() -> None:

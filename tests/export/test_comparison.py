@@ -1,4 +1,4 @@
-"""The speeds beside each other are of as many rows as is said."""
+"""What two forms of a model are compared on, and the speeds beside each other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.export.sample import read_sample
+from bertcli.store.build import prepare_store
 from bertcli.text.frame import Row
 from tests.commands.test_export import exported
 from tests.hf.folders import saved_model
+from tests.small_runs import small_config, write_config
 
 
 def test_a_small_sample_is_read_again_until_there_are_32_rows_at_once(
@@ -31,3 +36,24 @@ def test_a_small_sample_is_read_again_until_there_are_32_rows_at_once(
     for _, rows in timed:
         assert len(rows) == 32
         assert rows[:29] == rows[3:]
+
+
+@pytest.mark.parametrize("kind", ["pretrain", "finetune"])
+def test_without_a_sample_the_texts_are_of_the_run_that_made_the_model(tmp_path: Path, kind: str, capsys):
+    texts = [f"O gato {number} dormiu na casa." for number in range(40)]
+    (tmp_path / "train.csv").write_text("\n".join(["text,label", *(f"{each},a" for each in texts)]))
+    (tmp_path / "corpus.txt").write_text("\n\n".join(texts))
+    config: dict[str, Any] = small_config(tmp_path / "corpus.txt", tmp_path / "run")
+    if kind == "finetune":
+        columns = {"text": "text", "label": "label"}
+        task = {"type": "classification", "train": str(tmp_path / "train.csv"), **columns}
+        config = {"model": "m", "output_dir": str(tmp_path / "run"), "task": task}
+    else:
+        prepare_store(check_config(PretrainConfig, config, "test"), lambda line: None, processes=0)
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    write_config(tmp_path / "run" / "config.yaml", config)
+    read = [row.text_a for row in read_sample(None, None, None, tmp_path / "run" / "model")]
+    spelled = [text.removesuffix(".") for text in texts]
+    assert read
+    assert {each.rstrip(" .") for each in read} <= {*spelled, *map(str.lower, spelled)}
+    assert f"int8 is compared on text of {tmp_path / 'run'}" in capsys.readouterr().err
