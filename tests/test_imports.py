@@ -21,7 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "text": {"errors", "files", "owned", "families", "config", "samples"},
     "store": {"errors", "terminal", "files", "owned", "processes", "families", "config", "text"},
     "examples": {"errors", "files", "config", "text", "samples"},
-    "metrics": {"errors"},
+    "metrics": {"errors", "text"},
     "data": {"errors", "terminal", "config", "text", "store"},
     "model": {"errors", "families", "config"},
     "distributed": {"errors"},

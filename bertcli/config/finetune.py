@@ -14,7 +14,7 @@ from bertcli.config.finetune_training import (
     FinetuneTrainingConfig,
 )
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import MOST_TOKENS, Positive, Section, Tokens, refuse_other_kind
+from bertcli.config.section import MOST_TOKENS, Auto, Positive, Section, Tokens, refuse_other_kind
 
 TaskType = Literal[
     "classification",
@@ -96,9 +96,10 @@ class TaskSettings(Section):
     sigmoid: bool = False
     """regression: the number is a probability from 0 to 1, such as that of a passage that is relevant (1) or
     not (0), by a sigmoid and binary cross-entropy; false: any number, by the squared error, on any scale."""
-    null_threshold: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
-    """question-answering: the answer is "no answer" if it is better than the best answer by more than this, a
-    sum of two logits; `evaluate` finds the best threshold. null: there is always an answer."""
+    null_threshold: Annotated[float, Field(ge=-1e6, le=1e6)] | Auto | None = "auto"
+    """question-answering: "no answer" is given if it is better than the best answer by more than this, a sum
+    of two logits; null: never. auto: each evaluation finds the number with the best F1 on dev, which the
+    model keeps; without dev it is 0, and where all questions have answers null."""
     scale: Positive = 20.0
     """sentence-embedding: the loss multiplies cosines by this."""
 
@@ -144,9 +145,7 @@ class TaskSettings(Section):
     @classmethod
     def _separator(cls, value: Any) -> Any:
         if value == "":
-            raise ValueError(
-                'it is empty; a bare | begins a text of several lines in YAML: write "|" in quotes'
-            )
+            raise ValueError('it is empty; a bare | begins a text of lines in YAML: write "|" in quotes')
         if isinstance(value, str) and value in ('"', "\n", "\r"):
             raise ValueError("fields cannot be separated by a quote or the end of a line")
         return "\t" if value == "\\t" else value
@@ -177,7 +176,7 @@ class TaskSettings(Section):
             ("tag_scheme: plain", self.tag_scheme == "plain", "token-classification"),
             ("positive_label", self.positive_label is not None, "classification"),
             ("sigmoid", self.sigmoid, "regression"),
-            ("null_threshold", self.null_threshold is not None, "question-answering"),
+            ("null_threshold", self.null_threshold not in (None, "auto"), "question-answering"),
             ("scale", self.scale != 20.0, "sentence-embedding"),
             ("format: conll", self.format == "conll", "token-classification"),
             *((f"format: {name}", self.format == name, "classification") for name in LABEL_LINES),

@@ -144,6 +144,8 @@ def _usual_settings(task: TaskType, config: Mapping[str, Any], max_positions: in
         settings["text"] = "text"
     if task == "multiple-choice":
         settings["choices"] = "choices"
+    if task == "question-answering":
+        settings["null_threshold"] = None
     if task == "classification":
         settings["multi_label"] = config.get("problem_type") == "multi_label_classification"
     return settings

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from bertcli.text.pieces import needs_no_blank
 
 Gold = Sequence[Sequence[str]]
 """The right answers of each question; empty if the question has no answer."""
@@ -15,8 +18,28 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize_answer(answer: str) -> str:
-    """The form for comparing answers: lower case, no ASCII punctuation, no articles, single spaces."""
-    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+    """The form for comparing answers: lower case, no ASCII punctuation, no articles, single spaces.
+
+    In text of scripts without blanks between words, such as Chinese and Thai, each character with its marks
+    is a word, and no punctuation counts, as in the scorer of MLQA (Lewis et al. 2020).
+    """
+    text = answer.lower().translate(_PUNCTUATION)
+    if not text.isascii() and any(map(needs_no_blank, text)):
+        text = "".join(_apart(text))
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def _apart(text: str) -> Iterator[str]:
+    """The characters without punctuation; blanks around each one that needs none, and its marks."""
+    inside = False
+    for character in text:
+        category = unicodedata.category(character)
+        if category.startswith("P"):
+            continue
+        if not category.startswith("M"):
+            before, inside = inside, needs_no_blank(character)
+            yield " " * (before or inside)
+        yield character
 
 
 def is_exact(answer: str, gold: Sequence[str]) -> bool:
@@ -27,9 +50,10 @@ def is_exact(answer: str, gold: Sequence[str]) -> bool:
 def answer_scores(gold: Gold, answers: Sequence[str]) -> dict[str, float]:
     """`exact_match` and `f1` in percent, as in the official scorers (Rajpurkar et al. 2016, 2018).
 
-    `f1` is the best overlap of words with a right answer. If some question has no answer, the rules are those
-    of SQuAD 2.0, else those of 1.1; they differ for answers of articles alone. "" means "no answer". In the
-    first case, both scores are also given for the questions with an answer and for those without.
+    `f1` is the best overlap of words with a right answer; `normalize_answer` says what a word is. If some
+    question has no answer, the rules are those of SQuAD 2.0, else those of 1.1; they differ for answers of
+    articles alone. "" means "no answer". In the first case, both scores are also given for the questions with
+    an answer and for those without.
     """
     pairs = _per_question(gold, answers)
     scores = _mean(pairs)

@@ -40,6 +40,7 @@ _MEANINGS = {
     "mrr_at_10": "1 / rank of the first relevant row of a first text, averaged; 0 beyond rank 10",
     "ndcg_at_10": "how near the first 10 ranks are to the best order: 1 is the best",
     "map": "precision at each relevant row, averaged",
+    "null_threshold": 'above it the answer is "no answer"; the model keeps it',
     "exact_match": "percentage of answers that are exactly right",
 }
 _ENDINGS = {

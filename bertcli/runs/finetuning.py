@@ -14,7 +14,7 @@ from bertcli.checkpoints.checkpoint import RunState, load_state, newest_checkpoi
 from bertcli.checkpoints.metrics_log import read_metrics
 from bertcli.checkpoints.numbered import free_path, newest_path
 from bertcli.checkpoints.run_contents import Input
-from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.finetune import FinetuneConfig, TaskSettings
 from bertcli.data.epochs import EpochOrder
 from bertcli.data.share import MicroBatch
 from bertcli.distributed import ranks, wrapping
@@ -85,6 +85,8 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     data: LabeledData
     order: EpochOrder
     best: BestEvaluation
+    settings: TaskSettings
+    """Of the finished model."""
 
     @property
     def resume_command(self) -> str:
@@ -225,7 +227,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         kept = task.standardization if card is None else AS_THEY_ARE
         weights = restandardized(weights, before=task.standardization, after=kept)
         declared = declare_task(
-            task.settings,
+            task.settings if card is None else self.settings,
             task.labels,
             trained_length=length_after(self.source, longest),
             standardization=kept,
@@ -249,6 +251,9 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             chosen = f"best by {scores.title(self.metric)}: step {self.best.step}"
             step, lines = self.best.last_step, [verdict.line, chosen]
             say(chosen)
+        self.settings = self.data.task.kept_settings(scores.metrics if scores else {})
+        if isinstance(self.settings.null_threshold, float):
+            say(f"task.null_threshold: {self.settings.null_threshold:.4g}, kept in the model")
         card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
         self.publish(self.folder.model, weights, card)
         self.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))

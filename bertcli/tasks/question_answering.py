@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import Answer, QuestionExample
 from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.base import Term
@@ -73,6 +74,22 @@ class QuestionAnswering(LabeledTask):
     """
 
     metric = "f1"
+    has_unanswered = False
+    """Whether some question of the training data has no answer."""
+
+    def for_training(
+        self, examples: Sequence[QuestionExample], report: Callable[[str], None]
+    ) -> QuestionAnswering:
+        task = QuestionAnswering(self.settings, self.labels)
+        task.has_unanswered = not all(example.answers for example in examples)
+        return task
+
+    def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
+        """With the `null_threshold` that the dev data gave. Without one, 0 is what training aims at."""
+        if self.settings.null_threshold != "auto":
+            return self.settings
+        usual = 0.0 if self.has_unanswered and not metrics else None
+        return self.settings.model_copy(update={"null_threshold": metrics.get("null_threshold", usual)})
 
     def encode(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each window of each context: question and window.
@@ -139,6 +156,8 @@ class QuestionAnswering(LabeledTask):
         start, end = _characters(example.context, passages[0].spans, spans[0].first, last=spans[0].last)
         best = example.context[start:end]
         threshold = self.settings.null_threshold
+        if threshold == "auto":  # not found yet
+            threshold = None
         scores = [span.score for span in spans] + ([] if threshold is None else [null])
         probabilities = torch.tensor(scores).softmax(0).tolist()
         if threshold is not None and difference > threshold:
@@ -159,13 +178,27 @@ class QuestionAnswering(LabeledTask):
     def score(
         self, examples: Sequence[QuestionExample], predictions: Sequence[Answered]
     ) -> Mapping[str, float]:
-        """In percent, as SQuAD's scorers; if a question has no answer, with the best `null_threshold`."""
+        """In percent, as SQuAD's scorers; if a question has no answer, with the best `null_threshold`.
+
+        While that is `auto`, the scores are those of the threshold with the best F1.
+        """
         gold = [[answer.text for answer in example.answers or ()] for example in examples]
-        scores = answer_scores(gold, [prediction.answer for prediction in predictions])
         if all(gold):
-            return scores
+            return answer_scores(gold, [prediction.answer for prediction in predictions])
         differences = [prediction.null_difference for prediction in predictions]
-        return scores | best_thresholds(gold, [prediction.best for prediction in predictions], differences)
+        best = [prediction.best for prediction in predictions]
+        found = best_thresholds(gold, best, differences)
+        if self.settings.null_threshold != "auto":
+            return answer_scores(gold, [prediction.answer for prediction in predictions]) | found
+        threshold = found["best_f1_threshold"]
+        above = [difference for difference in differences if difference > threshold]
+        if above:  # between two questions, so that another precision or batch changes no answer
+            threshold = (threshold + min(above)) / 2
+        answers = [
+            "" if difference > threshold else answer
+            for answer, difference in zip(best, differences, strict=True)
+        ]
+        return answer_scores(gold, answers) | found | {"null_threshold": threshold}
 
 
 def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:

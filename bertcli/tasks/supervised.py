@@ -124,6 +124,10 @@ class LabeledTask(ABC):
         """
         return self
 
+    def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
+        """The settings of the finished model. `metrics`: `score` of the dev data; empty: there are none."""
+        return self.settings
+
     @abstractmethod
     def encode(self, examples: Sequence[Any], tokenizer: Tokenizer) -> list[Item]:
         """One or more items for each example, in the examples' order.

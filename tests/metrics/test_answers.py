@@ -19,6 +19,10 @@ from bertcli.metrics.answers import answer_scores, best_thresholds, is_exact, no
         ("İ", "i̇"),
         ("A", ""),
         ("", ""),
+        ("《紅樓夢》,第 80回", "紅 樓 夢 第 80 回"),
+        ("กรุงเทพฯ ที่นี่", "ก รุ ง เ ท พ ฯ ที่ นี่"),
+        ("ソニー (Sony)", "ソ ニ ー sony"),
+        ("서울 특별시", "서울 특별시"),
     ],
 )
 def test_what_answers_are_compared_by(answer: str, normal: str):
@@ -34,7 +38,7 @@ ANSWERED = [
     ("", ["1854"]),
     ("Café Müller", ["café Muller", "Cafe Müller"]),
     ("the", ["a"]),
-    ("日本 tokyo", ["日本", "Tokyo"]),
+    ("日本 tokyo", ["日本 x", "Tokyo"]),
     ("nothing of that", ["something else"]),
 ]
 UNANSWERED = [("", []), ("a guess", []), ("An", [])]
@@ -73,6 +77,15 @@ def test_scores_are_those_of_the_official_scorer_of_2_0():
         },
         rel=1e-14,
     )
+
+
+def test_in_scripts_without_blanks_the_words_are_characters():
+    """A scorer that splits at blanks gives 0 for each of these answers."""
+    near = [("在北京市", ["北京市"]), ("北京 市", ["北京市"]), ("「北京市」。", ["北京市"])]
+    near += [("กรุงเทพ", ["กรุงเทพฯ"])]
+    found = [answer_scores([gold], [answer]) for answer, gold in near]
+    assert [scores["exact_match"] for scores in found] == [0, 100, 100, 0]
+    assert [round(scores["f1"], 2) for scores in found] == [85.71, 100, 100, 92.31]
 
 
 def test_without_any_answer_there_is_one_group():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ def test_an_early_end_is_said(
     run(config)  # the accuracy stays as it is at so low a rate
     said = capsys.readouterr().err
     assert "stopping early at step 4: no better accuracy in 1 evaluations (training.early_stopping)" in said
-    assert "best by accuracy: step 2" in said
+    assert "best by accuracy: step 4" in said  # the lower loss of two that are equal
     assert read_rows(tmp_path / "run" / "metrics.jsonl")[-1]["step"] == 4
 
 
@@ -179,8 +180,11 @@ def test_a_config_that_cannot_run_leaves_the_folder_free(
     run(config)
 
 
-def test_a_metric_may_need_examples_that_the_first_ones_lack(files: Path, tmp_path: Path) -> None:
-    """The scores of questions without an answer are there only where the dev data have such questions."""
+def test_the_best_threshold_of_dev_is_kept(
+    files: Path, tmp_path: Path, run_bertcli: Callable[..., tuple[int, str, str]]
+) -> None:
+    """The scores of questions without an answer are there only where the dev data have such questions, which
+    the first ones lack."""
     answer = {"text": "cat", "answer_start": 4}
     questions = [{"id": str(i), "question": "who?", "answers": [answer] * (i < 9)} for i in range(10)]
     for name, some in (("train.json", questions[:9]), ("dev.json", questions)):
@@ -196,7 +200,17 @@ def test_a_metric_may_need_examples_that_the_first_ones_lack(files: Path, tmp_pa
     }
     done = run(config)
     assert done.scores is not None
-    assert "best_f1" in done.scores.metrics
+    scores, folder = done.scores.metrics, tmp_path / "run/model"
+    kept = json.loads((folder / "config.json").read_text())["bertcli_task"]["null_threshold"]
+    assert kept == scores["null_threshold"]
+    rows = rows_but_times(tmp_path / "run/metrics.jsonl", "heldout")
+    assert all(row["f1"] == row["best_f1"] for row in rows)
+    _, printed, _ = run_bertcli("evaluate", str(folder), "--data", config["task"]["dev"], "--json")
+    assert json.loads(printed)["f1"] == scores["best_f1"]
+    config["task"] |= {"dev": None, "train": config["task"]["dev"], "metric": None}
+    run(config, overwrite=True)  # nothing is measured: as likely is enough
+    kept = json.loads((folder / "config.json").read_text())["bertcli_task"]["null_threshold"]
+    assert kept == 0
 
 
 def steps_in_micro_batches(kind: str, micro_batch_size: int) -> list[StepReport]:
