@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import os
@@ -10,7 +11,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -218,7 +219,7 @@ def count(name: str, value: Any) -> int:
         number = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = 0
-    if number < 1:
+    if number < 1 or number != value:  # torch takes 1.5 for 1
         raise UserError(f"{name}: expected a whole number of at least 1; got {reprlib.repr(value)}")
     return number
 
@@ -244,9 +245,12 @@ def texts(name: str, value: Any) -> list[Any]:
     if isinstance(value, str):
         return [value]
     has_no_order = isinstance(value, Mapping | Set | bytes | bytearray) or hasattr(value, "columns")
-    if has_no_order or not (isinstance(value, Iterable) or hasattr(value, "__getitem__")):
+    items: Iterator[Any] | None = None
+    with contextlib.suppress(TypeError):  # also of an array without dimensions, which has the method
+        items = None if has_no_order else iter(value)
+    if items is None:
         raise UserError(f"{name}: expected a text, or a list of texts; got {_kind(value)}")
-    return list(value)
+    return list(items)
 
 
 def row(name: str, value: Any) -> list[str]:

@@ -197,6 +197,14 @@ WRONG: dict[str, tuple[Callable[[Path, Path], Any], str]] = {
     "config: long": (lambda _, f: api.pretrain(PATH), "config: .*file name too long"),
     "config: keys": (lambda _, f: api.pretrain({1: 2}), "the config: "),
     "config: surrogate": (lambda _, f: api.finetune({"output_dir": "\ud800"}), "the config: "),
+    "config: no user": (
+        lambda _, f: api.pretrain({"output_dir": "~nobody-here/x", "corpus": {}}),
+        "output_dir: '~nobody-here/x' begins with ~ and a name, and no user has this name",
+    ),
+    "config: half": (
+        lambda _, f: api.pretrain({"output_dir": "\ud800", "corpus": {}}),
+        "output_dir: .*surrogate pair",
+    ),
     "config: nul": (lambda _, f: api.pretrain({"output_dir": "a\0b", "corpus": {}}), "output_dir: .*NUL"),
     "resume": (lambda _, f: api.pretrain({}, resume="no"), "resume: expected False or True; got 'no'"),
     "overwrite": (lambda _, f: api.finetune({}, overwrite=1), "overwrite: .*got 1"),
@@ -208,6 +216,59 @@ def test_a_wrong_argument_is_named(models: Path, folder: Path, name: str) -> Non
     wrong, message = WRONG[name]
     with pytest.raises(bertcli.UserError, match=f"(?s)^{message}|{message}"):
         wrong(models, folder)
+
+
+FUNCTIONS: dict[str, Callable[[Path, Path, Any], Any]] = {
+    "load": lambda _, f, wrong: api.load(wrong),
+    "load: device": lambda _, f, wrong: api.load(f, device=wrong),
+    "load: precision": lambda _, f, wrong: api.load(f, precision=wrong),
+    "fill_mask": lambda _, f, wrong: api.load(f).fill_mask(wrong),
+    "fill_mask: top_k": lambda _, f, wrong: api.load(f).fill_mask(TEXT, wrong),
+    "embed": lambda _, f, wrong: api.load(f).embed(wrong),
+    "embed: in list": lambda _, f, wrong: api.load(f).embed([wrong]),
+    "embed: pooling": lambda _, f, wrong: api.load(f).embed(TEXT, wrong if wrong is not None else 1),
+    "embed: normalize": lambda _, f, wrong: api.load(f).embed(TEXT, normalize=wrong or 1),
+    "predict": lambda m, _, wrong: api.load(m / "tokens").predict(wrong),
+    "predict: row": lambda m, _, wrong: api.load(m / "multi-label").predict([wrong]),
+    "predict: in row": lambda m, _, wrong: api.load(m / "choices").predict([(wrong, "a", "b")]),
+    "attention": lambda _, f, wrong: api.load(f).attention(wrong),
+    "pretrain": lambda _, f, wrong: api.pretrain(wrong),
+    "pretrain: output_dir": lambda _, f, wrong: api.pretrain({"output_dir": wrong, "corpus": {"files": "x"}}),
+    "pretrain: corpus": lambda _, f, wrong: api.pretrain({"output_dir": "run", "corpus": {"files": wrong}}),
+    "finetune": lambda _, f, wrong: api.finetune(wrong),
+    "finetune: model": lambda _, f, wrong: api.finetune(TASK | {"model": wrong}),
+    "finetune: train": lambda _, f, wrong: api.finetune(TASK | {"task": TASK["task"] | {"train": wrong}}),
+}
+TASK: dict[str, Any] = {
+    **{"output_dir": "run", "model": "m"},
+    "task": {"type": "classification", "train": "x", "text": "a", "label": "b"},
+}
+ITSELF: list[Any] = []
+ITSELF.append(ITSELF)
+OBJECTS: list[Any] = [
+    *(None, 0, -1, 1.5, float("nan"), 1j, b"a", bytearray(b"a"), memoryview(b"a"), object(), str, len),
+    *({"a": 1}, {"a"}, [None], [[]], [[["a"]]], ITSELF, "\ud800", Exception("a"), torch.tensor(1.5)),
+    *(
+        np.array("a"),
+        np.array(0),
+        np.array([1.5]),
+        np.float32(1),
+        np.bool_(True),
+        range(3),
+        Mock(columns=["a"]),
+    ),
+]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_object_of_another_kind_is_a_user_error(
+    models: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for wrong in [*OBJECTS, (None for _ in "a")]:
+        with pytest.raises(bertcli.UserError):
+            FUNCTIONS[name](models, folder, wrong)
+    assert not list(tmp_path.iterdir())
 
 
 def state() -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import reprlib
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bertcli.config.run_config import config_of_run, output_dir
-from bertcli.config.section import section_in
+from bertcli.config.section import NO_TEXT, section_in
 from bertcli.config.unknown_key import unknown_key
 from bertcli.config.yaml_text import as_number, yaml_text
 from bertcli.errors import UserError
@@ -20,8 +19,6 @@ from bertcli.files import looked_in, write_text
 
 Config = TypeVar("Config", bound=BaseModel)
 
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
 _MOST_PROBLEMS = 50
 """Nobody reads more, and to look for the nearest name of each unknown key takes its time."""
 _short = reprlib.Repr()  # a few lines of YAML aliases can mean more text than memory holds
@@ -61,7 +58,7 @@ _WORDS = {
 
 def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> Any:
     text = node.value
-    if _NO_TEXT.search(text):
+    if NO_TEXT.search(text):
         raise _yaml_error(f"{_short.repr(text)} has a character that no text can hold", node)
     if node.style is not None:
         return text

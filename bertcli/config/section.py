@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
@@ -18,6 +20,8 @@ MOST_ROWS = MOST_TOKENS = 2**24
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]
+NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
 Auto = Literal["auto"]
 _SomePaths = Annotated[list[str], Field(min_length=1)]
 Paths = Annotated[
@@ -48,6 +52,20 @@ def kinds_of(annotation: Any) -> set[Any]:
     return {kind for part in parts for kind in kinds_of(part)} if parts else {annotation}
 
 
+def _check_text(text: str) -> None:
+    found = NO_TEXT.search(text)
+    if found:
+        name = "a NUL character" if found[0] == "\0" else f"half of a surrogate pair ({found[0]!r})"
+        raise ValueError(f"a text with {name}, which no file name can hold")
+    try:
+        Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(
+            f"{reprlib.repr(text)} begins with ~ and a name, and no user has this name; "
+            "write the path of the folder"
+        ) from None
+
+
 class Section(BaseModel):
     """A part of a config: frozen, and strict about keys and types."""
 
@@ -62,7 +80,7 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_what_only_looks_right(cls, value: Any, info: ValidationInfo) -> Any:
-        """Python takes true and `"1_0"` for numbers; no file name holds a NUL."""
+        """Python takes true and `"1_0"` for numbers; some texts can be neither written nor a file's name."""
         kinds = kinds_of(cls.model_fields[info.field_name or ""].annotation)
         takes_number = bool(kinds & {int, float}) and str not in kinds
         or_auto = " or auto" if "auto" in kinds else ""
@@ -74,8 +92,8 @@ class Section(BaseModel):
                     f"expected a number{or_auto}, got the text {reprlib.repr(each)}; write it in decimal "
                     "digits, without quotes, such as 1000, 0.1 or 1e-4"
                 )
-            if isinstance(each, str) and "\0" in each:
-                raise ValueError("a text with a NUL character, which no file name can hold")
+            if isinstance(each, str):
+                _check_text(each)
         return value
 
 
