@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import re
 import secrets
@@ -13,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any, Literal, TextIO
 
 from filelock import lock_descriptor
 
@@ -168,9 +169,45 @@ def refuse_special(path: Path) -> None:
     """Raise `UserError` for a pipe, a device or a socket: it may never end, and cannot be read twice."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise UserError(
-            f"{path}: is no plain file, but a pipe, a device or a socket; write its text to a file, and name "
-            "that"
+            f"{path}: is no plain file, but a pipe, a device or a socket; put a file there, or name another"
         )
+
+
+def has_file(path: Path) -> bool:
+    """Whether a plain file is there, or a link to one. Raises `UserError` as `refuse_special`."""
+    refuse_special(path)
+    return path.is_file()
+
+
+def open_plain(path: Path) -> io.BufferedReader:
+    """Open a file of a model, a run or a store to read it.
+
+    Raises `UserError` as `refuse_special`, without waiting for a writer, and `OSError`.
+    """
+    refuse_special(path)
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115  (the caller closes it)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it was replaced meanwhile
+        file.close()
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for its writer
+
+
+def plain_bytes(path: Path) -> bytes:
+    """The content of a file; raises as `open_plain`."""
+    with open_plain(path) as file:
+        return file.read()
+
+
+def plain_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> str:
+    """The content of a UTF-8 file, with its line ends as they are.
+
+    Raises as `open_plain`, and `UnicodeDecodeError`.
+    """
+    return plain_bytes(path).decode("utf-8", errors)
 
 
 def looked_in(path: Path) -> str:
@@ -180,7 +217,7 @@ def looked_in(path: Path) -> str:
 
 def file_hash(path: Path, kind: str = "sha256") -> str:
     """The hash of a file, hexadecimal; `kind`: its name in `hashlib`."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
 

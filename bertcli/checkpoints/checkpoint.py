@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from bertcli.checkpoints.numbered import free_path
 from bertcli.engine.loss_scale import LossScale
 from bertcli.engine.optimizer import load_optimizer_tensors
-from bertcli.files import disk_errors
+from bertcli.files import disk_errors, plain_text
 from bertcli.owned.folders import remove_own, write_folder
 from bertcli.owned.run_layout import RunLayout, checkpoint_model
 from bertcli.owned.sealed import find_damage, is_intact, is_renamed
@@ -112,7 +112,7 @@ def newest_checkpoint(
 
 def load_state(checkpoint: Path) -> RunState:
     """The counters of a checkpoint."""
-    state = json.loads((checkpoint / "state.json").read_text())
+    state = json.loads(plain_text(checkpoint / "state.json"))
     scale = state.get("loss_scale")
     return RunState(**(state | {"loss_scale": scale and LossScale(**scale)}))
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bertcli.distributed import ranks
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, write_text
+from bertcli.files import disk_errors, open_plain, plain_bytes, plain_text, write_text
 from bertcli.owned.mark import Note, read_note, write_note
 from bertcli.owned.run_layout import RunLayout
 
@@ -80,7 +80,7 @@ def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -
     """
     rows = [row for row in read_metrics(path) if row["step"] <= step]
     if path.exists():
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = plain_text(path, errors="replace")
         if text and not text.endswith("\n"):
             report(f"{path}: the last row is incomplete; it is removed")
         with disk_errors(f"{path}: the metrics could not be written"):
@@ -112,7 +112,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     model is selected by them.
     """
     rows = []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
+    lines = plain_text(path, errors="replace").split("\n") if path.exists() else []
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
@@ -134,7 +134,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 def is_metrics(path: Path) -> bool:
     """Whether a file has only rows; the last one may be incomplete, after a kill."""
-    *lines, last = path.read_bytes().split(b"\n")
+    *lines, last = plain_bytes(path).split(b"\n")
     return all(line.startswith(_ROW) for line in lines) and last[: len(_ROW)] == _ROW[: len(last)]
 
 
@@ -142,7 +142,7 @@ def begins_as_metrics(path: Path) -> bool:
     """Whether a path is a regular file that starts with a row, or a part of one."""
     if path.is_symlink() or not path.is_file():
         return False
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         start = file.read(len(_ROW))
     return start == _ROW[: len(start)]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import UserError
+from bertcli.files import has_file
 from bertcli.owned.mark import read_note
 from bertcli.owned.run_layout import RunLayout, run_of_model
 
@@ -23,7 +24,7 @@ def config_of_run(folder: Path) -> Path:
             "its first step on); give a config file (YAML), or the output_dir of a run"
         )
     path = RunLayout(folder).config
-    if not path.is_file():
+    if not has_file(path):
         raise UserError(f"{path}: is missing, so the run cannot say its config; give a config file (YAML)")
     return path
 

@@ -25,7 +25,7 @@ from bertcli.examples.examples import (
 )
 from bertcli.examples.files import read_examples
 from bertcli.examples.labels import check_labels, spelled_as
-from bertcli.files import file_hash
+from bertcli.files import file_hash, plain_text
 from bertcli.hf.lengths import LongRows
 from bertcli.hf.task_folder import LoadedTask
 from bertcli.inference.examples import Runner
@@ -117,7 +117,7 @@ def seen_line(folder: Path, data: Path) -> str | None:
         identity = next(
             each for each in (layout, *map(RunLayout, layout.seed_folders())) if each.data.is_file()
         )
-        known, digest = json.loads(identity.data.read_text(encoding="utf-8"))["files"], file_hash(data)
+        known, digest = json.loads(plain_text(identity.data))["files"], file_hash(data)
         same = {name for name, content in known.items() if content == digest}
     except (UserError, OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration):
         return None  # a copied folder may have no run around it

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.errors import UserError
-from bertcli.files import disk_errors
+from bertcli.files import disk_errors, has_file
 from bertcli.hf.fill import LoadReport
 from bertcli.hf.from_tensorflow import find_tf_checkpoint, read_tf_checkpoint
 from bertcli.hf.locate import resolve_model
@@ -80,7 +80,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
 
 
 def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]]:
-    prefix = None if (source / "config.json").is_file() else find_tf_checkpoint(source)
+    prefix = None if has_file(source / "config.json") else find_tf_checkpoint(source)
     if prefix is not None:
         return read_tf_checkpoint(prefix, cased)
     if cased is not None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
-from bertcli.files import disk_errors
+from bertcli.files import disk_errors, has_file
 from bertcli.hf.convert import check_new
 from bertcli.hf.locate import GENERATOR
 from bertcli.hf.model_files import read_model_files, write_model_files
@@ -43,7 +43,7 @@ def write_extended(
         dropped.extend(_write(source, partial, tokenizer, replaced=replaced))
         if (source / GENERATOR).is_dir():
             _write(source / GENERATOR, partial / GENERATOR, tokenizer, replaced=replaced)
-        if (source / DIFFERENCES).is_file():
+        if has_file(source / DIFFERENCES):
             differences = read_weights(source / DIFFERENCES)
             words = "body.embeddings.word.difference"
             grown = _grown(differences[words], tokenizer.vocab_size, replaced)

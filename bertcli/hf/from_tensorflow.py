@@ -9,6 +9,7 @@ import torch
 
 from bertcli.errors import UserError
 from bertcli.families.registry import FAMILIES
+from bertcli.files import has_file
 from bertcli.hf.config_file import read_architecture
 from bertcli.hf.model_files import ModelFiles
 from bertcli.hf.names import name_from_tensorflow
@@ -26,9 +27,9 @@ def find_tf_checkpoint(path: Path) -> Path | None:
 
     Raises `UserError` if a folder holds several.
     """
-    if path.suffix == ".index" and path.is_file():
+    if path.suffix == ".index" and has_file(path):
         return path.with_suffix("")
-    if (path.parent / f"{path.name}.index").is_file():
+    if has_file(path.parent / f"{path.name}.index"):
         return path
     prefixes = sorted(index.with_suffix("") for index in path.glob("*.index"))
     if len(prefixes) > 1:
@@ -50,7 +51,7 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
     """
     folder = prefix.parent
     config, vocabulary = folder / "bert_config.json", folder / "vocab.txt"
-    if missing := [file.name for file in (config, vocabulary) if not file.is_file()]:
+    if missing := [file.name for file in (config, vocabulary) if not has_file(file)]:
         raise UserError(
             f"{prefix}: {' and '.join(missing)} is missing beside the checkpoint. Copy it there from the "
             f"release that the checkpoint belongs to."

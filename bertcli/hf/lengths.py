@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bertcli.errors import UserError
+from bertcli.files import has_file
 from bertcli.hf.config_file import read_architecture
 from bertcli.terminal import say
 from bertcli.text.json_file import read_json
@@ -20,9 +21,9 @@ def trained_length(folder: Path) -> int | None:
     """Tokens of the longest rows that a folder's model knows, by its `config.json`, or else by
     `model_max_length` of its `tokenizer_config.json`; None: it does not say."""
     config = folder / "config.json"
-    keys = read_json(config) if config.is_file() else {}
+    keys = read_json(config) if has_file(config) else {}
     path = folder / "tokenizer_config.json"
-    value = read_json(path).get("model_max_length") if path.is_file() else None
+    value = read_json(path).get("model_max_length") if has_file(path) else None
     value = keys.get(TRAINED, value)
     return value if type(value) is int and 0 < value < _NO_LENGTH else None
 

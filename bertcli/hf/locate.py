@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
+from bertcli.files import has_file
 from bertcli.hf.hub import download, is_hub_id
 from bertcli.hf.init_from import adopt_folder, adopt_vocabulary
 from bertcli.owned.run_layout import RunLayout, checkpoint_model
@@ -43,19 +44,19 @@ def find_onnx(path: Path) -> OnnxPlace | None:
 
     Raises `UserError` for a file without `config.json` or tokenizer beside it, or in the folder above.
     """
-    if path.suffix == ".onnx" and path.is_file():
+    if path.suffix == ".onnx" and has_file(path):
         above = [path.absolute().parent, path.absolute().parent.parent]
-        folder = next((each for each in above if (each / "config.json").is_file()), above[0])
+        folder = next((each for each in above if has_file(each / "config.json")), above[0])
         return OnnxPlace(path, _described(folder, path))
-    if not path.is_dir() or any((path / name).is_file() for name in WEIGHT_FILES):
+    if not path.is_dir() or any(has_file(path / name) for name in WEIGHT_FILES):
         return None
-    file = next((path / name for name in _ONNX_FILES if (path / name).is_file()), None)
+    file = next((path / name for name in _ONNX_FILES if has_file(path / name)), None)
     return None if file is None else OnnxPlace(file, _described(path, file))
 
 
 def _described(folder: Path, file: Path) -> Path:
-    missing = [] if (folder / "config.json").is_file() else ["config.json"]
-    if not any((folder / name).is_file() for name in VOCABULARY_FILES):
+    missing = [] if has_file(folder / "config.json") else ["config.json"]
+    if not any(has_file(folder / name) for name in VOCABULARY_FILES):
         missing.append(f"a vocabulary ({' or '.join(VOCABULARY_FILES)})")
     if missing:
         raise UserError(
@@ -78,14 +79,14 @@ def resolve_model(path: Path | str) -> Path:
             f"{path}: no such folder. MODEL is a run folder, a model folder, a checkpoint, or a model's "
             f"id on the Hugging Face hub (org/name)."
         )
-    if path.suffix == ".onnx" and path.is_file():
+    if path.suffix == ".onnx" and has_file(path):
         raise UserError(f"{path}: is {_ONNX_ADVICE}")
     if not path.is_dir():
         raise UserError(f"{path}: is a file. MODEL is the folder that holds config.json and the weights.")
     run = RunLayout(path)
     candidates = [path, run.model, *map(checkpoint_model, run.steps())]
-    found = next((folder for folder in candidates if (folder / "config.json").is_file()), None)
-    if found is None and run.config.is_file():
+    found = next((folder for folder in candidates if has_file(folder / "config.json")), None)
+    if found is None and has_file(run.config):
         raise UserError(
             f"{path}: a run that has not saved a model yet (no model/, no checkpoints/step-*/model). "
             f"Let it reach its first checkpoint, or continue it with --resume"
@@ -116,7 +117,7 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
 
 def check_generator(folder: Path) -> None:
     """Raise `UserError` if the folder of a discriminator has none."""
-    if not (folder / GENERATOR / "config.json").is_file():
+    if not has_file(folder / GENERATOR / "config.json"):
         raise UserError(
             f"{folder}: data.objective: rtd goes on with both of its models, and there is no generator in "
             f"{folder / GENERATOR}. Put the generator's folder there, or set data.objective to mlm and go on "
@@ -127,14 +128,14 @@ def check_generator(folder: Path) -> None:
 def check_folder(folder: Path) -> Path:
     """The weight file of a complete model folder. Raises `UserError` that lists what is missing."""
     missing = []
-    if not (folder / "config.json").is_file():
+    if not has_file(folder / "config.json"):
         missing.append("config.json (the sizes)")
-    weights = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
+    weights = next((folder / name for name in WEIGHT_FILES if has_file(folder / name)), None)
     if weights is None:
         missing.append(f"weights (one of {', '.join(WEIGHT_FILES)})")
-    if not any((folder / name).is_file() for name in VOCABULARY_FILES):
+    if not any(has_file(folder / name) for name in VOCABULARY_FILES):
         missing.append(f"a vocabulary (one of {', '.join(VOCABULARY_FILES)})")
-    onnx = [name for name in _ONNX_FILES if (folder / name).is_file()]
+    onnx = [name for name in _ONNX_FILES if has_file(folder / name)]
     if weights is None and onnx:
         raise UserError(f"{folder}: holds {onnx[0]}, {_ONNX_ADVICE}")
     if weights is None and any(folder.glob("*.index")):

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from bertcli.errors import UserError
 from bertcli.families.fresh import Sharing
+from bertcli.files import has_file
 from bertcli.hf.fill import build_from
 from bertcli.hf.folder import load_model_folder, save_model_folder
 from bertcli.hf.locate import GENERATOR, check_generator
@@ -93,7 +94,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
     if sharing == "tied":
         _check_tied(state, folder)
     else:
-        stored = read_weights(folder / DIFFERENCES) if (folder / DIFFERENCES).is_file() else {}
+        stored = read_weights(folder / DIFFERENCES) if has_file(folder / DIFFERENCES) else {}
         for name in [name for name in model.state_dict() if name.endswith(_DIFFERENCE)]:
             table = f"{name.removesuffix(_DIFFERENCE)}.weight"
             own = state.pop(table)

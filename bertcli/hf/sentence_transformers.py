@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from bertcli.config.finetune import PoolingMode
 from bertcli.errors import UserError
+from bertcli.files import has_file
 from bertcli.hf.config_file import read_architecture
 from bertcli.text.json_file import is_inside, read_json, read_json_value
 from bertcli.text.tokenizer import Tokenizer
@@ -56,7 +57,7 @@ def read_pooling(folder: Path) -> SentencePooling | None:
     Raises `UserError` that names what bertcli does not support.
     """
     path = folder / "modules.json"
-    if not path.is_file():
+    if not has_file(path):
         return None
     modules = read_json_value(path)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
@@ -121,13 +122,13 @@ def _mode(config: Mapping[str, Any], path: Path) -> PoolingMode:
 def _check_texts_stay(folder: Path) -> None:
     """Raise `UserError` for changes to the text before encoding that bertcli does not support."""
     prompts = folder / "config_sentence_transformers.json"
-    if prompts.is_file() and (prompt := read_json(prompts).get("default_prompt_name")):
+    if has_file(prompts) and (prompt := read_json(prompts).get("default_prompt_name")):
         raise UserError(
             f"{prompts}: puts the prompt {prompt!r} before every text, which bertcli does not. Set "
             f"default_prompt_name to null, and write the prompt into your texts."
         )
     path = folder / _LENGTH_FILE
-    if path.is_file() and read_json(path).get("do_lower_case") and not Tokenizer.load(folder).lowercase:
+    if has_file(path) and read_json(path).get("do_lower_case") and not Tokenizer.load(folder).lowercase:
         raise UserError(
             f"{path}: do_lower_case asks for lower case, but the folder's tokenizer keeps upper case. Change "
             f"one of them."
@@ -137,7 +138,7 @@ def _check_texts_stay(folder: Path) -> None:
 def _max_length(folder: Path) -> int | None:
     """At most the model's positions: some folders name more, which their texts never reached."""
     path = folder / _LENGTH_FILE
-    length = read_json(path).get("max_seq_length") if path.is_file() else None
+    length = read_json(path).get("max_seq_length") if has_file(path) else None
     if length is None:
         return None
     cost = Tokenizer.load(folder).frame.cost(pair=False)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bertcli.errors import UserError
+from bertcli.files import plain_bytes, refuse_special
 from bertcli.hf.crc32c import crc32c, unmask
 from bertcli.hf.sstable import read_table
 from bertcli.text.protobuf import read_fields
@@ -49,7 +50,7 @@ class TfCheckpoint:
         self._prefix = prefix
         self.index = prefix.with_name(f"{prefix.name}.index")
         try:
-            table = read_table(self.index.read_bytes())
+            table = read_table(plain_bytes(self.index))
             self._num_shards, little_endian = _parse_header(table.pop(b"", b""))
             self.entries = {name.decode(): _parse_entry(value) for name, value in sorted(table.items())}
         except (ValueError, TypeError) as error:
@@ -75,6 +76,7 @@ class TfCheckpoint:
             raise UserError(f"{self.index}: {name} of shape {entry.shape} cannot have {entry.size} bytes")
         path = self._prefix.with_name(f"{self._prefix.name}.data-{entry.shard:05d}-of-{self._num_shards:05d}")
         try:
+            refuse_special(path)
             if path.stat().st_size < entry.offset + entry.size:
                 raise UserError(f"{path}: ends before {name} does. Copy or download it again.")
             values = np.fromfile(path, dtype="<f4", count=entry.size // 4, offset=entry.offset)

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertcli.errors import UserError
+from bertcli.files import has_file, refuse_special
 from bertcli.text.json_file import is_inside, read_json
 
 _DTYPES = {
@@ -52,7 +53,7 @@ def weight_files(path: Path) -> list[Path]:
             "model must be in one folder; get the model from someone you trust."
         )
     files = sorted({path.parent / name for name in weight_map.values()})
-    if missing := [file.name for file in files if not file.is_file()]:
+    if missing := [file.name for file in files if not has_file(file)]:
         raise UserError(f"{path}: lists files that are missing: {', '.join(missing)}. Copy them too.")
     return files
 
@@ -76,6 +77,7 @@ def write_safetensors(path: Path, weights: dict[str, Tensor]) -> None:
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:
+    refuse_special(path)
     try:
         if path.suffix == ".safetensors":
             weights = load_file(path)

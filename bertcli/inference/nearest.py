@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import TextExample
+from bertcli.files import refuse_special
 from bertcli.inference.buffers import in_buffers
 
 
@@ -65,6 +66,7 @@ class VectorFile:
     def __init__(self, path: Path, hidden: int):
         """Raises `UserError` if it cannot be read, or its vectors have not `hidden` numbers."""
         self._path, self._next = path, 0
+        refuse_special(path)
         try:
             self._vectors_ND = np.load(path, mmap_mode="r", allow_pickle=False)
         except OSError as error:

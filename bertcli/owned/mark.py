@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bertcli.errors import UserError
-from bertcli.files import file_hash, sync, write_text
+from bertcli.files import file_hash, plain_bytes, plain_text, sync, write_text
 
 NOTE = ".bertcli.json"
 MARK = ".bertcli-unfinished.json"
@@ -80,7 +80,7 @@ def write_own(path: Path, text: str) -> None:
             f"{path}: this is not what bertcli wrote there, so it is left as it is. Move it elsewhere, or "
             "choose another output_dir"
         )
-    if path.exists() and path.read_bytes() == data:
+    if path.exists() and plain_bytes(path) == data:
         return
     before = [file_hash(path, "blake2b")] if path.exists() else []
     note.files[path.name] = [*before, hashlib.blake2b(data).hexdigest()]
@@ -169,7 +169,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     if not _is_regular(path):
         return None
     try:
-        text = path.read_text(encoding="utf-8")
+        text = plain_text(path)
         value = json.loads(text)
         value = {key: value[key] for key in value if key not in ("made_by", "blake2b")}
         return value if _signed(value) == text else None

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertcli.files import file_hash, sync
+from bertcli.files import file_hash, plain_text, sync
 from bertcli.owned.mark import MARK, holds_mark
 
 MANIFEST = "manifest.json"
@@ -172,7 +172,7 @@ class _ChangedError(ValueError):
 
 
 def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
-    text = (folder / MANIFEST).read_bytes().decode("utf-8")
+    text = plain_text(folder / MANIFEST)
     value = json.loads(text)
     name, files = value["name"], value["files"]
     if text != _manifest(name, files):

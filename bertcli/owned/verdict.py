@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from bertcli.errors import UserError
-from bertcli.files import disk_errors
+from bertcli.files import disk_errors, plain_text
 from bertcli.owned.mark import write_own
 
 _Score = Annotated[float, Field(strict=True, ge=-1e100, le=1e100)]
@@ -45,7 +45,7 @@ def read_verdict(path: Path) -> KeptVerdict | None:
     if not path.exists():
         return None
     try:
-        return TypeAdapter(KeptVerdict).validate_python(json.loads(path.read_text(encoding="utf-8")))
+        return TypeAdapter(KeptVerdict).validate_python(json.loads(plain_text(path)))
     except (ValueError, RecursionError) as error:
         reason = str(error)
         if isinstance(error, ValidationError):

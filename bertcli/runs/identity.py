@@ -13,7 +13,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.errors import UserError
 from bertcli.examples.files import find_labeled_file
-from bertcli.files import disk_errors, file_hash
+from bertcli.files import disk_errors, file_hash, plain_text
 from bertcli.hf.locate import GENERATOR, resolve_model
 from bertcli.hf.model_files import files_read
 from bertcli.hf.rtd_folder import DIFFERENCES
@@ -122,7 +122,7 @@ def read_run_data(path: Path, types: dict[str, type]) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(plain_text(path))
         needed = {key: kind for key, kind in types.items() if key in data or key not in _LATER}
         wrong = [key for key, kind in needed.items() if not isinstance(data[key], kind)]
         if wrong:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import UserError
-from bertcli.files import is_lock, lock_file
+from bertcli.files import has_file, is_lock, lock_file, plain_text
 from bertcli.owned.mark import NOTE
 from bertcli.owned.sealed import walk
 from bertcli.store.manifest import MANIFEST
@@ -44,10 +44,10 @@ class Journal:
 def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
     """The journal of the build of `key` in `folder`; None: missing, damaged, or of another build."""
     path = folder / JOURNAL
-    if not path.is_file():
+    if not has_file(path):
         return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(plain_text(path))
         if value.pop("sha256") != _hash(value) or value["key"] != key:
             return None
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from bertcli.errors import UserError
+from bertcli.files import plain_text
 from bertcli.owned.mark import read_note
 
 FORMAT_VERSION = 2
@@ -108,7 +109,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Raises `UserError` where the folder holds no complete store, or one of another version."""
     path = folder / MANIFEST
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(plain_text(path))
         version = value["version"]
         if version != FORMAT_VERSION:
             raise UserError(

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bertcli.errors import UserError
-from bertcli.files import file_hash
+from bertcli.files import file_hash, open_plain
 from bertcli.store.hashed_file import BLOCK_BYTES, HASH_BYTES, SUFFIX, block_hash, num_blocks
 from bertcli.store.manifest import rebuild
 from bertcli.store.progress import Report
@@ -82,7 +82,7 @@ def check_arrays(store: OpenStore, seed: int, report: Report, every_block: bool 
 def _wrong_blocks(folder: Path, sizes: Sequence[int], numbers: Sequence[int]) -> list[str]:
     """The places of the damaged blocks among `numbers`, which count over all arrays."""
     starts = [0, *itertools.accumulate(map(num_blocks, sizes))]
-    with open(folder / HASHES, "rb") as hashes:
+    with open_plain(folder / HASHES) as hashes:
 
         def check(some: Sequence[int]) -> list[str]:
             return [place for number in some if (place := compare(number)) is not None]
@@ -93,7 +93,7 @@ def _wrong_blocks(folder: Path, sizes: Sequence[int], numbers: Sequence[int]) ->
             written = os.pread(hashes.fileno(), HASH_BYTES, number * HASH_BYTES)
             place = f"{path}: damaged: byte {offset:,} to {min(offset + BLOCK_BYTES, sizes[array]):,}"
             try:
-                with open(path, "rb", buffering=0) as file:
+                with open_plain(path) as file:
                     file.seek(offset)
                     return None if block_hash(file.read(BLOCK_BYTES)) == written else place
             except OSError as error:

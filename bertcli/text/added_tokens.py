@@ -11,6 +11,7 @@ import tokenizers
 from tokenizers import AddedToken
 
 from bertcli.errors import UserError
+from bertcli.files import has_file
 from bertcli.text.json_file import read_json
 
 _PLACE = ("single_word", "lstrip", "rstrip", "normalized")
@@ -52,8 +53,8 @@ def register_tokens(
         found = backend.token_to_id(content)
         if token_id is not None and found != token_id:
             raise UserError(
-                f"{where}: the token {content!r} has the id {token_id} there, but {found} in the vocabulary. "
-                "Copy or download the tokenizer again"
+                f"{where}: the token {content[:60]!r} has the id {token_id} there, but {found} in the "
+                "vocabulary. Copy or download the tokenizer again"
             )
     return set(registered)
 
@@ -99,7 +100,7 @@ def _special(values: Mapping[str, Any]) -> Iterator[AddedToken]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}
+    return read_json(path) if has_file(path) else {}
 
 
 def _place(token: AddedToken) -> dict[str, bool]:

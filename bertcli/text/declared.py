@@ -9,6 +9,7 @@ from typing import Any
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import BERT, TOKENIZERS, TokenizerFacts
+from bertcli.files import has_file
 from bertcli.text.json_file import read_json
 from bertcli.text.wordpiece import OBEYS, REBUILDING, REBUILDS
 
@@ -48,7 +49,7 @@ class Declared:
 def model_facts(folder: Path) -> TokenizerFacts:
     """The facts of the model type in the folder's `config.json`; BERT's without one."""
     path = folder / "config.json"
-    model_type = read_json(path).get("model_type") if path.is_file() else None
+    model_type = read_json(path).get("model_type") if has_file(path) else None
     return TOKENIZERS.get(str(model_type), BERT)
 
 
@@ -58,11 +59,13 @@ def read_declared(file: Path) -> Declared | None:
     Raises `UserError` for a class that is not supported.
     """
     where, model = file.with_name("tokenizer_config.json"), file.with_name("config.json")
-    if not where.is_file() and not model.is_file():
+    if not has_file(where) and not has_file(model):
         return None
-    config = read_json(where) if where.is_file() else {}
-    outer = read_json(model) if model.is_file() else {}
+    config = read_json(where) if has_file(where) else {}
+    outer = read_json(model) if has_file(model) else {}
     name = config.get("tokenizer_class") or outer.get("tokenizer_class")
+    if name is not None and not isinstance(name, str):
+        raise unsupported(where, repr(name))
     own = model_facts(file.parent)
     for key, plain in _JAPANESE.items():
         if config.get(key) not in plain:
@@ -96,6 +99,12 @@ def special_names(declared: Declared) -> dict[str, str]:
         if not isinstance(content, str):
             raise UserError(f"{declared.where}: {key} is {given!r}; expected a token's text, such as {token}")
         names[key] = content
+    mask = names["mask_token"]
+    if same := [role for role, token in names.items() if token == mask and role != "mask_token"]:
+        raise UserError(
+            f"{declared.where}: mask_token and {same[0]} are both {mask!r}, so no text could be masked. "
+            "Write the tokens that the model was trained with"
+        )
     return names
 
 

@@ -7,6 +7,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from bertcli.errors import UserError
+from bertcli.files import plain_text
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_json_value(path: Path) -> Any:
     """The value in a JSON file. Raises `UserError` where the file is damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(plain_text(path))
     except (ValueError, RecursionError, OSError) as error:
         raise UserError(f"{path}: cannot be read as JSON: {error}. Copy or download it again.") from None
 

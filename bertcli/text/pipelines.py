@@ -12,7 +12,9 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import TokenizerFacts
+from bertcli.files import has_file, plain_bytes
 from bertcli.text.json_file import read_json
+from bertcli.text.limits import check_ids
 from bertcli.text.spm_model import CONTROL, USER_DEFINED, SpmModel, read_spm_model
 from bertcli.text.wordpiece import usual_rows
 
@@ -110,14 +112,13 @@ def rows(
 
 
 def _read_bpe(vocabulary: Path, merges: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    if not merges.is_file():
+    if not has_file(merges):
         raise UserError(f"{merges}: missing; {vocabulary.name} needs it. Copy it from the model's folder")
     ids = read_json(vocabulary)
-    if not all(isinstance(token_id, int) and token_id >= 0 for token_id in ids.values()):
-        raise UserError(f"{vocabulary}: expected pieces with their ids. Copy or download it again")
+    check_ids(ids, str(vocabulary))
     pairs = []
     try:
-        lines = merges.read_bytes().decode("utf-8").split("\n")
+        lines = plain_bytes(merges).decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{merges}: not UTF-8 at byte {error.start}. Copy or download it again") from None
     for number, line in enumerate(lines, start=1):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertcli.errors import UserError
+from bertcli.files import plain_bytes
+from bertcli.text.limits import check_charsmap, check_scores
 from bertcli.text.protobuf import read_fields
 
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
@@ -38,7 +40,7 @@ def read_spm_model(path: Path) -> SpmModel:
     """Read a Unigram model. Raises `UserError` where the file is damaged or of another kind."""
     try:
         pieces, types, model_type, charsmap = [], [], _UNIGRAM, b""
-        for number, value in read_fields(path.read_bytes()):
+        for number, value in read_fields(plain_bytes(path)):
             if number == _PIECES:
                 piece = dict(_message(value))
                 pieces.append((_bytes(piece[_TEXT]).decode(), _float(piece.get(_SCORE, 0))))
@@ -58,6 +60,9 @@ def read_spm_model(path: Path) -> SpmModel:
         )
     if not pieces:
         raise UserError(f"{path}: a SentencePiece model without pieces. Copy or download it again")
+    check_scores(pieces, str(path))
+    if charsmap:
+        check_charsmap(charsmap, str(path))
     return SpmModel(pieces, types, charsmap)
 
 

@@ -20,6 +20,7 @@ from bertcli.text.blanks import reads_word_by_word
 from bertcli.text.declared import model_facts
 from bertcli.text.fingerprint import fingerprint
 from bertcli.text.frame import Frame, read_frame
+from bertcli.text.limits import LARGEST_VOCABULARY
 from bertcli.text.new_normalizer import DIVIDES_BYTES
 from bertcli.text.panics import may_panic, survive
 from bertcli.text.pieces import check_special, spelling_of
@@ -30,8 +31,6 @@ from bertcli.text.tokenizer_files import Normalization, bert_part
 from bertcli.text.tokenizer_folder import read_pipeline
 
 Result = TypeVar("Result")
-LARGEST_VOCABULARY = 1 << 24
-"""Entries of a vocabulary; each id takes memory, whether it has a piece or not."""
 
 
 class Tokenizer:

@@ -19,6 +19,7 @@ from tokenizers import pre_tokenizers, processors
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import TokenizerFacts
+from bertcli.files import has_file
 from bertcli.text.added_tokens import register_tokens
 from bertcli.text.declared import Declared, unsupported
 from bertcli.text.frame import read_frame
@@ -98,7 +99,7 @@ def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared)
 
 def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Raise `UserError` where `tokenizer.json` is not what the class rebuilds from its options."""
-    said = f"{config.get('tokenizer_class') or REBUILDS} in {where}" if where.is_file() else REBUILDS
+    said = f"{config.get('tokenizer_class') or REBUILDS} in {where}" if has_file(where) else REBUILDS
     if found := differences(pipeline):
         raise UserError(
             f"{file} is not BERT's pipeline ({'; '.join(found)}), but {said} means that pipeline and ignores "

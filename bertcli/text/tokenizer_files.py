@@ -9,6 +9,7 @@ from tokenizers import normalizers
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import TOKENIZERS
+from bertcli.files import has_file, plain_bytes
 from bertcli.owned.run_layout import RunLayout
 from bertcli.text.json_file import read_json
 
@@ -53,7 +54,7 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
 
     `path` is the file, or a folder with one: also a run, of its model or else of its store.
     """
-    if path.is_file():
+    if has_file(path):
         if path.name in OTHER_VOCABULARIES:
             raise UserError(
                 f"{path}: this file alone does not say how it is read. Give its folder, with the model's "
@@ -67,7 +68,7 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
     run = RunLayout(path)  # or a store
     for folder in (path, run.model, run.store / "tokenizer", path / "tokenizer"):
         for name in VOCABULARY_FILES:
-            if (folder / name).is_file():
+            if has_file(folder / name):
                 return folder / name, _folder_normalization(folder, given)
     raise UserError(
         f"{path}: holds neither tokenizer.json nor vocab.txt; expected one of them in a tokenizer's folder, "
@@ -82,7 +83,7 @@ def read_vocabulary(path: Path) -> list[str]:
     file is not a vocabulary.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = plain_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path}: not UTF-8 at byte {error.start}; a vocab.txt is UTF-8, a piece a line"
@@ -104,7 +105,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 def _folder_normalization(folder: Path, given: Normalization) -> Normalization:
     path = folder / "tokenizer_config.json"
-    if not path.is_file():
+    if not has_file(path):
         return given
     config = read_json(path)
     found = {key: config.get(key) for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")}

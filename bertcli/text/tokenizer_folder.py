@@ -10,8 +10,10 @@ import tokenizers
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import TOKENIZERS
+from bertcli.files import has_file, plain_text
 from bertcli.text import pipelines, wordpiece
 from bertcli.text.declared import Declared, check_file, read_declared, special_names
+from bertcli.text.limits import check_pipeline
 from bertcli.text.panics import survive
 from bertcli.text.tokenizer_class import check_kind, obey_folder
 from bertcli.text.tokenizer_files import (
@@ -54,7 +56,7 @@ def read_pipeline(path: Path, given: Normalization) -> Pipeline:
     if declared is None:
         check_kind(backend, str(file))
     else:
-        obey_folder(backend, file, declared, names=names)
+        survive(lambda: obey_folder(backend, file, declared, names=names), str(file), quietly=True)
     return Pipeline(backend, str(file), names)
 
 
@@ -65,7 +67,7 @@ def tokenizer_files(path: Path) -> list[Path]:
         return [file]
     parts = {facts.files[0]: facts.files for facts in TOKENIZERS.values() if facts.files}
     names = dict.fromkeys((*parts.get(file.name, (file.name,)), *_BESIDE))
-    return [each for name in names if (each := file.with_name(name)).is_file()]
+    return [each for name in names if has_file(each := file.with_name(name))]
 
 
 def _build(file: Path, declared: Declared | None, names: Mapping[str, str]) -> tokenizers.Tokenizer:
@@ -82,6 +84,10 @@ def _build(file: Path, declared: Declared | None, names: Mapping[str, str]) -> t
 
 def _read_json(file: Path) -> tokenizers.Tokenizer:
     try:
-        return tokenizers.Tokenizer.from_file(str(file))
+        text = plain_text(file)
+        check_pipeline(text, str(file))
+        return tokenizers.Tokenizer.from_str(text)
+    except UserError:
+        raise
     except Exception as error:  # the library raises a bare Exception, with the reason in words
         raise UserError(f"{file}: not a tokenizer.json of the tokenizers library: {error}") from None

@@ -1,0 +1,165 @@
+"""Damaged files of model folders: one message that names the file, and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentencepiece import sentencepiece_model_pb2
+
+from tests.text.tokenizers_of import make_tokenizer_folder
+
+Edit = Callable[[Path], object]
+SPM = {"albert": "spiece.model", "deberta-v2": "spm.model"}
+
+
+def values(name: str, change: Callable[[Any], object]) -> Edit:
+    """Change the value of a JSON file in place."""
+
+    def edit(folder: Path) -> None:
+        path = folder / name
+        value = json.loads(path.read_text(encoding="utf-8"))
+        change(value)
+        path.write_text(json.dumps(value), encoding="utf-8")
+
+    return edit
+
+
+def declared(**keys: Any) -> Edit:
+    return values("tokenizer_config.json", lambda config: config.update(keys))
+
+
+def vocabulary(token_id: Any) -> Edit:
+    """Another id for the mask of a vocab.json."""
+    return values("vocab.json", lambda pieces: pieces.update({"<mask>": token_id}))
+
+
+def pipeline(part: str, **keys: Any) -> Edit:
+    """Other keys in a part of a tokenizer.json."""
+    return values("tokenizer.json", lambda whole: whole.update({part: (whole[part] or {}) | keys}))
+
+
+def sentencepiece(change: Callable[[Any], object]) -> Edit:
+    def edit(folder: Path) -> None:
+        path = next(folder / name for name in SPM.values() if (folder / name).exists())
+        model = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
+        model.ParseFromString(path.read_bytes())
+        change(model)
+        path.write_bytes(model.SerializeToString())
+
+    return edit
+
+
+def charsmap(table: bytes) -> Edit:
+    return sentencepiece(lambda model: setattr(model.normalizer_spec, "precompiled_charsmap", table))
+
+
+def piece(**keys: Any) -> Edit:
+    return sentencepiece(lambda model: [setattr(model.pieces[50], key, value) for key, value in keys.items()])
+
+
+def units(numbers: list[int], texts: bytes = b"a\0") -> bytes:
+    return struct.pack(f"<I{len(numbers)}I", 4 * len(numbers), *numbers) + texts
+
+
+def fifo(name: str) -> Edit:
+    def edit(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+
+    return edit
+
+
+TWICE = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 100}
+TABLE: list[tuple[str, bool, Edit, str]] = [
+    ("roberta", True, vocabulary(7), "vocab.json: expected pieces with their ids.*'<mask>' has 7"),
+    ("roberta", True, vocabulary(10**12), "vocab.json: expected pieces.*has 1000000000000"),
+    ("roberta", True, vocabulary(2**64), "vocab.json: expected pieces.*has 18446744073709551616"),
+    ("roberta", True, vocabulary(-1), "vocab.json: expected pieces.*has -1"),
+    ("roberta", True, vocabulary(True), "vocab.json: expected pieces.*has True"),
+    ("roberta", True, vocabulary([1]), r"vocab.json: expected pieces.*has \[1\]"),
+    ("roberta", True, values("vocab.json", lambda v: v.pop("Ġt")), "merges.txt: line .* not two pieces"),
+    ("roberta", True, fifo("merges.txt"), "merges.txt: is no plain file"),
+    ("roberta", True, declared(mask_token="<s>"), "mask_token and cls_token are both '<s>'"),
+    ("roberta", True, declared(pad_token="<mask>"), "mask_token and pad_token are both '<mask>'"),
+    (
+        "roberta",
+        False,
+        values("tokenizer.json", lambda v: v["model"]["vocab"].update({"<mask>": 7})),
+        "has 7",
+    ),
+    ("albert", True, charsmap(b"\1"), "spiece.model: its table of characters .* is damaged"),
+    ("albert", True, charsmap(b"\xff\xff\xff\xff" + bytes(40)), "its table of characters .* is damaged"),
+    ("albert", True, charsmap(units([0] * 256, b"\xff\xfe")), "its table of characters .* is damaged"),
+    ("albert", True, charsmap(units([0] * (1 << 22))), "its table of characters .* is damaged"),
+    ("albert", True, charsmap(struct.pack("<I", 7) + bytes(7)), "its table of characters .* is damaged"),
+    ("albert", True, charsmap(units([0xFFFFFFFF] * 256)), "spiece.model: the tokenizers library failed"),
+    ("albert", True, piece(score=float("nan")), "spiece.model: expected pieces with numbers .* has nan"),
+    ("albert", True, piece(score=float("inf")), "spiece.model: expected pieces with numbers .* has inf"),
+    (
+        "albert",
+        True,
+        declared(tokenizer_class={"a": 1}),
+        "tokenizer_config.json: the tokenizer is a {'a': 1}",
+    ),
+    ("deberta-v2", True, piece(piece="a" * 10**6), "spm.model: has a piece of 1,000,000 characters"),
+    ("deberta-v2", True, fifo("spm.model"), "spm.model: is no plain file"),
+    ("deberta-v2", False, pipeline("model", unk_id=None), "tokenizer.json: unk_id is missing"),
+    ("deberta-v2", False, pipeline("model", unk_id=2**63), "tokenizer.json: not a tokenizer.json of"),
+    (
+        *("deberta-v2", False),
+        pipeline("normalizer", type="Precompiled", precompiled_charsmap="A" * 2000),
+        "tokenizer.json: its table of characters .* is damaged",
+    ),
+    (
+        "deberta-v2",
+        False,
+        pipeline("normalizer", normalizers=[TWICE] * 3),
+        "may make 1,000,000 characters of",
+    ),
+    ("deberta-v2", False, pipeline("decoder", type="Sequence", decoders=[TWICE] * 6), "its decoder may make"),
+    (
+        *("deberta-v2", False),
+        pipeline("normalizer", normalizers=[{"type": "Prepend", "prepend": "a" * 10**5}]),
+        "may make 100,000 characters of one",
+    ),
+    ("bert", False, declared(tokenizer_class=["x"]), r"tokenizer_config.json: the tokenizer is a \['x'\]"),
+    ("bert", False, declared(mask_token="[CLS]"), r"mask_token is '\[CLS\]'; BERT's is \[MASK\]"),
+    ("bert", False, declared(added_tokens_decoder=["x"]), "the tokens that it registers cannot be read"),
+    ("bert", False, values("tokenizer.json", lambda v: v["model"]["vocab"].update(the=2**31)), "2147483648"),
+    *(("bert", False, fifo(name), f"{name}: is no plain file") for name in ("tokenizer.json", "config.json")),
+    *(("bert", False, fifo(f"{name}.json"), f"{name}.json: is no plain") for name in ("added_tokens",)),
+]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bool], Path]:
+    """The folder of a model type, with a tokenizer.json or without."""
+    root = tmp_path_factory.mktemp("good")
+
+    def make(model_type: str, slow: bool) -> Path:
+        folder = root / f"{model_type}-{slow}"
+        return folder if folder.exists() else make_tokenizer_folder(model_type, folder, slow=slow)
+
+    return make
+
+
+@pytest.mark.parametrize(("model_type", "slow", "edit", "message"), TABLE)
+def test_the_files_of_a_tokenizer(
+    tmp_path, good, run_bertcli, model_type: str, slow: bool, edit: Edit, message: str
+):
+    folder = Path(shutil.copytree(good(model_type, slow), tmp_path / "model"))
+    edit(folder)
+    code, _, stderr = run_bertcli("tokenizer", "encode", "the cat é", "--tokenizer", folder)
+    assert code == 2, stderr
+    assert stderr.startswith(f"error: {folder}")
+    assert len(stderr.splitlines()) == 1
+    assert len(stderr) < 1000
+    assert re.search(message, stderr), stderr
