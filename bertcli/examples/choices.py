@@ -9,7 +9,7 @@ from bertcli.errors import UserError
 from bertcli.examples.bad_rows import BadRow, each
 from bertcli.examples.examples import ChoiceExample
 from bertcli.examples.json_text import parse_json
-from bertcli.examples.label_cells import one_spelling
+from bertcli.examples.label_cells import one_spelling, written_list
 from bertcli.examples.table import Row, Table, scalar_text
 
 _LETTERS = "ABCDEFGHIJ"
@@ -54,7 +54,8 @@ def _listed(row: Row, column: str, table: Table) -> tuple[str, ...]:
     value = row.value(column)
     where = f"{row.where}, column {column!r}"
     if isinstance(value, str) and value.lstrip().startswith("["):
-        value = parse_json(value, table.path, row.number)
+        listed = written_list(value)
+        value = parse_json(value, table.path, row.number) if listed is None else listed
     if not isinstance(value, list):
         raise BadRow(
             f'{where}: {value!r} is not a list of choices; expected a JSON list such as ["yes", "no"], or a '

@@ -21,6 +21,9 @@ Line = tuple[int, list[str]]
 
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 """The number of a multiword token (`1-2`) or an empty node (`8.1`) in CoNLL-U."""
+_NUMBER = re.compile(r"\d+([-.]\d+)?")
+_PLAIN = re.compile(r"[A-Z][A-Z0-9$_+-]*|[^\w\s]{1,5}")
+"""A part of speech: NOUN, VBZ, PRP$, -LRB-, a comma."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
     width = len(rows[0])
     if labeled and width == 1:
         raise UserError(f"{path}: has one column ({rows[0][0]}); expected a word and its tag")
-    tagged = [column for column in range(1, width) if _holds_tags(rows, column)]
+    tagged = tag_columns(rows)
     is_numbered = _counts(sentences) or _numbers_sentences(sentences)
     counting = is_numbered and width > 1 and not (width == 2 and (labeled or tagged))
     (word,) = settings.text_columns or (int(counting),)
@@ -134,6 +137,26 @@ def _sample(path: Path, decoding: Decoding) -> list[list[list[str]]]:
             if found == SAMPLE:
                 break
     return [sentence for sentence in sentences if sentence]
+
+
+def tag_columns(rows: Sequence[list[str]]) -> list[int]:
+    """The columns of tags."""
+    return [column for column in range(1, len(rows[0])) if _holds_tags(rows, column)]
+
+
+def is_conllu(rows: Sequence[list[str]]) -> bool:
+    """Whether these are lines of CoNLL-U: ten columns, the first of which numbers the words."""
+    return all(len(fields) == 10 and _NUMBER.fullmatch(fields[0]) for fields in rows)
+
+
+def holds_plain_tags(rows: Sequence[list[str]]) -> bool:
+    """Whether the last column holds names such as parts of speech: capitals and signs, fewer than words."""
+    last = {fields[-1] for fields in rows}
+    words = {fields[0] for fields in rows}
+    has_letters = any(tag.isalpha() for tag in last)
+    return (
+        has_letters and all(map(_PLAIN.fullmatch, last)) and 2 <= len(last) <= 60 and len(last) < len(words)
+    )
 
 
 def _holds_tags(rows: Sequence[list[str]], column: int) -> bool:

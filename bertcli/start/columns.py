@@ -1,4 +1,4 @@
-"""The values of a table's columns -> which hold texts, which the label, which the choices."""
+"""The values of a table's columns -> which hold texts, and which the label."""
 
 from __future__ import annotations
 
@@ -8,16 +8,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bertcli.examples.tags import is_tag
+from bertcli.examples.label_cells import bits, is_flag, written_list
 
 _TEXT_NAMES = (
     *("text", "sentence", "content", "message", "review", "body", "tweet", "comment", "post", "document"),
-    *("article", "abstract", "utterance", "passage", "story", "paragraph"),
+    *("article", "abstract", "utterance", "passage", "story", "paragraph", "context"),
 )
 _LABEL_NAMES = (
     *("label", "labels", "class", "category", "categories", "target", "gold_label", "sentiment", "polarity"),
     *("score", "similarity", "rating", "stars", "intent", "topic", "topics", "quality", "is_duplicate"),
-    *("gold", "answer", "tag", "tags", "ner_tags", "y", "spam", "emotion", "stance", "toxicity"),
+    *("gold", "answer", "tag", "tags", "ner_tags", "y", "spam", "emotion", "stance", "toxicity", "classes"),
+    *(
+        "emotions",
+        "targets",
+        "intents",
+        "genres",
+        "aspects",
+        "label_ids",
+        "correct",
+        "answer_key",
+        "answerkey",
+    ),
 )
 _OTHER_NAMES = re.compile(
     r"(.*[ _#-])?(id|idx|index|no|nr|url|link|source\d?|date|time|timestamp|author|user|lang|language|file|"
@@ -28,8 +39,7 @@ _PAIRS = (
     *(("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("query", "passage")),
     *(("question", "context"), ("query", "document"), ("claim", "evidence")),
 )
-_NUMBERED = re.compile(r"(.*?)[ _#-]*([0-9]|[a-dA-D])([ _-].*)?")
-_LIST_NAMES = ("choices", "endings", "options", "answers", "candidates")
+_NUMBERED = re.compile(r"(.*?)[ _#-]*([0-9]|[a-jA-J])([ _-].*)?")
 _TEXT_CHARACTERS = 12
 """Mean length from which a column can be a text whatever its name is."""
 _FEW_LABELS = 50
@@ -64,10 +74,21 @@ class Column:
         """Whether all values are texts."""
         return bool(self.values) and all(isinstance(value, str) for value in self.values)
 
-    @property
-    def is_list(self) -> bool:
-        """Whether all values are lists."""
-        return bool(self.values) and all(isinstance(value, list) for value in self.values)
+    @cached_property
+    def lists(self) -> list[list[Any]] | None:
+        """The values, if all are lists, also as programs write them in a text: `['a', 'b']`, `0 1 0`."""
+        found = []
+        for value in self.values:
+            items = value if isinstance(value, list) else _written(value) if isinstance(value, str) else None
+            if items is None:
+                return None
+            found.append(items)
+        return found or None
+
+    @cached_property
+    def is_flags(self) -> bool:
+        """Whether there is a 0 or 1 (or true, false) in every row."""
+        return len(self.values) == self.rows and all(map(is_flag, self.values))
 
     @cached_property
     def characters(self) -> float:
@@ -78,7 +99,7 @@ class Column:
     def is_text(self) -> bool:
         """Whether this can be a text to read."""
         is_filled = self.is_string and not self.is_number and 2 * len(self.values) > self.rows
-        if not is_filled or _OTHER_NAMES.fullmatch(self.name):
+        if not is_filled or self.lists is not None or _OTHER_NAMES.fullmatch(self.name):
             return False
         is_varied = self.distinct > _FEW_LABELS or 2 * self.distinct > len(self.values)
         is_long = self.characters >= _TEXT_CHARACTERS and is_varied
@@ -87,7 +108,7 @@ class Column:
     @property
     def can_be_label(self) -> bool:
         """Whether the values can be labels: few different ones, or numbers, in most rows."""
-        if self.distinct < 2 or 2 * len(self.values) < self.rows or self.is_list:
+        if self.distinct < 2 or 2 * len(self.values) < self.rows or self.lists is not None:
             return False
         if self.is_number:
             counts_rows = self.distinct == self.rows and self.numbers == sorted(self.numbers)
@@ -129,7 +150,7 @@ def pair_columns(columns: Sequence[Column], is_named: bool) -> tuple[Column, Col
     for first, second in _PAIRS:
         if first in texts and second in texts:
             return texts[first], texts[second]
-    for group in _numbered_groups([column for column in columns if column.is_text]):
+    for group in numbered_groups([column for column in columns if column.is_text]):
         if len(group) == 2:
             return group[0], group[1]
     if not is_named and len(texts) == 2:
@@ -145,52 +166,18 @@ def label_columns(columns: Sequence[Column], texts: Sequence[Column]) -> list[Co
     return sorted(own or can, key=lambda column: (not column.is_named_label, column.distinct))
 
 
-def list_label(columns: Sequence[Column]) -> Column | None:
-    """A column of lists of labels, any number a row."""
-    for column in columns:
-        if column.is_list and all(isinstance(item, str) for value in column.values for item in value):
-            items = [item for value in column.values for item in value]
-            if column.is_named_label and len(set(items)) <= max(_FEW_LABELS, len(items) // 5):
-                return column
-    return None
-
-
-def tagged_columns(columns: Sequence[Column]) -> tuple[Column, Column] | None:
-    """A column of lists of words, and one of their tags."""
-    lists = [column for column in columns if column.is_list]
-    for tags in lists:
-        if not all(isinstance(tag, str) and is_tag(tag) for value in tags.values for tag in value):
-            continue
-        for words in lists:
-            same = all(len(a) == len(b) for a, b in zip(words.values, tags.values, strict=False))
-            if words is not tags and len(words.values) == len(tags.values) and same:
-                return words, tags
-    return None
-
-
-def choice_columns(columns: Sequence[Column]) -> list[Column]:
-    """A column of lists of choices, or a column for each choice; none: there are no choices."""
-    for column in columns:
-        if column.name.lower() in _LIST_NAMES and column.is_list and all(len(v) > 1 for v in column.values):
-            return [column]
-    strings = [column for column in columns if column.is_string and len(column.values) == column.rows]
-    for group in _numbered_groups(strings):
-        is_named = re.sub(r"[^a-z]", "", group[0].name.lower()) in (
-            *("choice", "ending", "option", "answer", "candidate", "a", ""),
-            *("choicea", "optiona", "answera", "endinga"),
-        )
-        if len(group) > 2 or (len(group) == 2 and is_named):
-            return group
-    return []
-
-
-def _numbered_groups(columns: Sequence[Column]) -> list[list[Column]]:
+def numbered_groups(columns: Sequence[Column]) -> list[list[Column]]:
     """Columns whose names differ in a number or letter alone: `#1 String` and `#2 String`."""
     groups: dict[tuple[str, str], list[Column]] = {}
     for column in columns:
         if found := _NUMBERED.fullmatch(column.name):
             groups.setdefault((found[1].lower(), (found[3] or "").lower()), []).append(column)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _written(text: str) -> list[Any] | None:
+    found = written_list(text)
+    return bits(text) if found is None else found
 
 
 def _number(value: Any) -> float | None:

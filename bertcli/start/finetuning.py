@@ -28,7 +28,8 @@ MiniLM (384) on WNUT-17: F1 0.44 after three epochs with 5e-5, 0.23 after five w
 _MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs if the score still rises"
 _ORDER = (
     *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "bad_bytes"),
-    *("text", "choices", "label", "multi_label", "skip_bad", "max_length", "doc_stride"),
+    *("text", "choices", "first_choice", "label", "multi_label", "label_separator", "label_names"),
+    *("skip_labels", "tag_scheme", "skip_bad", "max_length", "doc_stride"),
 )
 """Of the keys of `task` in the YAML."""
 

@@ -15,12 +15,12 @@ from bertcli.start.finetuning import write_finetuning
 from bertcli.start.kinds import LABELED, TEXTS
 from bertcli.start.pretraining import write_pretraining
 from bertcli.start.splits import split_of
-from bertcli.start.task import can_be_labeled
+from bertcli.start.task import can_be_labeled, doubtful_columns
 from bertcli.start.written import Written
 
 Purpose = Literal["pretrain", "finetune"]
 _LISTED = 3
-_TABLES = (".tsv", ".tab", ".csv", ".conll", ".bio", ".iob")
+_TABLES = (".tsv", ".tab", ".csv", ".conll", ".conllu", ".bio", ".iob")
 """Suffixes of which a file is no plain text."""
 
 
@@ -99,13 +99,13 @@ def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None])
         if not is_sure:
             report(f"taken as {KIND_NAMES[kind]} to fine-tune on; if it is plain text: --for pretrain")
         return "finetune"
-    is_labeled = can_be_labeled(found.seen[0])
-    report(
-        "taken as labeled rows to fine-tune on; for a corpus to pretrain on: --for pretrain"
-        if is_labeled
-        else "taken as a corpus to pretrain on; for labeled rows to fine-tune on: --for finetune"
-    )
-    return "finetune" if is_labeled else "pretrain"
+    if can_be_labeled(found.seen[0]):
+        report("taken as labeled rows to fine-tune on; for a corpus to pretrain on: --for pretrain")
+        return "finetune"
+    doubtful = doubtful_columns(found.seen[0])
+    unread = f", without {', '.join(doubtful)}, which may be labels" if doubtful else ""
+    report(f"taken as a corpus to pretrain on{unread}; for labeled rows to fine-tune on: --for finetune")
+    return "pretrain"
 
 
 def _output_dir(names: Sequence[str]) -> str:

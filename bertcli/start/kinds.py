@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from bertcli.config.finetune import LABEL_LINES
-from bertcli.examples.conll_layout import DOCUMENT, conll_fields
+from bertcli.examples.conll_layout import DOCUMENT, conll_fields, holds_plain_tags, is_conllu
 from bertcli.examples.label_lines import likely_format
 from bertcli.examples.tags import is_tag
 
@@ -96,11 +96,14 @@ def _is_conll(lines: Sequence[str]) -> bool:
     full = [row for row in rows if row and not row[0].startswith(("#", DOCUMENT))]
     if len(full) < _FEWEST or all(rows):
         return False
+    if is_conllu(full):
+        return True
     width, count = Counter(map(len, full)).most_common(1)[0]
     if width < 2 or count < _SAME * len(full):
         return False
     columns = [[row[column] for row in full if len(row) == width] for column in range(1, width)]
-    return any(all(map(is_tag, column)) and set(column) != {"O"} for column in columns)
+    has_tags = any(all(map(is_tag, column)) and set(column) != {"O"} for column in columns)
+    return has_tags or holds_plain_tags([row for row in full if len(row) == width])
 
 
 def _is_tsv(full: Sequence[str]) -> bool:

@@ -289,3 +289,17 @@ def test_a_missing_path(run_bertcli) -> None:
     code, _, err = run_bertcli("init", "nowhere.txt")
     assert code == 2
     assert err.startswith("error: nowhere.txt: no such file or folder in ")
+
+
+def test_labels_that_cannot_be_read_are_named_and_others_that_are_not_read(
+    run_bertcli, tmp_path: Path
+) -> None:
+    rows = [{"text": text, "label": [[0, 5, "WORD"]]} for _, text in messages(40)]
+    write_jsonl(tmp_path / "spans.jsonl", rows)
+    code, out, err = run_bertcli("init", "spans.jsonl")
+    assert (code, out) == (2, "")
+    assert "the column 'label' holds spans of characters, as doccano" in err
+    assert "To pretrain on the texts alone: --for pretrain" in err
+    write_jsonl(tmp_path / "kinds.jsonl", [row | {"label": {"spam": True}} for row in rows])
+    _, _, err = run_bertcli("init", "kinds.jsonl")
+    assert "taken as a corpus to pretrain on, without label, which may be labels; for labeled rows" in err

@@ -171,15 +171,6 @@ def test_tables_without_a_task_are_refused(tmp_path: Path, rows: list[Any], mess
         keys(write_csv(tmp_path / "x.csv", rows))
 
 
-def test_questions_in_json_lines_are_sent_to_squads_form(tmp_path: Path) -> None:
-    rows = [
-        {"question": f"Who is number {i}?", "context": f"Number {i} is Anna.", "answers": ["Anna"]}
-        for i in range(9)
-    ]
-    with pytest.raises(UserError, match="which are read from SQuAD JSON"):
-        keys(write_jsonl(tmp_path / "x.jsonl", rows))
-
-
 @pytest.mark.parametrize(
     ("row", "is_labeled"),
     [

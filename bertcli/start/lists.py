@@ -1,0 +1,188 @@
+"""Columns of lists, and columns that together make a list -> labels of a text, tags of words, choices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bertcli.examples.label_cells import is_flag
+from bertcli.examples.tags import is_tag
+from bertcli.start.columns import Column, numbered_groups, text_column
+
+_LIST_NAMES = ("choices", "endings", "options", "answers", "candidates")
+_CHOICE_NAMES = ("choice", "ending", "option", "answer", "candidate", "sol", "")
+_QUESTIONS = ("question", "query", "ask_for", "question_stem")
+_MOST_TAGS = 100
+"""Different tags that words have at most, where the tags are plain names."""
+_ORDER = ("bio", "numbers", "plain")
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Columns of words and of their tags.
+
+    Attributes:
+        kind: bio: tags of a scheme; plain: names, such as parts of speech; numbers: without names.
+        others: further columns of tags.
+    """
+
+    words: Column
+    tags: Column
+    kind: Literal["bio", "plain", "numbers"]
+    others: tuple[Column, ...] = ()
+
+
+def list_label(columns: Sequence[Column]) -> Column | None:
+    """A column of lists of labels, any number a row; or of a 0 or 1 for each label."""
+    for column in columns:
+        items = [item for each in column.lists or () for item in each]
+        if not items or not all(isinstance(item, str | int | float) for item in items):
+            continue
+        is_repeated = len(set(items)) <= max(50, len(items) // 5)
+        if hot_labels(column) or (column.is_named_label and is_repeated):
+            return column
+    return None
+
+
+def hot_labels(column: Column) -> int:
+    """How many labels lists have that hold a 0 or 1 for each; 0: they are other lists."""
+    sizes = {len(each) for each in column.lists or ()}
+    if (
+        len(sizes) != 1
+        or sizes < {2}
+        or not all(is_flag(item) for each in column.lists or () for item in each)
+    ):
+        return 0
+    return sizes.pop()
+
+
+def flag_columns(columns: Sequence[Column]) -> list[Column]:
+    """Columns of 0 and 1, one for each label of a text; none: there are no such, or another column is the
+    label by its name."""
+    flags = [column for column in columns if column.is_flags and not column.is_other]
+    named = [column for column in columns if column.is_named_label and column.can_be_label]
+    is_one_label = any(column not in flags for column in named) or (len(flags) == 2 and named)
+    return [] if is_one_label or sum(column.distinct > 1 for column in flags) < 2 else flags
+
+
+def tagged_columns(columns: Sequence[Column]) -> Tagged | None:
+    """A column of words, and one of a tag for each: lists, or texts with blanks between.
+
+    Of several, tags of entities come first by their names, then tags of a scheme.
+    """
+    found = [
+        Tagged(words, tags, kind)
+        for tags in columns
+        if (kind := _kind_of_tags(tags)) is not None
+        for words in columns
+        if words is not tags and _are_words_of(words, tags, kind)
+    ]
+    found.sort(key=lambda each: ("ner" not in each.tags.name.lower(), _ORDER.index(each.kind)))
+    if not found:
+        return None
+    first = found[0]
+    others = tuple(each.tags for each in found[1:] if each.words is first.words)
+    return Tagged(first.words, first.tags, first.kind, others=others)
+
+
+def _items(column: Column) -> list[list[Any]]:
+    """Lists, or the words of texts; empty: neither."""
+    if column.lists is not None:
+        return column.lists
+    return [value.split() for value in column.values] if column.is_string else []
+
+
+def _kind_of_tags(column: Column) -> Literal["bio", "plain", "numbers"] | None:
+    rows = _items(column)
+    if max(map(len, rows), default=0) < 2 and column.lists is None:
+        return None
+    items = {item if isinstance(item, str | int) else None for each in rows for item in each}
+    if all(isinstance(item, str) and is_tag(item) for item in items):
+        return "bio" if column.lists is not None or any("-" in str(item) for item in items) else None
+    if column.lists is None or (len({len(each) for each in rows}) < 2 and not column.is_named_label):
+        return None
+    if all(isinstance(item, int) for item in items):
+        return "numbers"
+    is_plain = all(isinstance(item, str) for item in items) and len(items) <= _MOST_TAGS
+    return "plain" if is_plain else None
+
+
+def _are_words_of(words: Column, tags: Column, kind: str) -> bool:
+    """Whether there is a tag for each word."""
+    items, marks = _items(words), _items(tags)
+    if len(items) != len(marks) or not all(len(a) == len(b) for a, b in zip(items, marks, strict=True)):
+        return False
+    if not all(isinstance(item, str) for each in items for item in each):
+        return False
+    if kind == "bio":
+        return True
+    is_list = words.lists is not None or len({len(each) for each in items}) > 1
+    return is_list and (kind == "numbers" or _distinct(items) > _distinct(marks) or words.name < tags.name)
+
+
+def _distinct(rows: Sequence[Sequence[Any]]) -> int:
+    return len({item for each in rows for item in each})
+
+
+def choice_columns(columns: Sequence[Column]) -> list[Column]:
+    """A column of lists of choices, or a column for each choice; none: there are no choices."""
+    for column in columns:
+        if column.name.lower() in _LIST_NAMES and column.lists and all(len(v) > 1 for v in column.lists):
+            scalars = (isinstance(item, str | int | float) for value in column.lists for item in value)
+            return [column] if all(scalars) else []
+    filled = [column for column in columns if column.is_string and len(column.values) == column.rows]
+    strings = [column for column in filled if not column.is_flags]
+    groups = [group for group in numbered_groups(strings) if len(group) > 1]
+    for group in sorted(groups, key=len, reverse=True):
+        bare = re.sub(r"[^a-z]", "", group[0].name.lower())
+        is_named = bare.removesuffix("a") in _CHOICE_NAMES
+        if len(group) > 2 or is_named:
+            return group
+    return []
+
+
+def choice_texts(columns: Sequence[Column]) -> list[Column]:
+    """What stands before the choices: a text, a question, or both: the text first; none: there is neither."""
+    question = next((c for c in columns if c.name.lower() in _QUESTIONS and c.is_string), None)
+    if question is not None:
+        context = text_column([column for column in columns if column is not question])
+        return [question] if context is None else [context, question]
+    strings = [column for column in columns if column.is_string and not column.is_number]
+    for group in numbered_groups(strings):
+        if len(group) == 2 and any(column.is_text for column in group):
+            return group
+    text = text_column(columns)
+    return [] if text is None else [text]
+
+
+def first_choice(label: Column, choices: Sequence[Column]) -> tuple[int | None, str] | None:
+    """The number that stands for the first choice, and how the label names choices; None: it does not.
+
+    The number is None where labels are letters, names of columns or texts.
+    """
+    if len(choices) == 1:
+        rows = choices[0].lists or []
+        sizes = [len(row) for row in rows]
+    else:
+        rows = [list(row) for row in zip(*(column.values for column in choices), strict=True)]
+        sizes = [len(choices)] * len(rows)
+    if len(sizes) != len(label.values) or not sizes:
+        return None
+    if label.is_number:
+        numbers = label.numbers
+        from_0 = all(number in range(size) for number, size in zip(numbers, sizes, strict=True))
+        from_1 = all(number - 1 in range(size) for number, size in zip(numbers, sizes, strict=True))
+        if from_0 and from_1:
+            return 0, "no label tells whether the first choice is 0 or 1; or 1"
+        return (0, "") if from_0 else (1, "the labels count the choices from 1") if from_1 else None
+    texts = [str(value).strip() for value in label.values]
+    letters, names = "ABCDEFGHIJ", [column.name for column in choices]
+    is_right = (
+        (len(text) == 1 and text.upper() in letters[:size])
+        or (len(names) > 1 and text in names)
+        or text in [str(item).strip() for item in row]
+        for text, size, row in zip(texts, sizes, rows, strict=True)
+    )
+    return (None, "") if all(is_right) else None
