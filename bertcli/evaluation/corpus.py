@@ -22,6 +22,7 @@ from bertcli.evaluation.text_store import text_store
 from bertcli.hardware import resolve_precision
 from bertcli.hf.folder import load_model_folder
 from bertcli.hf.lengths import LongRows
+from bertcli.inference.rows import only_numbers
 from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.tasks.reference import perplexity
 from bertcli.terminal import say
@@ -87,6 +88,7 @@ def measure_corpus(
     long_rows.rows, long_rows.long = map(int, ranks.add_up([long_rows.rows, long_rows.long]))
     long_rows.tell()
     measured: dict[str, Any] = {}
+    only_numbers(torch.tensor([scores.losses[each.term] for each in references]))
     for each in references:
         measured[f"{each.term}_loss"] = scores.losses[each.term]
         if each.predicts_words:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from bertcli.errors import UserError
+from bertcli.inference.rows import only_numbers
 from bertcli.inference.words import ReadRow
 from bertcli.model.encoder import Body
 from bertcli.text.tokenizer import Tokenizer
@@ -112,7 +113,9 @@ def attention_of(body: Body, tokenizer: Tokenizer, read: ReadRow) -> Attention:
     _, probabilities = body.eval().trace(torch.tensor([row.ids], device=device), segments_T[None])
     stacked_LNTT = torch.cat([each_1NTT.float().cpu() for each_1NTT in probabilities])
     tokens = tuple(tokenizer.readable(id_) for id_ in row.ids)
-    return Attention(read, tokens, tuple(range(len(stacked_LNTT))), probabilities_LNTT=stacked_LNTT)
+    return Attention(
+        read, tokens, tuple(range(len(stacked_LNTT))), probabilities_LNTT=only_numbers(stacked_LNTT)
+    )
 
 
 def choose_head(attention: Attention, layer: int | None = None, head: int | None = None) -> tuple[int, int]:

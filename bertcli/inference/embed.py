@@ -15,7 +15,7 @@ from bertcli.hardware import Precision, autocast
 from bertcli.hf.sentence_transformers import SentencePooling
 from bertcli.inference.buffers import in_buffers
 from bertcli.inference.onnx_model import OnnxModel
-from bertcli.inference.rows import by_length
+from bertcli.inference.rows import by_length, only_numbers
 from bertcli.model.pooling import pool
 from bertcli.model.task_models import PooledModel
 from bertcli.text.frame import Row
@@ -79,4 +79,4 @@ class Embedder:
         vectors_BD = pool(hidden_BTD.float(), batch.mask_BT, self.pooling.mode)
         if self.pooling.normalize:
             vectors_BD = F.normalize(vectors_BD, dim=-1)
-        return list(vectors_BD.cpu())
+        return list(only_numbers(vectors_BD.cpu()))

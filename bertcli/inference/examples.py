@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.hardware import Precision, autocast
-from bertcli.inference.rows import by_length
+from bertcli.inference.rows import by_length, only_numbers
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
 
 
@@ -22,8 +22,8 @@ class Runner:
     Attributes:
         batch_size: items of similar length at once.
         watch: called with the logits of each batch before they are split, for the loss.
-        in_training: training follows. FSDP cannot train parameters that it allocated in torch's inference
-            mode, which is faster than `torch.no_grad`.
+        in_training: training follows, which says itself that it diverged. FSDP cannot train parameters that
+            it allocated in torch's inference mode, which is faster than `torch.no_grad`.
     """
 
     model: nn.Module
@@ -55,4 +55,5 @@ class Runner:
         with autocast(self.precision, self.device):
             logits = forward(self.model, batch)
         self.watch(logits, batch)
-        return self.task.split_logits(logits.float().cpu(), batch)
+        logits = logits.float().cpu()
+        return self.task.split_logits(logits if self.in_training else only_numbers(logits), batch)

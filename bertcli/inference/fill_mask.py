@@ -13,7 +13,7 @@ from bertcli.data.rows import batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
-from bertcli.inference.rows import in_similar_lengths
+from bertcli.inference.rows import in_similar_lengths, only_numbers
 from bertcli.terminal import say
 from bertcli.text.frame import Row
 from bertcli.text.pieces import BLANK
@@ -84,7 +84,9 @@ def fill_masks(
         batch = batch_of(rows, tokenizer.pad_id, device)
         masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
         logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV
-        predictions = iter(_top_predictions(logits_MV, candidates_C, top_k, tokenizer=tokenizer))
+        predictions = iter(
+            _top_predictions(only_numbers(logits_MV), candidates_C, top_k, tokenizer=tokenizer)
+        )
         return [[next(predictions) for id_ in row.ids if id_ == tokenizer.mask_id] for row in rows]
 
     said: list[str] = []

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertcli.inference.rows import only_numbers
+
 TOLERANCE = 0.01
 """The completeness error that is accepted, as a share of the sum of all absolute scores."""
 MOST_STEPS = 1024
@@ -52,7 +54,7 @@ def integrate(
     number of points is doubled until the integral is complete, at most to `MOST_STEPS`.
     """
     with torch.no_grad():
-        value, baseline = function(torch.stack([input_TE, baseline_TE])).tolist()
+        value, baseline = only_numbers(function(torch.stack([input_TE, baseline_TE]))).tolist()
     while True:
         gradient_TE = _mean_gradient(function, input_TE, baseline_TE, steps=steps)
         scores_T = (gradient_TE * (input_TE - baseline_TE)).sum(dim=-1).cpu()

@@ -12,7 +12,7 @@ from bertcli.data.rows import batch_of
 from bertcli.errors import UserError
 from bertcli.hf.folder import LoadedModel
 from bertcli.inference.lines import Line
-from bertcli.inference.rows import in_similar_lengths
+from bertcli.inference.rows import in_similar_lengths, only_numbers
 from bertcli.text.frame import Row
 from bertcli.text.tokenizer import Tokenizer
 
@@ -73,7 +73,7 @@ def score_pairs(
         batch = batch_of(rows, tokenizer.pad_id, device)
         none_M = torch.empty(0, dtype=torch.long, device=device)  # no masked word is predicted
         logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, none_M).pair_logits_B2
-        return logits_B2.float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
+        return only_numbers(logits_B2).float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
 
     def encode(some: list[Pair]) -> list[Row]:
         rows = _encode(some, tokenizer, max_tokens)

@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from torch import Tensor
+
+from bertcli.errors import UserError
+
 BUFFERED_BATCHES = 16
 """Texts read ahead, in batches: enough for rows of similar length, and few enough for any memory."""
 
@@ -22,6 +26,16 @@ class HasLength(Protocol):
 Input = TypeVar("Input")
 Encoded = TypeVar("Encoded", bound=HasLength)
 Result = TypeVar("Result")
+
+
+def only_numbers(outputs: Tensor) -> Tensor:
+    """The same outputs of a model. Raises `UserError` where one is NaN or infinite."""
+    if outputs.isfinite().all():
+        return outputs
+    raise UserError(
+        "the model's answer is NaN or infinite: its weights are too large, so its sums overflow. The "
+        "training diverged, or a file is damaged: give an earlier checkpoint, or copy the model again"
+    )
 
 
 def in_similar_lengths(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sentencepiece import sentencepiece_model_pb2
 
+from tests.hf.folders import rewrite, saved_model
 from tests.text.tokenizers_of import make_tokenizer_folder
 
 Edit = Callable[[Path], object]
@@ -163,3 +164,36 @@ def test_the_files_of_a_tokenizer(
     assert len(stderr.splitlines()) == 1
     assert len(stderr) < 1000
     assert re.search(message, stderr), stderr
+
+
+def too_large(good: Path, folder: Path) -> Path:
+    """The model with finite weights whose sums overflow."""
+    folder = Path(shutil.copytree(good, folder))
+    rewrite(folder, lambda weights: {name: value * 1e37 for name, value in weights.items()})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        *((kind, ("predict", "the cat", "it ran")) for kind in ("classification", "regression")),
+        ("choices", ("predict", "the cat", "it ran", "it sat")),
+        *((kind, ("predict", "the cat", "--json")) for kind in ("multi-label", "tokens")),
+        ("questions", ("predict", "the cat sat", "who")),
+        *(("vectors", ("embed", "the cat", *more)) for more in ((), ("--normalize",))),
+        ("vectors", ("similarity", "the cat", "it ran")),
+        *(("mlm", ("predict-mask", "the [MASK] sat", *more)) for more in ((), ("--json",))),
+        ("mlm", ("predict-next", "the cat", "it ran")),
+        ("mlm", ("attention", "the cat")),
+        ("mlm", ("evaluate", "--json", "--corpus")),
+    ],
+)
+def test_answers_that_overflow(tmp_path, models, run_bertcli, kind: str, command: tuple[str, ...]):
+    if kind == "mlm":
+        saved_model(tmp_path / "good")
+    (tmp_path / "text.txt").write_text("the cat sat. it ran.\n" * 3)
+    folder = too_large(tmp_path / "good" if kind == "mlm" else models / kind, tmp_path / "large")
+    more = [tmp_path / "text.txt"] if "--corpus" in command else []
+    code, stdout, stderr = run_bertcli(command[0], folder, *command[1:], *more)
+    assert (code, stdout) == (2, ""), (stdout, stderr)
+    assert "the model's answer is NaN or infinite: its weights are too large" in stderr
