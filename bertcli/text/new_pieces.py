@@ -7,6 +7,7 @@ pieces with scores of a Unigram. As added tokens they would cut inside words: wi
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 from collections import Counter
@@ -17,16 +18,19 @@ from typing import Any
 import tokenizers
 
 from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.train_tokenizer import patiently
 
 Cut = dict[str, list[str]]
 """Unit, which no piece crosses -> its pieces."""
 
 _ROUNDS = 20
-"""All words are cut anew after each: a new piece changes what the next one gains."""
+"""Words with new pieces are cut anew after each: a new piece changes what the next one gains."""
 _LONGEST = 8
 """Pieces that one new piece may replace."""
 _MOST_WORDS = 2_000_000
 """Distinct words that are counted; with more, those that were seen once are forgotten."""
+_MOST_SPANS = 4_000_000
+"""Distinct spans that are counted, in about 1 GB; with more, those that were seen once are forgotten."""
 _RARE = -1e4
 """The score of a special token in a Unigram's list, where no text should reach it."""
 
@@ -55,27 +59,38 @@ def extend(
     In each round the spans of pieces inside words count, by the tokens that one piece in their place would
     save; the best ones are taken, of those that contain each other the better one.
     """
-    words, backend = _count_words(texts), tokenizer.backend
-    units: Counter[str] = Counter()
-    for word, count in words.items():
-        for unit in _units(backend, word):
-            units[unit] += count
+    words = _count_words(texts)
+    return patiently(lambda: _extended(tokenizer, words, number, report=report), "choosing pieces", report)
+
+
+def _extended(
+    tokenizer: Tokenizer, words: Counter[str], number: int, report: Callable[[str], None]
+) -> Extended:
+    backend, units = tokenizer.backend, _count_units(tokenizer.backend, words)
     pipeline = json.loads(backend.to_str())
     _settle(pipeline)
     first_id = tokenizer.vocab_size
     parts: dict[str, tuple[str, ...]] = {}
-    pieces = _cut(pipeline, units)
+    known, longest = _vocabulary(pipeline), 2 if tokenizer.kind == "BPE" else _LONGEST  # a merge joins two
+    pieces, spans = _cut(pipeline, units), Counter[tuple[str, ...]]()
     before = _pieces_a_word(pieces, units, words)
+    _count_spans(spans, pieces, units, known=known, longest=longest)
     for turn in range(_ROUNDS, 0, -1):
         wanted = math.ceil((number - len(parts)) / turn)
-        chosen = _choose(tokenizer, pieces, units, known=_vocabulary(pipeline), at_most=wanted)
+        chosen = _choose(spans, tokenizer.prefix, known, at_most=wanted)
+        if not chosen:
+            break
         total = sum(len(pieces[unit]) * count for unit, count in units.items())
         for new_id, (piece, (span, count)) in enumerate(chosen.items(), first_id + len(parts)):
             _add(pipeline, piece, new_id, span=span, share=count / total)
         parts |= {piece: span for piece, (span, _) in chosen.items()}
-        pieces = _cut(pipeline, units)
-        if not chosen:
-            break
+        known |= chosen.keys()
+        texts = [piece.removeprefix(tokenizer.prefix) for piece in chosen]
+        old = {unit: cut for unit, cut in pieces.items() if any(text in unit for text in texts)}
+        _count_spans(spans, old, units, known=known, longest=longest, sign=-1)
+        new = _cut(pipeline, old)
+        _count_spans(spans, new, units, known=known, longest=longest)
+        pieces |= new
     if len(parts) < number:
         report(f"note: the text gives no more than {len(parts):,} new pieces")
     grown = tokenizers.Tokenizer.from_str(json.dumps(pipeline))
@@ -92,6 +107,14 @@ def _count_words(texts: Iterable[str]) -> Counter[str]:
         if len(words) > _MOST_WORDS:
             words = Counter({word: count for word, count in words.items() if count > 1})
     return words
+
+
+def _count_units(backend: tokenizers.Tokenizer, words: Counter[str]) -> Counter[str]:
+    units: Counter[str] = Counter()
+    for word, count in words.items():
+        for unit in _units(backend, word):
+            units[unit] += count
+    return units
 
 
 def _units(backend: tokenizers.Tokenizer, word: str) -> list[str]:
@@ -117,25 +140,37 @@ def _pieces_a_word(pieces: Cut, units: Counter[str], words: Counter[str]) -> flo
     return sum(len(pieces[unit]) * count for unit, count in units.items()) / max(1, words.total())
 
 
-def _choose(
-    tokenizer: Tokenizer, pieces: Cut, units: Counter[str], known: set[str], at_most: int
-) -> dict[str, tuple[tuple[str, ...], int]]:
-    """New pieces -> the span that each replaces, and how often that occurs."""
-    counts: Counter[tuple[str, ...]] = Counter()
-    longest = 2 if tokenizer.kind == "BPE" else _LONGEST  # a merge joins two
+def _count_spans(
+    spans: Counter[tuple[str, ...]],
+    pieces: Cut,
+    units: Counter[str],
+    known: set[str],
+    longest: int,
+    sign: int = 1,
+) -> None:
+    """Count the spans of pieces in units; with `sign` -1, they are taken away."""
     for unit, own in pieces.items():
         if len(own) > 1:
             for span in _spans(own, longest):
                 if known.issuperset(span):  # a Unigram gives an unknown character as it stands
-                    counts[span] += units[unit]
+                    spans[span] += sign * units[unit]
+            if len(spans) > _MOST_SPANS:
+                for span in [span for span, count in spans.items() if count < 2]:
+                    del spans[span]
+
+
+def _choose(
+    spans: Counter[tuple[str, ...]], prefix: str, known: set[str], at_most: int
+) -> dict[str, tuple[tuple[str, ...], int]]:
+    """New pieces -> the span that each replaces, and how often that occurs."""
     chosen: dict[str, tuple[tuple[str, ...], int]] = {}
-    best = sorted(counts, key=lambda span: (counts[span] * (1 - len(span)), span))
-    for span in best:
-        piece = _join(span, tokenizer.prefix)
-        if len(chosen) == at_most or counts[span] < 2:
-            break
+    best = [(count * (1 - len(span)), span) for span, count in spans.items() if count > 1]
+    heapq.heapify(best)
+    while best and len(chosen) < at_most:
+        _, span = heapq.heappop(best)
+        piece = _join(span, prefix)
         if piece not in known and not any(piece in other or other in piece for other in chosen):
-            chosen[piece] = span, counts[span]
+            chosen[piece] = span, spans[span]
     return chosen
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import tokenizers
 from tokenizers import normalizers
@@ -26,6 +26,7 @@ from bertcli.text.train_byte_bpe import train_byte_bpe
 from bertcli.text.train_unigram import train_unigram
 from bertcli.text.train_wordpiece import train_wordpiece
 
+Result = TypeVar("Result")
 RECORD_END = "\n"
 _PART = re.compile(r"(\S{1000})(?=\S)")
 """A longer word is counted in parts: the time that trainers take grows with the square of its length."""
@@ -88,30 +89,31 @@ def train_tokenizer(
             by_characters = train_wordpiece if kind == "wordpiece" else train_unigram
             return by_characters(lines, vocab_size, characters, names=names, normalizer=normalizer)
 
-        backend = _patiently(train, training.report)
+        backend = patiently(train, "training the vocabulary", training.report)
     add_special(backend, facts, names, mask_strips=facts.mask_strips)
     return Tokenizer(backend, "the vocabulary", names)
 
 
-def _patiently(
-    train: Callable[[], tokenizers.Tokenizer], report: Callable[[str], None]
-) -> tokenizers.Tokenizer:
-    """What `train` returns. It runs in a thread, so that Ctrl-C ends a library's work at once."""
-    done: list[tokenizers.Tokenizer] = []
+def patiently(work: Callable[[], Result], what: str, report: Callable[[str], None]) -> Result:
+    """What `work` returns. It runs in a thread, so that Ctrl-C ends a library's work at once.
+
+    `report` takes a line on `what` every ten seconds.
+    """
+    done: list[Result] = []
     failed: list[BaseException] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            done.append(train())
+            done.append(work())
         except BaseException as error:
             failed.append(error)
 
-    thread, begun, lines = threading.Thread(target=work, daemon=True), time.monotonic(), 1
+    thread, begun, lines = threading.Thread(target=run, daemon=True), time.monotonic(), 1
     thread.start()
     while thread.is_alive():
         thread.join(0.1)
         if time.monotonic() - begun > lines * _SECONDS_BETWEEN_LINES:
-            report(f"training the vocabulary: {time.monotonic() - begun:.0f} s so far")
+            report(f"{what}: {time.monotonic() - begun:.0f} s so far")
             lines += 1
     if failed:
         raise failed[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from bertcli.hf.folder import load_model_folder
+from bertcli.text import new_pieces
+from bertcli.text import train_tokenizer as train_tokenizer_module
 from bertcli.text.new_pieces import extend
 from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.train_tokenizer import train_tokenizer
 from tests.families.published import FAMILY_TYPES, family_folder
 from tests.small_runs import run_cli, write_config
 from tests.text.tokenizers_of import make_tokenizer_folder, sample_lines
@@ -32,6 +36,8 @@ def test_text_gets_shorter_and_old_ids_stay(tmp_path: Path, model_type: str) -> 
     assert after.vocab_size == before.vocab_size + 6
     assert len(done.replaced) == 6
     assert done.after < 0.9 * done.before
+    again = extend(after, MEDICINE, 1, report=lambda line: None)
+    assert again.before == pytest.approx(done.after)  # of words that are all cut anew
     old, new = before.backend.get_vocab(), after.backend.get_vocab()
     assert all(new[piece] == number for piece, number in old.items())
     texts = [*MEDICINE[:3], *sample_lines(100)[:50]]
@@ -46,6 +52,23 @@ def test_text_gets_shorter_and_old_ids_stay(tmp_path: Path, model_type: str) -> 
             assert apart == ids
     assert after.special_ids == before.special_ids
     assert after.mask_id not in after.encode(f"a {after.mask_token} b")
+
+
+def test_choosing_says_how_long_it_has_taken_and_ends_at_once_on_ctrl_c(monkeypatch: pytest.MonkeyPatch):
+    tokenizer = train_tokenizer(["a part of the party departs"] * 9, 300)
+    monkeypatch.setattr(new_pieces, "_MOST_SPANS", 20)
+    assert len(extend(tokenizer, MEDICINE, 5, report=lambda line: None).replaced) == 5
+    monkeypatch.setattr(train_tokenizer_module, "_SECONDS_BETWEEN_LINES", 0.0)
+    released = threading.Event()
+    monkeypatch.setattr(new_pieces, "_extended", lambda *given, **named: released.wait())
+
+    def interrupt(line: str) -> None:
+        assert line.startswith("choosing pieces: ")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        extend(tokenizer, MEDICINE, 5, report=interrupt)
+    released.set()
 
 
 def test_unknown_characters_are_no_parts_of_a_piece(tmp_path: Path) -> None:
@@ -74,8 +97,6 @@ def test_registered_tokens_stay_special(tmp_path: Path) -> None:
 
 def test_a_piece_never_cuts_other_words() -> None:
     """As an added token, `art` would turn `part` into `p` and `art`."""
-    from bertcli.text.train_tokenizer import train_tokenizer
-
     tokenizer = train_tokenizer(["a part of the party departs"] * 9, 300)
     done = extend(tokenizer, ["art and art for art"] * 20, 3, report=lambda line: None)
     words = ["part", "party", "departs"]
