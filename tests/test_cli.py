@@ -72,6 +72,7 @@ def test_a_shell_that_completes_meets_no_error() -> None:
 def test_completion_is_installed_for_the_shell(tmp_path: Path) -> None:
     program = (
         f"{sys.executable} -m bertcli --install-completion && {sys.executable} -m bertcli --show-completion"
+        "; exit $?"  # so that bash stays beside it, to be recognized
     )
     result = subprocess.run(
         ["bash", "-c", program],

@@ -121,9 +121,15 @@ def _values(schema: dict[str, Any]) -> str:
 
 def _limits(schema: dict[str, Any]) -> Iterator[str]:
     if "minimum" in schema and "maximum" in schema:
-        yield f"{schema['minimum']:g} to {schema['maximum']:g}"
+        yield f"{_number(schema['minimum'])} to {_number(schema['maximum'])}"
         return
     for name, words in _LIMITS.items():
         if name in schema:
             limit = schema[name]
-            yield words.format("2^63" if limit == 2**63 else f"{limit:g}")
+            yield words.format(_number(limit))
+
+
+def _number(limit: float) -> str:
+    if limit == 2**63:
+        return "2^63"
+    return f"{limit:,.0f}" if 10**4 <= limit <= 10**15 else f"{limit:g}"

@@ -30,8 +30,9 @@ def test_keys_have_values_defaults_and_meanings(script: ModuleType) -> None:
     rows = script.page().split("\n")
     assert any(row.startswith("| `output_dir` | text | **required** | The folder") for row in rows)
     assert any(
-        row.startswith("| `data.max_length` | integer, 16 or more | `128` | Tokens in a row") for row in rows
+        row.startswith("| `data.max_length` | integer, 16 to 16,777,216 | `128` | Tokens in a row")
+        for row in rows
     )
-    given = "integer, 1 or more; a list of two of these; auto"
+    given = "integer, 1 to 16,777,216; a list of two of these; auto"
     assert any(row.startswith(f"| `training.batch_size` | {given} | `auto` | Rows") for row in rows)
     assert any(row.startswith("| `task.type` | classification, regression") for row in rows)
