@@ -6,13 +6,13 @@ from typing import Self
 
 from pydantic import model_validator
 
-from bertcli.config.section import Positive, Section, Weight
+from bertcli.config.section import FilePath, Positive, Section, Weight
 
 
 class DistillationConfig(Section):
     """A student learns from a trained teacher (Sanh et al. 2019)."""
 
-    teacher: str
+    teacher: FilePath
     """A model folder with an MLM head. The student has its tokenizer; where sizes agree it starts with the
     teacher's embeddings and with layers of it, evenly spaced."""
     temperature: Positive = 2.0
@@ -31,7 +31,7 @@ class DistillationConfig(Section):
 class FinetuneDistillationConfig(Section):
     """The model learns the answers of a fine-tuned teacher besides the labels (Hinton et al. 2015)."""
 
-    teacher: str
+    teacher: FilePath
     """A model that `bertcli finetune` made from the same task, with the tokenizer of `model`."""
     temperature: Positive = 2.0
     """Divides the logits of both; a number that is predicted stays as it is."""

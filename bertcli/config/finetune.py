@@ -14,7 +14,7 @@ from bertcli.config.finetune_training import (
     FinetuneTrainingConfig,
 )
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import MOST_TOKENS, Auto, Positive, Section, Tokens, refuse_other_kind
+from bertcli.config.section import MOST_TOKENS, Auto, FilePath, Positive, Section, Tokens, refuse_other_kind
 
 TaskType = Literal[
     "classification",
@@ -217,9 +217,9 @@ class TaskSettings(Section):
 class TaskConfig(TaskSettings):
     """The task, its files and how it is evaluated."""
 
-    train: str
+    train: FilePath
     """A file, or a bundled sample's name."""
-    dev: str | None = None
+    dev: FilePath | None = None
     """A file of the same form, by whose scores the best model is chosen."""
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Without `dev`: this share of the training file, by seed, labels in their proportions; a row that alone
@@ -266,13 +266,13 @@ class TaskConfig(TaskSettings):
 class FinetuneConfig(Section):
     """A fine-tuning run."""
 
-    output_dir: str
+    output_dir: FilePath
     """The folder of the run: config, metrics, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     """Decides head, order and dropout, and which rows `task.dev_fraction` splits off."""
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     """One run for each; the best one is kept. `seed` then only splits off the dev data."""
-    model: str
+    model: FilePath
     """A run folder, a model folder, any Hugging Face folder of the family, or a hub id."""
     task: TaskConfig
     training: FinetuneTrainingConfig = FinetuneTrainingConfig()

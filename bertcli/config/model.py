@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertcli.config.presets import HEAD_SIZE, PRESETS
-from bertcli.config.section import AUTO, Decided, Section, Tokens
+from bertcli.config.section import AUTO, Decided, FilePath, Section, Tokens
 from bertcli.families.fresh import FamilyName, Fresh, Sharing
 from bertcli.families.registry import NEW
 
@@ -49,7 +49,7 @@ class ModelConfig(Section):
     """Of hidden states and of attention probabilities. auto: 0 in a run that is too short to overfit, else
     0.1, as with `init_from`."""
     generator: GeneratorConfig = GeneratorConfig()
-    init_from: str | None = None
+    init_from: FilePath | None = None
     """A model folder: the run starts with its weights, sizes and tokenizer; no key may contradict them."""
 
     @model_validator(mode="after")

@@ -24,6 +24,7 @@ from bertcli.config.section import (
     Auto,
     Count,
     Decided,
+    FilePath,
     Paths,
     Positive,
     Probability,
@@ -65,7 +66,7 @@ class CorpusConfig(Section):
     general: Paths | None = None
     """With `model.init_from`: text in the form of `files`, on which the run shows at its end what the model
     forgot; null: a bundled sample of English books."""
-    store: str | None = None
+    store: FilePath | None = None
     """Folder of the token store; null: `output_dir/store`."""
 
     def decoding(self, path: Path) -> Decoding:
@@ -91,7 +92,7 @@ class CorpusConfig(Section):
 class TokenizerConfig(Section):
     """An existing vocabulary, or the kind, size and normalization of the one to train."""
 
-    path: str | None = None
+    path: FilePath | None = None
     """An existing vocab.txt, tokenizer.json or model folder; null: train one on the corpus."""
     kind: Decided[TokenizerKind, Field()] = AUTO
     """auto: the family's: WordPiece for bert, distilbert and electra, Unigram for albert and deberta-v3, else
@@ -239,7 +240,7 @@ class LoggingConfig(Section):
 class PretrainConfig(Section):
     """A pretraining run."""
 
-    output_dir: str
+    output_dir: FilePath
     """The folder of the run: config, metrics, store, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     """Decides weights, order and masks; the same seed gives the same run."""

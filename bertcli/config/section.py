@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+
+
+def _expanded(path: str) -> str:
+    if not path.strip():
+        raise ValueError("the path is empty; for the current folder write .")
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~"):
+        user = path.partition("/")[0]
+        raise ValueError(
+            f"{user} would be the home folder of a user who does not exist here; if a file or folder has "
+            f"this name, write ./{path}"
+        )
+    return expanded
+
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, le=1e6)]
@@ -23,7 +46,9 @@ Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]
 NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
 Auto = Literal["auto"]
-_SomePaths = Annotated[list[str], Field(min_length=1)]
+FilePath = Annotated[str, AfterValidator(_expanded)]
+"""A path, or the name of what is found in another place; `~` becomes the home folder."""
+_SomePaths = Annotated[list[FilePath], Field(min_length=1)]
 Paths = Annotated[
     _SomePaths,
     BeforeValidator(

@@ -39,7 +39,7 @@ from bertcli.runs.lifecycle import Row, Run, live
 from bertcli.runs.new_task_model import new_task_model
 from bertcli.runs.preconditions import check_finetuning
 from bertcli.runs.resolve import adopt_loop_decisions, loop_settings, own_share, resolve_loop
-from bertcli.runs.stopped import resume_command
+from bertcli.runs.stopped import lost_evaluations, resume_command
 from bertcli.runs.task_teacher import trained_task
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, mean_length
@@ -167,8 +167,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             return newest
         rows = [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
         if best.exists() and not rows:
-            say(f"warning: {self.folder.metrics} has lost its evaluations; the run starts again")
-            return None
+            raise lost_evaluations(self.folder)
         rows = [row for row in rows if row["step"] <= load_state(newest).step]
         damage = find_damage(best) if rows else None
         if damage is None:

@@ -32,7 +32,7 @@ from bertcli.runs.fit import Fit, FitSettings
 from bertcli.runs.health import Health
 from bertcli.runs.identity import read_run_data, write_run_data
 from bertcli.runs.progress import Progress
-from bertcli.runs.stopped import resume_command, stopped_at_once
+from bertcli.runs.stopped import resume_command, spare_finished, stopped_at_once
 from bertcli.tasks.base import Task
 from bertcli.terminal import said_on_ctrl_c, say
 
@@ -267,7 +267,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
 def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
     """The wrapped model, its optimizer and the counters; from a checkpoint if there is one."""
     training = run.config.training
-    checkpoint = ranks.on_first(run.last_good) if resume else None
+    checkpoint = ranks.on_first(lambda: spare_finished(run.folder, run.last_good())) if resume else None
     if checkpoint is not None:
         run.model.load_state_dict(run.read_weights(checkpoint_model(checkpoint)))
     if training.compile:

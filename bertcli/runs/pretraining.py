@@ -47,6 +47,7 @@ from bertcli.runs.preconditions import check_pretraining
 from bertcli.runs.pretraining_verdict import verdict
 from bertcli.runs.recipe import decide_recipe
 from bertcli.runs.resolve import adopt_decisions, loop_settings, own_share, resolve_config
+from bertcli.runs.stopped import lost_evaluations
 from bertcli.runs.teacher import start_like, taught
 from bertcli.store.build import prepare_store
 from bertcli.store.fit import misfits
@@ -136,7 +137,9 @@ class Pretraining(Run[PretrainConfig, Path]):
 
     def last_good(self) -> Path | None:
         """With `stable-decay`, never one from the decay of a shorter run; with `checkpoint.keep_best`, one
-        from before a best model that is lost."""
+        from before a best model that is lost. Raises `UserError` if its evaluations are."""
+        if self.config.checkpoint.keep_best and self.folder.best.exists() and not self._evaluations():
+            raise lost_evaluations(self.folder)
         if self.branch_step is None:
             newest = newest_checkpoint(self.folder, say)
             lost = None if newest is None else self._lost_best(load_state(newest).step)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from bertcli.config.yaml_text import yaml_text
 from bertcli.errors import UserError
 
 MINIMAL = "output_dir: run\ncorpus: {files: [classics]}\n"
+
+TASK = "{type: classification, train: a.tsv, text: text, label: label}"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -127,6 +130,37 @@ def test_one_path_is_a_list_of_one(tmp_path: Path) -> None:
     assert (corpus.files, corpus.general) == (["one.txt"], ["other.txt"])
     with pytest.raises(UserError, match=r"corpus\.files: input should be a valid list, got 5"):
         load_config(PretrainConfig, write(tmp_path, MINIMAL), ["corpus.files=5"])
+
+
+PATHS: dict[type[BaseModel], tuple[str, ...]] = {
+    PretrainConfig: (
+        *("output_dir", "corpus.files", "corpus.general", "corpus.store", "tokenizer.path"),
+        *("model.init_from", "distillation.teacher"),
+    ),
+    FinetuneConfig: ("output_dir", "model", "task.train", "task.dev", "distillation.teacher"),
+}
+
+
+@pytest.mark.parametrize(("schema", "key"), [(schema, key) for schema, keys in PATHS.items() for key in keys])
+def test_every_path_of_a_config_is_expanded_and_never_empty(
+    schema: type[BaseModel], key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    text = MINIMAL if schema is PretrainConfig else f"{{output_dir: run, model: bert, task: {TASK}}}\n"
+    path = write(tmp_path, text)
+
+    def loaded(value: str) -> Any:
+        needed = ["model.init_from=bert"] if key == "corpus.general" else []
+        found: Any = load_config(schema, path, [f"{key}={value}", *needed])
+        for part in key.split("."):
+            found = getattr(found, part)
+        return found[0] if isinstance(found, list) else found
+
+    assert loaded("~/run") == "/home/me/run"
+    assert loaded("./~run") == "./~run"
+    for value, why in (("''", "is empty"), ("'  '", "is empty"), ("~nobody-here/run", r"write \./~nob")):
+        with pytest.raises(UserError, match=rf"{re.escape(key)}(\.0)?: .*{why}"):
+            loaded(value)
 
 
 @pytest.mark.parametrize("override", ["training.steps", "=3"])
