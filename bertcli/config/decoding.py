@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,7 +29,7 @@ class Decoding(NamedTuple):
 
 def fits(path: Path, name: str) -> bool:
     """Whether `name`, a path or a pattern of paths, means this file."""
-    given, own = Path(name).expanduser(), str(path.expanduser().resolve())
+    given, own = Path(os.path.expanduser(name)), str(path.expanduser().resolve())
     return own == str(given.resolve()) or fnmatchcase(own, str(given.parent.resolve() / given.name))
 
 

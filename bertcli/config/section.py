@@ -6,7 +6,6 @@ import os
 import re
 import reprlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -25,10 +24,9 @@ def _expanded(path: str) -> str:
         raise ValueError("the path is empty; for the current folder write .")
     expanded = os.path.expanduser(path)
     if expanded.startswith("~"):
-        user = path.partition("/")[0]
         raise ValueError(
-            f"{user} would be the home folder of a user who does not exist here; if a file or folder has "
-            f"this name, write ./{path}"
+            f"{reprlib.repr(path)} begins with ~ and a name, and no user has this name; write the path of the "
+            "folder, which begins with ./ if it is in the current folder"
         )
     return expanded
 
@@ -82,13 +80,6 @@ def _check_text(text: str) -> None:
     if found:
         name = "a NUL character" if found[0] == "\0" else f"half of a surrogate pair ({found[0]!r})"
         raise ValueError(f"a text with {name}, which no file name can hold")
-    try:
-        Path(text).expanduser()
-    except RuntimeError:
-        raise ValueError(
-            f"{reprlib.repr(text)} begins with ~ and a name, and no user has this name; "
-            "write the path of the folder"
-        ) from None
 
 
 class Section(BaseModel):
