@@ -25,8 +25,8 @@ def _expanded(path: str) -> str:
     expanded = os.path.expanduser(path)
     if expanded.startswith("~"):
         raise ValueError(
-            f"{reprlib.repr(path)} begins with ~ and a name, and no user has this name; write the path of the "
-            "folder, which begins with ./ if it is in the current folder"
+            f"{reprlib.repr(path)} begins with ~ and a name, and no user has this name; write the path of "
+            "the folder, which begins with ./ if it is in the current folder"
         )
     return expanded
 
