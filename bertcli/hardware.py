@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import torch
 
 from bertcli.errors import UserError
-from bertcli.memory.free import free_memory
+from bertcli.memory.free import all_memory
 from bertcli.memory.need import CHECKPOINT_BYTES, StepSizes, rows_that_fit
 from bertcli.memory.parameters import pretraining_parameters
 from bertcli.model.architecture import Architecture
@@ -23,7 +23,7 @@ _LABELED_ROWS, _LABELED_TOKENS = 16, 512
 """Labeled rows at once on a CPU: a multiple of 16 with about 512 tokens, at least 16. Rows are sorted by
 length, so more at once have more padding; fewer pay more often for the fixed work of a pass (`LOG.md`)."""
 USABLE = 0.75
-"""Share of the free memory to use: others may need some later, and a step's need is known to about 10 %."""
+"""Share of the memory to use: others need some too, and a step's need is known to about 10 %."""
 
 
 def resolve_device(name: str) -> torch.device:
@@ -87,16 +87,16 @@ def auto_micro_batch_size(
     batch_size: int,
     device: torch.device,
     num_local_ranks: int = 1,
-    free: float | None = None,
+    memory: float | None = None,
     mean_length: float | None = None,
 ) -> int:
-    """Rows at once: as many as fit into the free memory and still gain speed.
+    """Rows at once: as many as fit into the device's memory and still gain speed.
 
     Args:
         sizes: of the step; its `rows` are ignored.
         batch_size: the most rows.
         num_local_ranks: processes on this machine, which share a CPU's memory.
-        free: bytes; None: as many as the device has free now.
+        memory: bytes; None: all that the device has.
         mean_length: tokens of a labeled row; None: the rows are full.
     """
     by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // sizes.length)
@@ -109,7 +109,7 @@ def auto_micro_batch_size(
         at_most=min(batch_size, by_speed),
         device=device,
         num_local_ranks=num_local_ranks,
-        free=free,
+        memory=memory,
     )
 
 
@@ -119,14 +119,15 @@ def fitting_rows(
     at_most: int,
     device: torch.device,
     num_local_ranks: int = 1,
-    free: float | None = None,
+    memory: float | None = None,
 ) -> int:
-    """Rows at once: as many as fit into the free memory. The arguments are those of `auto_micro_batch_size`.
+    """Rows at once: as many as fit into the memory. The arguments are those of `auto_micro_batch_size`.
 
-    A CPU also holds a copy of weights and moments, from which checkpoints are written.
+    What is free at the moment has no say: the rows at once decide which dropout is drawn and how sums are
+    rounded, so one config would give other weights on a busy machine. A CPU also holds a copy of weights and moments, from which checkpoints are written.
     """
     parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
-    available = USABLE * (free_memory(device) if free is None else free)
+    available = USABLE * (all_memory(device) if memory is None else memory)
     if sizes.on_cpu:
         available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
     return rows_that_fit(architecture, parameters, sizes, available=available, at_most=at_most)

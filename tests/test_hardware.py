@@ -81,17 +81,17 @@ def test_labeled_rows_are_few_at_once_on_a_cpu(mean_length: float, at_once: int)
     assert rows(small, 8, 128, CPU, mean_length=mean_length) == 8
 
 
-@pytest.mark.parametrize(("free", "fit"), [(0, 1), (16, 1), (24, 3), (48, 10)])
-def test_an_automatic_micro_batch_fits_into_the_free_memory(
-    monkeypatch: pytest.MonkeyPatch, free: int, fit: int
+@pytest.mark.parametrize(("memory", "fit"), [(0, 1), (16, 1), (24, 3), (48, 10)])
+def test_an_automatic_micro_batch_fits_into_the_memory(
+    monkeypatch: pytest.MonkeyPatch, memory: int, fit: int
 ) -> None:
-    """BERT-large on rows of 512, with the copy for checkpoints; `free` in GiB."""
-    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: free << 30)
+    """BERT-large on rows of 512, with the copy for checkpoints; `memory` in GiB."""
+    monkeypatch.setattr("bertcli.hardware.all_memory", lambda device: memory << 30)
     assert rows(LARGE, 256, 512, CPU) == fit
 
 
 def test_ranks_share_the_memory_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 48 << 30)
+    monkeypatch.setattr("bertcli.hardware.all_memory", lambda device: 48 << 30)
     assert 1 <= rows(LARGE, 256, 512, CPU, num_local_ranks=2) < rows(LARGE, 256, 512, CPU) / 2
 
 
@@ -99,7 +99,7 @@ def test_ranks_share_the_memory_of_a_machine(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_automatic_micro_batch_is_larger_where_rows_take_less(
     monkeypatch: pytest.MonkeyPatch, less: dict
 ) -> None:
-    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 1 << 30)
+    monkeypatch.setattr("bertcli.hardware.all_memory", lambda device: 1 << 30)
     wide = Architecture(100_000, 64, 12, 1, 256, 512)
     assert rows(wide, 256, 512, CPU, **less) > rows(wide, 256, 512, CPU)
 

@@ -16,7 +16,7 @@ class LoopConfig(Section):
     """The optimizer's steps, in pretraining and in fine-tuning."""
 
     micro_batch_size: Rows | Auto = "auto"
-    """Rows at once on the device. auto: as many as fit and gain speed."""
+    """Rows at once on the device. auto: as many as its memory holds, used or free, and as gain speed."""
     learning_rate: Decided[float, Field(gt=0.0, le=1e6)] = AUTO
     """The peak. auto: by the model's width and depth."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (

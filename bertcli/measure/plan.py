@@ -77,7 +77,7 @@ def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
             sizes=sizes,
             batch_size=training.largest_batch,
             device=torch.device("cuda"),
-            free=known.memory,
+            memory=known.memory,
         )
     decided = {"precision": precision, "micro_batch_size": min(rows, training.largest_batch)}
     return training.model_copy(update=decided | {"compile": training.compile is True})

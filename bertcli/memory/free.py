@@ -1,4 +1,5 @@
-"""How much memory a process can still take: free memory of the machine, limited by its control groups."""
+"""How much memory a process may take in all, and how much of it is still free: that of the machine, limited by
+its control groups."""
 
 from __future__ import annotations
 
@@ -17,22 +18,30 @@ def free_memory(device: torch.device) -> int:
     """Bytes that can be taken on `device` without an out-of-memory kill or error."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    return min([_available(), *_cgroup_headrooms()])
+    return min([_bytes("MemAvailable"), *(left for _, left in _cgroups())])
 
 
-def _available() -> int:
-    """Bytes that the machine can give without swapping; if it does not say, all of its memory."""
+def all_memory(device: torch.device) -> int:
+    """Bytes that a process could take on `device` if nothing else ran there; no load changes it."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    return min([_bytes("MemTotal"), *(limit for limit, _ in _cgroups())])
+
+
+def _bytes(what: str) -> int:
+    """What the machine says of its memory (MemAvailable: without swapping); if nothing, all of its memory."""
     try:
         for line in MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
+            if line.startswith(f"{what}:"):
                 return int(line.split()[1]) << 10
     except OSError:  # not Linux
         pass
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _cgroup_headrooms() -> Iterator[int]:
-    """Bytes left in the memory cgroup of this process and in each above it, if they have limits."""
+def _cgroups() -> Iterator[tuple[int, int]]:
+    """The limit, and the bytes left, of the memory cgroup of this process and of each above it, if they have
+    limits."""
     try:
         entries = [line.split(":", 2) for line in OWN_CGROUP.read_text().splitlines()]
     except OSError:
@@ -50,18 +59,18 @@ def _cgroup_headrooms() -> Iterator[int]:
         for folder in [path, *path.parents]:
             if folder == root.parent:
                 break
-            if (headroom := _headroom(folder, *names)) is not None:
-                yield headroom
+            if (limited := _limit_and_left(folder, *names)) is not None:
+                yield limited
 
 
-def _headroom(folder: Path, limit: str, usage: str, cache: str) -> int | None:
-    """Bytes left in one group; None: it has no limit. The page cache counts as free."""
+def _limit_and_left(folder: Path, limit: str, usage: str, cache: str) -> tuple[int, int] | None:
+    """The limit of one group and the bytes left; None: it has no limit. The page cache counts as free."""
     try:
         most = (folder / limit).read_text().strip()
         if most == "max":
             return None
         used = int((folder / usage).read_text())
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return max(0, int(most) - used + int(stat.get(cache, 0)))
+        return int(most), max(0, int(most) - used + int(stat.get(cache, 0)))
     except (OSError, ValueError):
         return None

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bertcli.memory import free
-from bertcli.memory.free import free_memory
+from bertcli.memory.free import all_memory, free_memory
 
 CPU = torch.device("cpu")
 GIB = 1 << 30
@@ -15,7 +15,7 @@ GIB = 1 << 30
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with 8 GiB available, whose files stand in a folder."""
-    (tmp_path / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable:   {8 * GIB >> 10} kB\n")
+    (tmp_path / "meminfo").write_text(f"MemTotal: {9 * GIB >> 10} kB\nMemAvailable:   {8 * GIB >> 10} kB\n")
     for name, path in (("MEMINFO", "meminfo"), ("OWN_CGROUP", "own"), ("CGROUPS", "cgroup")):
         monkeypatch.setattr(free, name, tmp_path / path)
     return tmp_path
@@ -34,6 +34,14 @@ V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 def test_without_control_groups_it_is_what_the_machine_has_available(machine: Path) -> None:
     assert free_memory(CPU) == 8 * GIB
+
+
+def test_all_memory_is_the_same_however_much_of_it_is_free(machine: Path) -> None:
+    (machine / "own").write_text("0::/job\n")
+    assert all_memory(CPU) == 9 * GIB
+    for used in (0, 3 * GIB):
+        write_group(machine / "cgroup/job", str(4 * GIB), used, 0, V2)
+        assert (all_memory(CPU), free_memory(CPU)) == (4 * GIB, 4 * GIB - used)
 
 
 def test_a_groups_limit_counts_less_what_is_used_but_for_the_page_cache(machine: Path) -> None:
