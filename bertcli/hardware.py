@@ -124,7 +124,8 @@ def fitting_rows(
     """Rows at once: as many as fit into the memory. The arguments are those of `auto_micro_batch_size`.
 
     What is free at the moment has no say: the rows at once decide which dropout is drawn and how sums are
-    rounded, so one config would give other weights on a busy machine. A CPU also holds a copy of weights and moments, from which checkpoints are written.
+    rounded, so one config would give other weights on a busy machine. A CPU also holds a copy of weights and
+    moments, from which checkpoints are written.
     """
     parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
     available = USABLE * (all_memory(device) if memory is None else memory)

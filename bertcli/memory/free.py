@@ -1,5 +1,4 @@
-"""How much memory a process may take in all, and how much of it is still free: that of the machine, limited by
-its control groups."""
+"""How much memory a process may take, and how much of it is free: of the machine and its control groups."""
 
 from __future__ import annotations
 
