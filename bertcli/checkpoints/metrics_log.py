@@ -27,17 +27,18 @@ Measured = Annotated[float, Field(ge=-1e100, le=1e100)]
 
 
 class _Row(BaseModel):
-    """What `runs.metric_rows` writes; further keys are scores by name."""
+    """What `runs.metric_rows` writes; further keys are scores by name. A key with a default may be missing,
+    but is never null."""
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, Measured | None] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     step: Count
     split: Literal["train", "heldout"]
-    epoch: Annotated[float, Field(ge=0, le=1e9)] | None = None
-    tokens: Count | None = None
-    seconds: Annotated[float, Field(ge=0, le=1e12)] | None = None
-    positive_label: str | None = None
+    epoch: Annotated[float, Field(ge=0, le=1e9)] = 0
+    tokens: Count = 0
+    seconds: Annotated[float, Field(ge=0, le=1e12)] = 0
+    positive_label: str = ""
 
 
 class MetricsLog:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from bertcli.errors import UserError
@@ -31,9 +32,7 @@ class BestEvaluation:
                     f"metrics.jsonl: the evaluation at step {row['step']} has no number for {metric}, so the "
                     "best model is unknown: the file is damaged; start a new run in another output_dir"
                 )
-        self._goodness = [
-            (goodness(metric, row[metric]), goodness("loss", row.get("loss"))) for row in evaluations
-        ]
+        self._goodness = [rank(metric, row) for row in evaluations]
         self.scores: Scores | None = None
         """Of the best evaluation, with tables; None if it was before this process started."""
 
@@ -58,8 +57,8 @@ class BestEvaluation:
     def consider(self, step: int, scores: Scores) -> bool:
         """Add the evaluation at `step`; returns whether it is the best so far."""
         self._steps.append(step)
-        metric = goodness(self._metric, metric_value(scores, self._metric))
-        self._goodness.append((metric, goodness("loss", scores.loss)))
+        metric_value(scores, self._metric)
+        self._goodness.append(rank(self._metric, metric_values(scores)))
         if self.step == step:
             self.scores = scores
         return self.step == step
@@ -82,6 +81,11 @@ def metric_value(scores: Scores, metric: str) -> float:
             f"task.metric: {metric!r} is not a metric of this task; give one of {', '.join(values)}"
         )
     return values[metric]
+
+
+def rank(metric: str, values: Mapping[str, Any]) -> tuple[float, float]:
+    """Higher is better: by `metric`, and of equal ones by the loss. A value that is missing is worst."""
+    return goodness(metric, values.get(metric)), goodness("loss", values.get("loss"))
 
 
 def goodness(metric: str, value: float | None) -> float:

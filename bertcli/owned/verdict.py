@@ -29,9 +29,7 @@ class KeptVerdict:
 
     step: Annotated[int, Field(strict=True, ge=0, le=1 << 53)]
     lines: Sequence[str]
-    baseline: Mapping[str, Annotated[float, Field(strict=True, ge=-1e100, le=1e100)]] = field(
-        default_factory=dict
-    )
+    baseline: Mapping[str, _Score] = field(default_factory=dict)
 
 
 def write_verdict(path: Path, verdict: KeptVerdict) -> None:

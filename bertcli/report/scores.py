@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
-from bertcli.evaluation.best import goodness
+from bertcli.evaluation.best import rank
 from bertcli.report.curves import PLACE, shown_name
 from bertcli.report.formatting import number
 from bertcli.report.references import references_of
@@ -79,7 +79,7 @@ def chosen_row(view: RunView) -> Row | None:
     if not rows or isinstance(view.config, PretrainConfig):
         return rows[-1] if rows else None
     metric = metric_of(view.config)
-    return max(rows, key=lambda row: goodness(metric, row.get(metric)))
+    return max(rows, key=lambda row: rank(metric, row))
 
 
 def scores_of(view: RunView) -> list[Score]:

@@ -13,7 +13,7 @@ import numpy as np
 from bertcli.checkpoints.run_folder import RunFolder, check_resumable
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.distributed import ranks
-from bertcli.evaluation.best import goodness, metric_value, metric_values
+from bertcli.evaluation.best import metric_values, rank
 from bertcli.evaluation.evaluate import Scores
 from bertcli.files import disk_errors
 from bertcli.hf.locate import resolve_model
@@ -75,7 +75,7 @@ def _finetune_each(
         say("no dev data to compare by: the model of the first seed is kept")
         return _keep(folder, runs[seeds[0]])
     metric = runs[seeds[0]].metric
-    best = max(scores, key=lambda seed: goodness(metric, metric_value(scores[seed], metric)))
+    best = max(scores, key=lambda seed: rank(metric, metric_values(scores[seed])))
     summary = {"metric": metric, **scores[best].label_of_f1, "best": best, **_summary(scores)}
     ranks.on_first(lambda: write_own(folder.seeds, json.dumps(summary, indent=1) + "\n"))
     for name, value in summary["metrics"].items():

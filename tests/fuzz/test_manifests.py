@@ -20,6 +20,7 @@ from bertcli.report.options import ReportOptions
 from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
 from bertcli.store.token_store import open_store
 from tests.decided import data_config
+from tests.finetunes import checked, spam_config
 from tests.fuzz.good import copy_of, good_store, store_config
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import as_json, damaged, fuzzed, json_files, mutated, place, put
@@ -130,6 +131,7 @@ ROWS = [
     {"step": 2, "split": "heldout", "loss": None, "mlm_loss": 3, "mlm_accuracy": 0.0, "tokens": 128}
     | {"seconds": 1.0, "f1": 0.5, "positive_label": "spam"},
 ]
+TIED = ROWS[1] | {"loss": 1.0, "accuracy": 0.5}
 VERDICT = {"step": 2, "lines": ["It learned.", "More."], "baseline": {"accuracy": 0.5}}
 
 
@@ -146,15 +148,17 @@ def as_rows(tree: object) -> bytes:
 @example(metrics=as_rows(ROWS), verdict=as_json(VERDICT | {"lines": 7}).encode())
 @example(metrics=as_rows(ROWS), verdict=as_json(VERDICT | {"lines": [{}]}).encode())
 @example(metrics=as_rows(ROWS), verdict=as_json(VERDICT | {"baseline": {"accuracy": True}}).encode())
+@example(metrics=as_rows([TIED, TIED | {"step": 3, "loss": -1e100, "f1": 1e100}]), verdict=None)
 @given(
     mutated(ROWS).map(as_rows) | damaged(as_rows(ROWS)),
     st.none() | json_files(VERDICT),
 )
 def test_a_report_of_any_metrics_and_verdict(metrics: bytes, verdict: bytes | None) -> None:
     with scratch() as folder:
-        config = store_config(good_store().parent / "corpus.txt", folder)
-        save_config(config, folder / "config.yaml")
+        pretraining = store_config(good_store().parent / "corpus.txt", folder)
         (folder / "metrics.jsonl").write_bytes(metrics)
         if verdict is not None:
             (folder / "verdict.json").write_bytes(verdict)
-        endure("report", folder, lambda: build_report(read_runs([folder]), ReportOptions()))
+        for config in (pretraining, checked(spam_config(folder))):
+            save_config(config, folder / "config.yaml")
+            endure("report", folder, lambda: build_report(read_runs([folder]), ReportOptions()))

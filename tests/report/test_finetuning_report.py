@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.report.run_view import RunView, State
+from bertcli.report.scores import scores_of
+from tests.finetunes import checked, spam_config
 from tests.report.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
 
 
@@ -65,6 +68,14 @@ def test_a_run_that_ended_without_its_verdict_has_it_from_its_answers(
     shutil.rmtree(run / "model")
     shutil.rmtree(run / "checkpoints")
     assert "baseline" not in report(run).text("scores")
+
+
+def test_the_scores_are_those_of_the_model_that_is_kept_also_of_two_that_are_equal(tmp_path: Path) -> None:
+    place = {"split": "heldout", "accuracy": 0.75}
+    rows = [place | {"step": 1, "loss": 1.5}, place | {"step": 2, "loss": 0.5}]
+    config = checked(spam_config(tmp_path))
+    view = RunView(tmp_path, "run", config, rows=rows, state=State("finished", 2), verdict=None)
+    assert [score.value for score in scores_of(view) if score.key == "loss"] == ["0.500"]
 
 
 def test_the_score_of_one_label_names_it(finetuned: Path) -> None:
@@ -149,7 +160,7 @@ def test_several_runs_are_compared_without_their_mistakes(finetuned: Path, tmp_p
 
 
 def test_regression_shows_points_and_the_largest_errors(tmp_path: Path) -> None:
-    rows = [["text", "score"], *([f"message {n} {ATTACKS}", n / 2] for n in range(40))]
+    rows = [["text", "score"], *([f"message {n} {ATTACKS}", n * n] for n in range(40))]
     task = {"type": "regression", "text": "text", "label": "score"}
     found = report(labeled(tmp_path, task, "r.csv", table(rows)), attributions=True)
     assert len(found.named("circle")) == 40
