@@ -224,7 +224,7 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Without `dev`: this share of the training file, by seed, labels in their proportions; a row that alone
     has a label or tag stays in training."""
-    class_weights: Literal["balanced"] | dict[str, Positive] | None = None
+    class_weights: Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None = None
     """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
     metric: str | None = None
     """Selects the best checkpoint, of equal ones that with the lower loss; null: the task's default."""

@@ -207,18 +207,6 @@ def test_a_word_is_what_it_looks_like(word: str, value: Any) -> None:
     assert parse_yaml(yaml_text({"x": value}), "test") == {"x": value}
 
 
-@pytest.mark.parametrize(
-    "number",
-    ["0123", "1:30", "1_000", "0x10", "0o17", "'7'", "2024-01-01", ".inf", "on", "true", "9" * 5_000],
-)
-@pytest.mark.parametrize("key", ["training.steps", "training.learning_rate", "training.batch_size", "seed"])
-def test_a_number_that_is_written_in_another_way_is_refused(tmp_path: Path, key: str, number: str) -> None:
-    path = write(tmp_path, MINIMAL)
-    for some in (number, f"[{number}, 2]") if key == "training.batch_size" else (number,):
-        with pytest.raises(UserError, match=f"{key}.*: expected a number( or auto)?, got (the text|true)"):
-            load_config(PretrainConfig, path, [f"{key}={some}"])
-
-
 def numeric_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """The dotted keys that take a number."""
     for name, field in schema.model_fields.items():
@@ -243,15 +231,33 @@ HARMLESS = {
 }
 
 
+KEYS = [
+    *((PretrainConfig, PRETRAIN, key) for key in numeric_keys(PretrainConfig)),
+    *((FinetuneConfig, FINETUNE, key) for key in numeric_keys(FinetuneConfig)),
+]
+"""Schema, a config of it, and a key that takes a number: all that there are."""
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["0123", "1:30", "1_000", "0x10", "0o17", "'7'", "2024-01-01", ".inf", "on", "true", "9" * 5_000],
+)
+def test_a_number_that_is_written_in_another_way_is_refused(tmp_path: Path, number: str) -> None:
+    some = [number, f"[{number}, 2]"]
+    for schema, text, key in KEYS:
+        for each in some if key in ("training.batch_size", "seeds") else some[:1]:
+            with pytest.raises(
+                UserError, match=f"{key}.*: expected a number( or auto)?, got (the text|true)"
+            ):
+                load_config(schema, write(tmp_path, text), [f"{key}={each}"])
+
+
 @pytest.mark.parametrize(
     "number", ["9223372036854775808", "1e18", "1000000001", "-1", ".nan", ".inf", "1e999"]
 )
 @pytest.mark.parametrize(
     ("schema", "text", "key"),
-    [
-        *((PretrainConfig, PRETRAIN, key) for key in numeric_keys(PretrainConfig)),
-        *((FinetuneConfig, FINETUNE, key) for key in numeric_keys(FinetuneConfig)),
-    ],
+    KEYS,
 )
 def test_a_number_out_of_bounds_is_refused_by_name(
     tmp_path: Path, schema: type[BaseModel], text: str, key: str, number: str
@@ -260,6 +266,12 @@ def test_a_number_out_of_bounds_is_refused_by_name(
         return
     with pytest.raises(UserError, match=rf"{key}\b"):
         load_config(schema, write(tmp_path, text), [f"{key}={number}"])
+
+
+@pytest.mark.parametrize("weight", ["0123", "1:30", "true", "'7'", ".inf", "0", "-1", "1e9", "[1]", "null"])
+def test_a_weight_of_a_class_is_a_number(tmp_path: Path, weight: str) -> None:
+    with pytest.raises(UserError, match=r"task\.class_weights"):
+        load_config(FinetuneConfig, write(tmp_path, FINETUNE), [f"task.class_weights={{a: {weight}}}"])
 
 
 def test_truth_values_are_no_seeds(tmp_path: Path) -> None:
