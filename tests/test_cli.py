@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import pytest
 from bertcli import cli
 from bertcli.cli import COMMANDS
 from tests.small_runs import run_cli, small_config, write_config
+
+Bertcli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
@@ -46,6 +49,37 @@ def test_h_is_help(command: tuple[str, ...]) -> None:
     assert short.returncode == 0
     assert short.stdout == long.stdout
     assert short.stdout.startswith(f"Usage: {' '.join(('bertcli', *command))}")
+
+
+def numeric_options() -> Iterator[tuple[str, str]]:
+    """A command line and its option that takes a number, as the reference of all commands lists them."""
+    reference = (Path(__file__).parent.parent / "docs" / "commands.md").read_text(encoding="utf-8")
+    for section in re.split("^##+ ", reference, flags=re.MULTILINE):
+        words = section.split("`")[1].removeprefix("bertcli ") if section.startswith("`bertcli ") else ""
+        for option in re.findall(r"^\| `(?:-\w, )?(--?[\w-]+) <(?:int|float)", section, flags=re.MULTILINE):
+            yield words, option
+
+
+BOUND_BY_THE_MODEL = [("predict-mask", "--top-k"), ("attention", "--layer"), ("attention", "--head")]
+
+
+@pytest.mark.parametrize(
+    "number", ["9223372036854775808", "1000000001", "-1", "nan", "inf", "1e999", "1:30", "0x10", "true", ""]
+)
+def test_a_number_out_of_bounds_names_its_option(run_bertcli: Bertcli, number: str) -> None:
+    options = [each for each in numeric_options() if each not in BOUND_BY_THE_MODEL]
+    assert len(options) > 25
+    for words, option in options:
+        code, out, err = run_bertcli(*words.split(), f"{option}={number}")
+        assert (code, out) == (2, ""), (words, option)
+        assert f"Invalid value for '{option}'" in err
+
+
+@pytest.mark.parametrize("option", ["--batch-size", "--micro-batch-size"])
+def test_the_bounds_of_options_are_those_of_the_config(run_bertcli: Bertcli, option: str) -> None:
+    code, _, err = run_bertcli("bench", "step", option, 10**9)
+    assert code == 2
+    assert f"Invalid value for '{option}'" in err
 
 
 def completions(*words: str) -> list[str]:

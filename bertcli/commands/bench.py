@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bertcli.commands.options import Config, Device, FinetuningConfig, Json, Set, number
-from bertcli.config.section import MOST, MOST_TOKENS
+from bertcli.config.section import MOST, MOST_ROWS, MOST_TOKENS
 from bertcli.families.fresh import FamilyName
 from bertcli.terminal import say
 
@@ -35,8 +35,8 @@ def step(
     preset: Preset = "mini",
     family: Family = "bert",
     vocab_size: VocabSize = 30522,
-    batch_size: Annotated[int, typer.Option(min=1, max=MOST, help="Rows a step.")] = 32,
-    micro_batch_size: Annotated[int | None, typer.Option(min=1, max=MOST, help="Rows at once.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Rows a step.")] = 32,
+    micro_batch_size: Annotated[int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows at once.")] = None,
     length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Tokens a row.")] = 128,
     dropout: Annotated[
         float, typer.Option(min=0.0, max=0.99, callback=number, help="Hidden and attention.")
@@ -172,7 +172,7 @@ def predict(
     vocab_size: VocabSize = 8192,
     max_length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Of the fresh model.")] = 128,
     texts: Annotated[int, typer.Option(min=1, max=MOST, help="At most this many.")] = 2000,
-    batch_size: Annotated[int | None, typer.Option(min=1, max=MOST, help="Rows at once.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows at once.")] = None,
     precision: PrecisionName = "fp32",
     device: Device = "auto",
     json_: Json = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertcli.commands.options import Device, JsonLines, Model
-from bertcli.config.section import MOST
+from bertcli.config.section import MOST_ROWS
 
 if TYPE_CHECKING:
     from bertcli.inference.fill_mask import FilledText
@@ -25,7 +25,7 @@ def predict_mask(
     input_: Annotated[
         Path | None, typer.Option("--input", help="A file with a text a line; a result for each.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, max=MOST, help="Texts at once.")] = 32,
+    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Texts at once.")] = 32,
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bertcli.commands.options import Device, JsonLines, Model
-from bertcli.config.section import MOST
+from bertcli.config.section import MOST_ROWS
 
 
 def predict_next(
@@ -18,7 +18,7 @@ def predict_next(
     input_: Annotated[
         Path | None, typer.Option("--input", help="A file with a pair a line: A, a tab, B. - reads a pipe.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, max=MOST, help="Pairs at once.")] = 32,
+    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Pairs at once.")] = 32,
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:

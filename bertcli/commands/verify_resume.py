@@ -22,7 +22,7 @@ def verify_resume(
         int, typer.Option(min=1, max=MOST, help="Steps of each run, at most the config's own.")
     ] = 40,
     kills: Annotated[int, typer.Option(min=1, max=MOST, help="How often the second run is killed.")] = 5,
-    seed: Annotated[int, typer.Option(help="Of the random moments of the kills.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST, help="Of the random moments of the kills.")] = 0,
     folder: Annotated[
         Path | None, typer.Option(help="Where the runs write their files; default: a temporary folder.")
     ] = None,
