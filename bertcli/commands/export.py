@@ -104,6 +104,6 @@ def _table(report: Comparison) -> list[str]:
             )
             for name, form in report.forms.items()
         ),
-        "the scale of int8 is that of a batch: rows of another batch may have another answer",
+        "int8 has one scale for all rows of a batch: in another batch, a row may have another answer",
         f"int8 ({7 if report.seven_bits else 8} bits of a weight are used), {report.rows:,} rows: {line}",
     ]

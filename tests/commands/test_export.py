@@ -18,9 +18,11 @@ import pytest
 import torch
 
 from bertcli import cli
+from bertcli.commands.export import _table
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.files import read_examples
 from bertcli.export import verify
+from bertcli.export.comparison import Comparison, Form
 from bertcli.export.graph import ExportedModel
 from bertcli.export.source import MOST_BYTES
 from tests.finetunes import run, spam_config, write_model, write_spam
@@ -127,6 +129,15 @@ def test_what_is_printed_in_json(spam: Pair) -> None:
     assert list(forms) == ["bertcli, fp32", "onnxruntime, fp32", "onnxruntime, int8"]
     assert forms["onnxruntime, int8"]["bytes"] < forms["onnxruntime, fp32"]["bytes"]
     assert all(set(form["rows_per_second"]) == {"1", "32"} for form in forms.values())
+
+
+def test_people_are_told_that_answers_of_int8_depend_on_the_batch() -> None:
+    forms = {"onnxruntime, int8": Form(1_000_000, {1: 100.0, 32: 200.0})}
+    lines = "\n".join(
+        _table(Comparison(False, rows=32, agreement={"equal": 1.0, "answers": 32}, forms=forms))
+    )
+    assert "in another batch, a row may have another answer" in lines
+    assert "100.00% of its 32 answers are bertcli's" in lines
 
 
 def test_the_vectors_of_an_encoder_are_equal(run_bertcli, encoder: Pair) -> None:
