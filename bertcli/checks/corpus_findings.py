@@ -10,14 +10,14 @@ from bertcli.checks.corpus import CorpusCounts, place_name
 from bertcli.checks.findings import PLACES, Finding, Places
 from bertcli.checks.language import FEWEST_LETTERS
 from bertcli.checks.repeats import Estimate, RepeatCounter
-from bertcli.checks.shown import LineLook
 from bertcli.checks.text_faults import FAULT_TEXTS
 from bertcli.config.schema import PretrainConfig
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.errors import UserError
 from bertcli.store.finish import check_heldout
-from bertcli.store.fit import PIECES, UNKNOWN
+from bertcli.store.fit import MOST_UNKNOWN, PIECES, UNKNOWN, known_by
 from bertcli.text.layout import FEW_BLANKS, layout_advice
+from bertcli.text.shown import LineLook
 from bertcli.text.sources import Source
 
 REPEATED_LINES = 0.01
@@ -201,21 +201,23 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
             "train a vocabulary with tokenizer.strip_accents: false, or use a model that keeps them",
             share=look.stripped,
         )
+    fails = unknown >= MOST_UNKNOWN
     if unknown > UNKNOWN and look is not None and look.unbroken > UNKNOWN:
         yield Finding(
-            False,
+            fails,
             f"{_percent(unknown)} of the tokens are unknown: a word of more than 100 characters is one "
             f"unknown token, and {_percent(look.unbroken)} of the text is in such words",
-            "if its script writes no blanks between words, insert them first with a word segmenter; else "
-            "leave out what is not text",
+            f"{known_by(config)}; or insert blanks between the words first, with a word segmenter",
             share=unknown,
         )
     elif unknown > UNKNOWN:
         is_full = figures["vocab_size"] >= config.tokenizer.vocab_size
         yield Finding(
-            False,
+            fails,
             f"{_percent(unknown)} of the tokens are unknown: the vocabulary lacks characters of this text",
-            "leave tokenizer.path out to train a vocabulary on it"
+            known_by(config)
+            if fails
+            else "leave tokenizer.path out to train a vocabulary on it"
             if is_given
             else "raise tokenizer.vocab_size"
             if is_full

@@ -13,7 +13,6 @@ from bertcli.checks.corpus import CorpusCounts, count_corpus
 from bertcli.checks.corpus_findings import corpus_findings
 from bertcli.checks.findings import Finding, Places
 from bertcli.checks.lines import Examination
-from bertcli.checks.shown import look_at_lines
 from bertcli.config.ramp import ends
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.data.batch_sizes import BatchSizes
@@ -33,6 +32,7 @@ from bertcli.store.verify import check_arrays
 from bertcli.store.vocabulary import load_given_tokenizer, train_on_corpus
 from bertcli.text.frame import Frame
 from bertcli.text.sample import sample_share
+from bertcli.text.shown import look_at_lines
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
 

@@ -42,6 +42,7 @@ def prepare(
     from bertcli.runs.recipe import decided_config
     from bertcli.store.begin import partial_of, place_of
     from bertcli.store.build import prepare_store
+    from bertcli.store.fit import check_known, misfits
 
     with ranks.joined():
         checked = ranks.on_first(
@@ -51,7 +52,16 @@ def prepare(
             removed, advice = [place_of(checked), partial_of(checked)], "name another folder in corpus.store"
             ranks.on_first(lambda: check_spared(removed, pretraining_inputs(checked), advice))
         start = time.monotonic()
-        store = prepare_store(checked, say, overwrite, team=ranks, verify=verify)
+        store = prepare_store(
+            checked,
+            say,
+            overwrite,
+            team=ranks,
+            verify=verify,
+            check=lambda manifest: check_known(checked, manifest.unk_rate),
+        )
+        for line in misfits(checked, store.manifest):
+            say(f"warning: {line}")
         summary = summarize(store, time.monotonic() - start)
         print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
 

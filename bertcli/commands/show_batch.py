@@ -23,12 +23,11 @@ def show_batch(
 ) -> None:
     """Show what the model will read, or measure it.
 
-    Prints a line of the text as written and as read, then decoded pairs with their label. A masked token is
-    printed as shown<original>.
+    Prints a line of the text as written and as read, the share of unknown tokens, then decoded pairs with
+    their label. A masked token is printed as shown<original>.
 
     Example: bertcli show-batch configs/quickstart.yaml -n 2
     """
-    from bertcli.checks.shown import look_at_lines
     from bertcli.config.load import load_config
     from bertcli.config.schema import PretrainConfig
     from bertcli.data.share import Share
@@ -36,6 +35,7 @@ def show_batch(
     from bertcli.data.stream_stats import measure_stream, show_pairs
     from bertcli.runs.recipe import decided_config
     from bertcli.store.build import prepare_store
+    from bertcli.text.shown import look_at_lines
     from bertcli.text.sources import find_present
 
     run = decided_config(load_config(PretrainConfig, config, set_), say)
@@ -53,10 +53,13 @@ def show_batch(
         return
     color = sys.stdout.isatty() and not json_
     look = look_at_lines(find_present(run.corpus.files), run.corpus, store.tokenizer)
+    unknown = store.manifest.unk_rate
     if look is not None and json_:
-        print(json.dumps({"written": look.written, "read": look.read}, ensure_ascii=False))
+        seen = {"written": look.written, "read": look.read, "unk_rate": unknown}
+        print(json.dumps(seen, ensure_ascii=False))
     elif look is not None:
-        print(f"as written: {look.written}\nas read:    {look.read}\n")
+        print(f"as written: {look.written}\nas read:    {look.read}")
+        print(f"unknown:    {unknown:.2%} of the tokens\n")
     for label, text in show_pairs(
         stream[0], store.tokenizer, stream.pairs.labels, at_most=pairs, color=color
     ):

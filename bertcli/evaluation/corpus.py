@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from bertcli.config.schema import DataConfig
+from bertcli.config.schema import CorpusConfig, DataConfig
 from bertcli.data.pair_rules import PAIR_RULES
 from bertcli.data.share import MicroBatch, Share
 from bertcli.distributed import ranks
@@ -23,9 +23,13 @@ from bertcli.hardware import resolve_precision
 from bertcli.hf.folder import load_model_folder
 from bertcli.hf.lengths import LongRows
 from bertcli.inference.rows import only_numbers
+from bertcli.store.fit import UNKNOWN, unknown
+from bertcli.store.token_store import OpenStore
 from bertcli.tasks.masked_language import MaskedLanguage
 from bertcli.tasks.reference import perplexity
 from bertcli.terminal import say
+from bertcli.text.shown import look_at_lines
+from bertcli.text.sources import find_sources
 
 
 def measure_corpus(
@@ -39,7 +43,8 @@ def measure_corpus(
     """Loss and accuracy of each term that the model has a head for, and the perplexity of words.
 
     Words are measured on rows that hold each token of the text once, pairs on drawn ones, with their number.
-    `tokens`: of text, in the rows of words; `distinct_tokens` are as many.
+    `tokens`: of text, in the rows of words; `distinct_tokens` are as many. `unk_rate`: the share of the
+    text's tokens that are unknown, which no score counts.
 
     Args:
         folder: a model folder (`hf.locate.resolve_model`).
@@ -63,6 +68,7 @@ def measure_corpus(
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
     with tempfile.TemporaryDirectory() as scratch:
         store = text_store(folder, corpus, scratch, report=say)
+        _show_as_read(store, CorpusConfig(**corpus))
         objective = "mlm" if loaded.model.pair_head is None else loaded.report.family.pair_objective
         data = DataConfig(objective=objective, max_length=max_length)
         stream = HeldoutBatches(
@@ -97,7 +103,22 @@ def measure_corpus(
         if each.chance_accuracy is not None:
             measured[f"{each.term}_majority"] = each.chance_accuracy
             measured[f"{each.term}_pairs"] = stream.num_pairs
-    return measured | {"tokens": tokens, "distinct_tokens": distinct}
+    measured |= {"tokens": tokens, "distinct_tokens": distinct, "unk_rate": store.manifest.unk_rate}
+    return measured
+
+
+def _show_as_read(store: OpenStore, corpus: CorpusConfig) -> None:
+    """A line of the text as the model reads it. Raises `UserError` where all of it is unknown."""
+    look, unk_rate = (
+        look_at_lines(find_sources(corpus.files), corpus, store.tokenizer),
+        store.manifest.unk_rate,
+    )
+    if unk_rate == 1.0:
+        raise UserError(f"{unknown(unk_rate)}. Nothing can be measured; give text that the model can read")
+    if look is not None:
+        say(f"as written: {look.written}\nas read:    {look.read}")
+    if unk_rate > UNKNOWN:
+        say(f"warning: {unknown(unk_rate)}; the scores are those of the other tokens")
 
 
 def _counted(steps: Iterable[list[MicroBatch]], long_rows: LongRows) -> Iterator[list[MicroBatch]]:

@@ -50,10 +50,10 @@ from bertcli.runs.resolve import adopt_decisions, loop_settings, own_share, reso
 from bertcli.runs.stopped import lost_evaluations
 from bertcli.runs.teacher import start_like, taught
 from bertcli.store.build import prepare_store
-from bertcli.store.fit import misfits
+from bertcli.store.fit import check_known, misfits
+from bertcli.store.manifest import Manifest
 from bertcli.store.matching import store_folder
 from bertcli.store.token_store import OpenStore
-from bertcli.store.vocabulary import given_tokenizer
 from bertcli.terminal import say
 
 
@@ -73,6 +73,7 @@ class Pretraining(Run[PretrainConfig, Path]):
     stream: BatchStream
     heldout: HeldoutBatches | None = None
     best: BestEvaluation
+    is_resumed = False
 
     def check(self) -> None:
         check_pretraining(self.config)
@@ -82,14 +83,18 @@ class Pretraining(Run[PretrainConfig, Path]):
         yield Input("corpus.store", "", store_folder(self.config))
 
     def adopt(self, saved: PretrainConfig) -> None:
+        self.is_resumed = True
         self.config = adopt_decisions(self.config, saved)
+
+    def _check_store(self, manifest: Manifest) -> None:
+        if not self.is_resumed:
+            check_known(self.config, manifest.unk_rate)
 
     def prepare(self) -> None:
         self.config = config = ranks.on_first(lambda: decide_recipe(self.config, say))
-        self.store = store = prepare_store(config, say, team=ranks)
-        if (vocabulary := given_tokenizer(config)) is not None:
-            for line in misfits(store.manifest, vocabulary):
-                say(f"warning: {line}")
+        self.store = store = prepare_store(config, say, team=ranks, check=self._check_store)
+        for line in misfits(config, store.manifest):
+            say(f"warning: {line}")
         self.stream = training_stream(config, store)
         torch.manual_seed(int(make_key(config.seed, "init")))
         self.model = start_model(config, store.tokenizer)

@@ -14,6 +14,7 @@ from bertcli.text.extent import text_bytes
 from bertcli.text.layout import FEW_BLANKS
 from bertcli.text.sentences import split_sentences
 from bertcli.text.sources import Source
+from bertcli.text.wordpiece import unread
 
 COUNTED_BYTES = 64 << 20
 """Of text that is read to count it."""
@@ -30,6 +31,7 @@ class Amount:
         words: between white space; 0 in a script without blanks.
         is_exact: all of it was read.
         one_sentence: share of the documents that have a single sentence.
+        unread: share of the characters that are in words too long for a WordPiece.
     """
 
     files: int
@@ -38,6 +40,7 @@ class Amount:
     words: float
     is_exact: bool
     one_sentence: float
+    unread: float = 0.0
 
     def line(self) -> str:
         """In words."""
@@ -81,6 +84,7 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
         words=scale * tally.words if tally.blanks >= FEW_BLANKS * tally.characters else 0,
         is_exact=is_exact,
         one_sentence=tally.single / max(1, min(tally.documents, _SPLIT_DOCUMENTS)),
+        unread=tally.unread / max(1, tally.characters),
     )
 
 
@@ -89,7 +93,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.size = self.documents = self.words = self.blanks = self.characters = self.single = 0
-        self._sentences = 0
+        self.unread = self._sentences = 0
 
     def add(self, paragraph: str, corpus: CorpusConfig) -> int:
         """Count a paragraph; returns its bytes."""
@@ -98,6 +102,7 @@ class _Tally:
         self.words += len(paragraph.split())
         self.blanks += paragraph.count(" ")
         self.characters += len(paragraph)
+        self.unread += unread(paragraph)
         if self.documents < _SPLIT_DOCUMENTS and self._sentences < 2:
             is_one = corpus.format == "sentences"
             self._sentences += 1 if is_one else len(split_sentences(paragraph, corpus.language))

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import AUTO
 from bertcli.errors import UserError
 from bertcli.runs.recipe import decided_config, update_sections
 from bertcli.start.amount import Amount, write_sample
 from bertcli.store.build import num_processes, prepare_store
+from bertcli.store.fit import UNKNOWN
+from bertcli.store.vocabulary import given_tokenizer
 from bertcli.text.sources import Source
 
 SAMPLES = (1_500_000, 5_000_000)
@@ -32,6 +35,8 @@ class Prepared:
         seconds: for all of the text.
         tokens, heldout_tokens: to train on and held out, in all of the text.
         heldout_fraction: with which two documents or more are held out.
+        unk_rate: share of the tokens that are unknown.
+        unk_rate_before: with the kind of vocabulary that is usual, where that is not taken for it; else 0.
     """
 
     config: PretrainConfig
@@ -39,6 +44,8 @@ class Prepared:
     tokens: float
     heldout_tokens: float
     heldout_fraction: float
+    unk_rate: float
+    unk_rate_before: float = 0.0
 
 
 @contextmanager
@@ -53,7 +60,7 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
     """
     with tempfile.TemporaryDirectory() as scratch:
         if amount.is_exact and amount.text_bytes <= SAMPLES[-1]:
-            yield _build(config, Path(scratch), sources, share=1.0)
+            yield _build_readable(config, Path(scratch), sources, share=1.0)
             return
         corpus = config.corpus
         builds: list[tuple[int, Prepared]] = []
@@ -66,13 +73,31 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
             keys |= {"join_lines": False, "encoding": "utf-8", "encodings": {}}
             sampled = update_sections(config, {"corpus": keys})
             share = written / amount.text_bytes
-            builds.append((written, _build(sampled, folder, sources, share=share)))
+            builds.append((written, _build_readable(sampled, folder, sources, share=share)))
         (small, first), (large, last) = builds
         each = max((last.seconds - first.seconds) / max(1, large - small), last.seconds / large / 2)
         seconds = last.seconds + each * max(0.0, amount.text_bytes - large)
         fraction = _usual_fraction(amount)
         heldout_tokens = fraction * last.tokens
         yield replace(last, seconds=seconds, heldout_tokens=heldout_tokens, heldout_fraction=fraction)
+
+
+def _build_readable(
+    config: PretrainConfig, folder: Path, sources: Sequence[Source], share: float
+) -> Prepared:
+    """As `_build`; where its vocabulary leaves tokens unknown, with one of bytes, which reads any text."""
+    built = _build(config, folder, sources, share=share)
+    if built.unk_rate < UNKNOWN or given_tokenizer(config) is not None:
+        return built
+    rebuilt = _build(with_bytes(config), folder / "bytes", sources, share=share)
+    return replace(rebuilt, unk_rate_before=built.unk_rate)
+
+
+def with_bytes(config: PretrainConfig) -> PretrainConfig:
+    """The config with a vocabulary of bytes, and the size for it."""
+    of_bytes = update_sections(config, {"tokenizer": {"kind": "byte-bpe", "vocab_size": AUTO}})
+    size = decided_config(of_bytes, _quiet).tokenizer.vocab_size
+    return update_sections(of_bytes, {"tokenizer": {"vocab_size": size}})
 
 
 def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], share: float) -> Prepared:
@@ -94,7 +119,7 @@ def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], shar
             continue
         took = time.perf_counter() - begun
         tokens = store.manifest.train.tokens / share, store.manifest.heldout.tokens / share
-        return Prepared(tried, took, *tokens, heldout_fraction=fraction)
+        return Prepared(tried, took, *tokens, heldout_fraction=fraction, unk_rate=store.manifest.unk_rate)
     raise AssertionError("unreachable: the last fraction raises")
 
 

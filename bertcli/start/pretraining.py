@@ -17,10 +17,11 @@ from bertcli.start.amount import Amount, measure_amount
 from bertcli.start.corpus import CorpusLook, look_at_corpus
 from bertcli.start.files import Found
 from bertcli.start.fit_pretraining import LENGTHS, fit_pretraining
-from bertcli.start.preparation import prepared
+from bertcli.start.preparation import prepared, with_bytes
 from bertcli.start.pretraining_lines import PretrainingPlan, pretraining_written
 from bertcli.start.speed import start_seconds
 from bertcli.start.written import Written
+from bertcli.store.fit import MOST_UNKNOWN, UNKNOWN, unknown
 from bertcli.text.extent import text_bytes
 from bertcli.text.sources import Source
 
@@ -57,7 +58,7 @@ def write_pretraining(
             "some pages or more"
         )
     objective, why = _objective(look, amount)
-    config, whole = _start(look, output_dir, model, objective=objective), amount
+    config, whole = _start(look, amount, output_dir, model=model, objective=objective), amount
     started = start_seconds("bertcli.runs.pretraining")
     with ExitStack() as scratch:
         ready = scratch.enter_context(prepared(config, found.sources, amount))
@@ -66,8 +67,13 @@ def write_pretraining(
             names = [str(source.path) for source in sources]
             look = replace(look, config=look.config.model_copy(update={"files": names}))
             amount = measure_amount(sources, look.config)
-            config = _start(look, output_dir, model, objective=objective)
+            config = _start(look, amount, output_dir, model=model, objective=objective)
             ready = scratch.enter_context(prepared(config, sources, amount))
+        if ready.unk_rate >= MOST_UNKNOWN:
+            raise UserError(
+                f"{unknown(ready.unk_rate)}. Leave --model {model} out for a new model, whose vocabulary "
+                "reads this text, or name a model that was trained on such text"
+            )
         report(f"measured: start {started:.1f} s, vocabulary and store {ready.seconds:.0f} s")
         left = max(0.0, seconds - started - ready.seconds)
         longest = _longest(ready.tokens, amount, model)
@@ -113,16 +119,22 @@ def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:
     return None, ""
 
 
-def _start(look: CorpusLook, output_dir: str, model: str | None, objective: str | None) -> PretrainConfig:
-    """The config before model, rows and steps are chosen, with the size of its vocabulary."""
+def _start(
+    look: CorpusLook, amount: Amount, output_dir: str, model: str | None, objective: str | None
+) -> PretrainConfig:
+    """The config before model, rows and steps are chosen, with kind and size of its vocabulary."""
     value: dict[str, Any] = {"output_dir": output_dir, "corpus": look.config.model_dump()}
     if objective is not None:
         value["data"] = {"objective": objective}
     if model is not None:
         value["model"] = {"init_from": model}
     config = check_config(PretrainConfig, value, "the config")
+    if model is not None:
+        return config
+    if amount.unread > UNKNOWN:
+        return with_bytes(config)
     vocab_size = decided_config(config, lambda line: None).tokenizer.vocab_size
-    return config if model is not None else update_sections(config, {"tokenizer": {"vocab_size": vocab_size}})
+    return update_sections(config, {"tokenizer": {"vocab_size": vocab_size}})
 
 
 def _longest(tokens: float, amount: Amount, model: str | None) -> float:

@@ -13,6 +13,7 @@ from bertcli.start.corpus import CorpusLook
 from bertcli.start.fit_pretraining import EVALUATIONS, LENGTHS, PRESETS, ROWS, PretrainingFit
 from bertcli.start.preparation import Prepared
 from bertcli.start.written import Written, in_words, machine
+from bertcli.store.fit import UNKNOWN, unknown
 from bertcli.text.new_normalizer import casing_rules
 
 _FEW_TOKENS = 300_000
@@ -92,10 +93,13 @@ def _corpus(plan: PretrainingPlan) -> Iterator[Line]:
 
 def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:
     if plan.config.model.init_from is None:
+        tokenizer = plan.prepared.config.tokenizer
         comment = (
             f"by the size of the text; vocabulary and store take about {in_words(plan.prepared.seconds)}"
         )
-        lines = [Line("vocab_size", plan.config.tokenizer.vocab_size, beside=comment)]
+        lines = [Line("vocab_size", tokenizer.vocab_size, beside=comment)]
+        if (why := _why_bytes(plan)) is not None:
+            lines.insert(0, Line("kind", tokenizer.kind, beside=why))
         if casing := _casing(plan):
             lines.append(Line("lowercase", True, beside=f"{casing}; or false: cased"))
         yield Block("tokenizer", lines)
@@ -106,6 +110,19 @@ def _casing(plan: PretrainingPlan) -> str:
     model = plan.config.model
     lowercase = model.init_from is None and model.fresh.lowercase
     return casing_rules(plan.look.config.language) if lowercase else ""
+
+
+def _why_bytes(plan: PretrainingPlan) -> str | None:
+    """Why the vocabulary is one of bytes; None: it is of the usual kind."""
+    if plan.amount.unread > UNKNOWN:
+        return (
+            f"{plan.amount.unread:.0%} of the text is in words of over 100 characters, too long for WordPiece"
+        )
+    if plan.prepared.unk_rate_before:
+        return (
+            f"with WordPiece, the usual kind, {plan.prepared.unk_rate_before:.1%} of the tokens are unknown"
+        )
+    return None
 
 
 def _data(plan: PretrainingPlan) -> Iterator[Line]:
@@ -156,6 +173,10 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
         f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, which "
         f"read {_read(fit.reads)}"
     )
+    if (why := _why_bytes(plan)) is not None:
+        yield f"vocabulary: {plan.prepared.config.tokenizer.kind}; {why}"
+    elif plan.prepared.unk_rate > UNKNOWN:
+        yield f"warning: {unknown(plan.prepared.unk_rate)}"
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
     if casing := _casing(plan):
         yield f"note: the vocabulary is lower-cased, {casing}; tokenizer.lowercase: false keeps the case"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ from bertcli.store.journal import (
     lock_folder,
     write_journal,
 )
-from bertcli.store.manifest import MANIFEST, write_manifest
+from bertcli.store.manifest import MANIFEST, Manifest, write_manifest
 from bertcli.store.matching import check_matches, different_files, output_paths, store_folder, store_options
 from bertcli.store.parts import Alone, Team, join_parts, part_folders
 from bertcli.store.progress import Report, progress_display
@@ -52,9 +52,9 @@ def prepare_store(
     report: Report,
     overwrite: bool = False,
     processes: int | None = None,
-    journal_seconds: float = JOURNAL_SECONDS,
     team: Team = ALONE,
     verify: bool = False,
+    check: Callable[[Manifest], None] = lambda manifest: None,
 ) -> OpenStore:
     """The store of `config`, complete; an existing one is compared with the hashes of its arrays.
 
@@ -63,9 +63,9 @@ def prepare_store(
         overwrite: build the store again even if it exists.
         processes: how many tokenize. 0: this one alone; None: one for each core, for a small corpus 0. The
             store never depends on it.
-        journal_seconds: how often the progress of the build is saved to disk.
         team: the processes that call this together and divide the files; the store never depends on it.
         verify: compare every block, however large the store is, and of a new store as well.
+        check: raises `UserError` for a store that is of no use, before a new one is in its place.
 
     Raises:
         UserError: a corpus that cannot be read or holds no text; the existing store is damaged or was built
@@ -79,6 +79,7 @@ def prepare_store(
         if (folder / MANIFEST).is_file() and not overwrite:
             store = open_store(folder)
             check_matches(folder, store.manifest, config)
+            check(store.manifest)
             check_arrays(store, config.seed, report, every_block=verify)
             return True
         if os.path.lexists(folder):
@@ -93,11 +94,11 @@ def prepare_store(
 
     def tokenize() -> None:
         with store_disk_errors(folder):
-            _tokenize(plan, team, report, processes=processes, journal_seconds=journal_seconds)
+            _tokenize(plan, team, report, processes)
 
     def finish() -> None:
         with store_disk_errors(folder):
-            _finish(plan, team.num_ranks(), report)
+            _finish(plan, team.num_ranks(), report, check=check)
             publish(partial, place)
             drop_gathered(folder)
             (folder / JOURNAL).unlink()
@@ -117,7 +118,7 @@ def prepare_store(
     return open_store(folder)
 
 
-def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None, journal_seconds: float) -> None:
+def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> None:
     """Tokenize what this rank's journal does not list yet; save the progress at intervals and at the end."""
     corpus = plan.config.corpus
     folder, files = plan.parts(team.num_ranks())[team.rank()]
@@ -146,7 +147,7 @@ def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None, jou
             saved = time.monotonic()
             for chunk, arrays in encoded:
                 writer.add(chunk, arrays)
-                if time.monotonic() - saved >= journal_seconds:
+                if time.monotonic() - saved >= JOURNAL_SECONDS:
                     save()
                     saved = time.monotonic()
         save()
@@ -160,7 +161,7 @@ def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
     return 0 if small or own <= 1 else own
 
 
-def _finish(plan: Plan, num_parts: int, report: Report) -> None:
+def _finish(plan: Plan, num_parts: int, report: Report, check: Callable[[Manifest], None]) -> None:
     """Join the parts into one store, and write its manifest."""
     config, tokenizer = plan.config, Tokenizer.load(plan.partial / "tokenizer")
     parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
@@ -182,6 +183,7 @@ def _finish(plan: Plan, num_parts: int, report: Report) -> None:
     if changed := different_files(sources, plan.sources):
         raise UserError(f"{changed[0]}, while the store was built; run the command again")
     manifest = count_store(plan.partial, tokenizer, progress, options=store_options(config), sources=sources)
+    check(manifest)
     write_manifest(plan.partial, manifest)
     for folder in part_folders(plan.partial):
         shutil.rmtree(folder)

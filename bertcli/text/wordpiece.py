@@ -10,6 +10,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bertcli.errors import UserError
 from bertcli.families.tokenizers import BERT
+from bertcli.text.new_normalizer import DIVIDES_BYTES
 from bertcli.text.tokenizer_files import Normalization
 
 NAMES = BERT.names
@@ -20,6 +21,14 @@ CONTINUES = "##"
 """Prefix of a piece that continues a word."""
 LONGEST_WORD = 100
 """Characters: a longer word is one unknown token."""
+
+_CLEAN = normalizers.Sequence(
+    [
+        normalizers.Replace(DIVIDES_BYTES, " "),
+        normalizers.BertNormalizer(strip_accents=False, lowercase=False),
+    ]
+)
+_WORDS = pre_tokenizers.BertPreTokenizer()
 
 REBUILDS, OBEYS = "BertTokenizer", "PreTrainedTokenizerFast"
 """Classes of transformers: the first rebuilds the pipeline of `differences` around the vocabulary and ignores
@@ -51,6 +60,13 @@ def pipeline(
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece(prefix=CONTINUES)
     return backend
+
+
+def unread(text: str) -> int:
+    """How many characters of a text are in words that are too long to be read."""
+    longest = [word for word in text.split() if len(word) > LONGEST_WORD]
+    parts = (part for word in longest for part, _ in _WORDS.pre_tokenize_str(_CLEAN.normalize_str(word)))
+    return sum(len(part) for part in parts if len(part) > LONGEST_WORD)
 
 
 def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> processors.TemplateProcessing:

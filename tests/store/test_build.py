@@ -188,10 +188,11 @@ def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(SideFiles, "_write", write_while_there_is_room)
+        patch.setattr(build, "JOURNAL_SECONDS", 0)
         with pytest.raises(
             UserError, match=r"cannot be written: no space left on device; .* it resumes from here"
         ):
-            prepare_store(config, silent, journal_seconds=0)
+            prepare_store(config, silent)
     lines: list[str] = []
     assert contents(prepare_store(config, lines.append).folder) == expected
     assert lines == [f"resuming the interrupted build in {folder / 'run' / 'store.partial'}"]

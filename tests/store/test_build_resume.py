@@ -22,7 +22,7 @@ SLOW_BUILD = """
 import sys, time
 from bertcli.config.load import load_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.store import chunks, writer
+from bertcli.store import build, chunks, writer
 from bertcli.store.build import prepare_store
 from bertcli.store.writer import StoreWriter
 from pathlib import Path
@@ -33,7 +33,8 @@ def add_and_rest(*arguments):
     time.sleep(0.01)
 StoreWriter.add = add_and_rest
 config = load_config(PretrainConfig, Path(sys.argv[1]))
-prepare_store(config, print, processes=int(sys.argv[2]), journal_seconds=0)
+build.JOURNAL_SECONDS = 0
+prepare_store(config, print, processes=int(sys.argv[2]))
 """
 
 

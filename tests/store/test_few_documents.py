@@ -188,12 +188,13 @@ def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(
         shutil.rmtree(whole.folder)
         with monkeypatch.context() as patch:
             done = getattr(build, place)
+            patch.setattr(build, "JOURNAL_SECONDS", 0)
             if place == "count_store":  # before it; the others after they are done
                 patch.setattr(build, place, lambda *a, **k: 1 / 0)
             else:
                 patch.setattr(build, place, lambda *a, done=done, **k: (done(*a, **k), 1 / 0))
             with pytest.raises(ZeroDivisionError):
-                prepare_store(config, silent, processes=0, journal_seconds=0)
+                prepare_store(config, silent, processes=0)
         if place == "publish":
             continue
         assert contents(prepare_store(config, silent, processes=0).folder) == expected

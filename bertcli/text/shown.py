@@ -8,18 +8,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
 from bertcli.text.corpus import read_paragraphs
+from bertcli.text.places import PlacedPieces
 from bertcli.text.sources import Source
 from bertcli.text.tokenizer import Tokenizer
+from bertcli.text.wordpiece import LONGEST_WORD
 
 _FILES, _LINES = 6, 100
 """Files, evenly chosen, and the first lines of each."""
 _LONGEST = 100
 """Characters shown."""
-_LONGEST_WORD = 100
-"""Characters: WordPiece, and no other kind, reads a longer word as a single unknown token."""
+_READ = 1000
+"""Characters of a line that are tokenized; far more than in a word that is too long to be read."""
 
 
 class LineLook(NamedTuple):
@@ -43,26 +47,40 @@ class LineLook(NamedTuple):
 
 def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: Tokenizer) -> LineLook | None:
     """None: no line can be read."""
-    lines, lengths = [], list[int]()
-    for line in _lines(sources, corpus):
-        lines.append(_cut(line))
-        lengths += map(len, line.split())
-    if not lines:
+    whole = [line[:_READ] for line in _lines(sources, corpus)]
+    if not whole:
         return None
-    pieces = [[tokenizer.token(i) for i in ids] for ids in tokenizer.encode_batch(lines)]
+    placed = tokenizer.encode_with_spans(whole)
+    lines = [line[: _end(line)] for line in whole]
+    pieces = [
+        [
+            tokenizer.token(id)
+            for id, (start, _) in zip(each.ids, each.spans, strict=True)
+            if start < len(line)
+        ]
+        for line, each in zip(lines, placed, strict=True)
+    ]
     shown = [tokenizer.join(each) for each in pieces]
     number = max(range(len(lines)), key=lambda n: _strangeness(lines[n], shown[n]))
     words = [word for line in lines for word in line.split()]
-    letters = max(1, sum(map(len, words)))
-    unread = [length for length in lengths if length > _LONGEST_WORD] if tokenizer.kind == "WordPiece" else []
     return LineLook(
         written=lines[number],
         read=shown[number],
         blanks=sum(line.count(" ") for line in lines) / max(1, sum(map(len, lines))),
-        unbroken=sum(unread) / max(1, sum(lengths)),
+        unbroken=sum(_unread(each, tokenizer) for each in placed) / max(1, sum(map(_letters, whole))),
         stripped=sum(map(_has_marks, words)) / max(1, len(words)) if tokenizer.strips_accents else 0.0,
-        tokens_per_character=sum(map(len, pieces)) / letters,
+        tokens_per_character=sum(map(len, pieces)) / max(1, sum(map(_letters, lines))),
     )
+
+
+def _unread(placed: PlacedPieces, tokenizer: Tokenizer) -> int:
+    """The characters in words that are unknown because of their length."""
+    lengths = (placed.spans[:, 1] - placed.spans[:, 0])[np.array(placed.ids, np.int64) == tokenizer.unk_id]
+    return int(lengths[lengths > LONGEST_WORD].sum())
+
+
+def _letters(line: str) -> int:
+    return sum(map(len, line.split()))
 
 
 def _lines(sources: Sequence[Source], corpus: CorpusConfig) -> Iterator[str]:
@@ -75,12 +93,11 @@ def _lines(sources: Sequence[Source], corpus: CorpusConfig) -> Iterator[str]:
             continue
 
 
-def _cut(line: str) -> str:
-    """The line's beginning, to the end of a word where it has blanks."""
+def _end(line: str) -> int:
+    """Where the part ends that is shown: at the end of a word where the line has blanks."""
     if len(line) <= _LONGEST:
-        return line
-    start = line[:_LONGEST]
-    return start.rpartition(" ")[0] or start
+        return len(line)
+    return len(line[:_LONGEST].rpartition(" ")[0]) or _LONGEST
 
 
 def _strangeness(written: str, read: str) -> tuple[int, int, int]:
