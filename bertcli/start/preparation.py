@@ -60,7 +60,7 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
     """
     with tempfile.TemporaryDirectory() as scratch:
         if amount.is_exact and amount.text_bytes <= SAMPLES[-1]:
-            yield _build_readable(config, Path(scratch), sources, share=1.0)
+            yield _build_readable(config, config, Path(scratch), sources=sources, share=1.0)
             return
         corpus = config.corpus
         builds: list[tuple[int, Prepared]] = []
@@ -73,7 +73,7 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
             keys |= {"join_lines": False, "encoding": "utf-8", "encodings": {}}
             sampled = update_sections(config, {"corpus": keys})
             share = written / amount.text_bytes
-            builds.append((written, _build_readable(sampled, folder, sources, share=share)))
+            builds.append((written, _build_readable(sampled, config, folder, sources=sources, share=share)))
         (small, first), (large, last) = builds
         each = max((last.seconds - first.seconds) / max(1, large - small), last.seconds / large / 2)
         seconds = last.seconds + each * max(0.0, amount.text_bytes - large)
@@ -83,13 +83,17 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
 
 
 def _build_readable(
-    config: PretrainConfig, folder: Path, sources: Sequence[Source], share: float
+    config: PretrainConfig, whole: PretrainConfig, folder: Path, sources: Sequence[Source], share: float
 ) -> Prepared:
-    """As `_build`; where its vocabulary leaves tokens unknown, with one of bytes, which reads any text."""
+    """As `_build`; where its vocabulary leaves tokens unknown, with one of bytes, which reads any text.
+
+    `whole`: the config of all of the text, by which the vocabulary has its size.
+    """
     built = _build(config, folder, sources, share=share)
     if built.unk_rate < UNKNOWN or given_tokenizer(config) is not None:
         return built
-    rebuilt = _build(with_bytes(config), folder / "bytes", sources, share=share)
+    of_bytes = config.model_copy(update={"tokenizer": with_bytes(whole).tokenizer})
+    rebuilt = _build(of_bytes, folder / "bytes", sources, share=share)
     return replace(rebuilt, unk_rate_before=built.unk_rate)
 
 

@@ -31,7 +31,7 @@ def test_pairs_are_printed_with_their_labels(config: Path, capsys: pytest.Captur
 def test_pairs_as_json(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show_batch(config, pairs=2, json_=True)
     line, *pairs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert set(line) == {"written", "read"}
+    assert set(line) == {"written", "read", "unk_rate"}
     assert [set(pair) for pair in pairs] == [{"label", "text"}] * 2
 
 

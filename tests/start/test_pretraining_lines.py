@@ -34,7 +34,7 @@ def written(
         objective=None,
         objective_comment="",
         config=config,
-        prepared=Prepared(config, 1.0, 1e6, heldout_tokens=1e5, heldout_fraction=0.05),
+        prepared=Prepared(config, 1.0, 1e6, heldout_tokens=1e5, heldout_fraction=0.05, unk_rate=0.0),
         fit=PretrainingFit(
             preset,
             max_length,
