@@ -94,7 +94,7 @@ def prepare_store(
 
     def tokenize() -> None:
         with store_disk_errors(folder):
-            _tokenize(plan, team, report, processes)
+            _tokenize(plan, team, report, processes=processes)
 
     def finish() -> None:
         with store_disk_errors(folder):
