@@ -71,7 +71,7 @@ def main() -> None:
             *([(texts, (number - low) / width) for texts, number in rows] for rows in (train, dev)),
         )
         by_scale = max(abs(a - b) for a, b in zip(raw, unit, strict=True))
-        off = difference(options.out / f"{name}-raw", dev) / width
+        off = difference(options.out / f"{name}-raw") / width
         differ |= off > TOLERANCE
         shown = [" ".join(f"{score:.4f}" for score in each) for each in (raw, unit)]
         print(
@@ -122,14 +122,17 @@ def scores(options: Any, name: str, train: Sequence[Row], dev: Sequence[Row]) ->
     return found
 
 
-def difference(run: Path, dev: Sequence[Row], rows: int = 50) -> float:
-    """The largest distance between the numbers of transformers and of `bertcli predict`."""
-    printed = bertcli("predict", run, "--input", run.with_suffix(".dev.jsonl"), "--format", "jsonl")
+def difference(run: Path, rows: int = 50) -> float:
+    """The largest distance between the numbers of transformers and of `bertcli predict` on dev rows."""
+    dev = run.with_suffix(".dev.jsonl")
+    given = [json.loads(line) for line in dev.read_text(encoding="utf-8").splitlines()[:rows]]
+    printed = bertcli("predict", run, "--input", dev, "--format", "jsonl")
     ours = [json.loads(line)["value"] for line in printed.splitlines()[:rows]]
     tokenizer = AutoTokenizer.from_pretrained(run / "model")
     model = AutoModelForSequenceClassification.from_pretrained(run / "model").eval()
     off = 0.0
-    for (texts, _), value in zip(dev[:rows], ours, strict=True):
+    for row, value in zip(given, ours, strict=True):
+        texts = [row[key] for key in "ab" if key in row]
         with torch.no_grad():
             theirs = float(model(**tokenizer(*texts, truncation=True, return_tensors="pt")).logits)
         off = max(off, abs(theirs - value))
