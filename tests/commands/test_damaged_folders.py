@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from sentencepiece import sentencepiece_model_pb2
 
 from tests.hf.folders import rewrite, saved_model
+from tests.small_runs import small_config
 from tests.text.tokenizers_of import make_tokenizer_folder
 
 Edit = Callable[[Path], object]
@@ -197,3 +199,17 @@ def test_answers_that_overflow(tmp_path, models, run_bertcli, kind: str, command
     code, stdout, stderr = run_bertcli(command[0], folder, *command[1:], *more)
     assert (code, stdout) == (2, ""), (stdout, stderr)
     assert "the model's answer is NaN or infinite: its weights are too large" in stderr
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "verdict.json", ".bertcli.json"])
+def test_pipes_in_a_run_folder(tmp_path, run_bertcli, name: str):
+    run = tmp_path / "run"
+    values = small_config(tmp_path / "text.txt", run)
+    (tmp_path / "text.txt").write_text("the cat sat. it ran.\n" * 30)
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump(values))
+    (run / "metrics.jsonl").write_text("")
+    fifo(name)(run)
+    code, _, stderr = run_bertcli("pretrain" if name == ".bertcli.json" else "report", run)
+    assert code == 2
+    assert str(run) in stderr

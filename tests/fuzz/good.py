@@ -15,6 +15,7 @@ from bertcli.hf.folder import load_model_folder
 from bertcli.store.build import prepare_store
 from tests.hf.folders import saved_model, saved_task, tiny_tokenizer
 from tests.hf.tf_values import TF_CHECKPOINT
+from tests.text.tokenizers_of import make_tokenizer_folder
 
 TEXT = "The cat sat on the mat. It ran.\nA dog was of night.\n\nThe house ran. Dark!\n\nIt is. It was.\n\n"
 
@@ -38,6 +39,12 @@ def good_model() -> Path:
     saved_model(_root() / "model")
     load_model_folder(_root() / "model")  # torch makes a folder of its own the first time
     return _root() / "model"
+
+
+@functools.cache
+def good_tokenizer_of(model_type: str, slow: bool) -> Path:
+    """A folder as published models have it; `slow`: without a tokenizer.json."""
+    return make_tokenizer_folder(model_type, _root() / f"{model_type}-{slow}", slow=slow, vocab_size=300)
 
 
 @functools.cache
