@@ -7,6 +7,7 @@ import os
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -89,16 +90,25 @@ class HasDropped(Protocol):
 Result = TypeVar("Result", bound=HasDropped)
 
 
+_SECONDS = 10.0
+"""Whoever waits longer for an answer is told how far it is."""
+
+
 class CutRows:
-    """Counts results, and those whose rows were cut."""
+    """Counts results, and those whose rows were cut. Says every few seconds how many there are."""
 
     def __init__(self) -> None:
         self.rows = self.cut = 0
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
         """The same results, counted."""
+        begun = told = time.monotonic()
         for result in results:
             self.rows += 1
+            now = time.monotonic()
+            if now - told >= _SECONDS:
+                told = now
+                say(f"{self.rows:,} rows answered in {now - begun:.0f} s")
             self.cut += result.dropped > 0
             yield result
 
