@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bertcli.metrics.shares import precision_recall_f1
 
@@ -65,15 +66,13 @@ def _matthews_correlation(truth: Sequence[int], predicted: Sequence[int]) -> flo
     return covariance / math.sqrt(both) if both else 0.0
 
 
-def multi_label_scores(
-    truth: Sequence[Sequence[bool]], predicted: Sequence[Sequence[bool]], labels: Sequence[str]
-) -> dict[str, Any]:
+def multi_label_scores(truth: ArrayLike, predicted: ArrayLike, labels: Sequence[str]) -> dict[str, Any]:
     """Scores of any number of labels a text; `truth` and `predicted`: [texts, labels].
 
     `subset_accuracy` is the share of texts with all labels right; `micro_f1` is over all (text, label) pairs,
     `macro_f1` is the mean over all `labels`. A share of zero items is 0.
     """
-    truth_NC, predicted_NC = np.array(truth, dtype=np.bool_), np.array(predicted, dtype=np.bool_)
+    truth_NC, predicted_NC = np.asarray(truth, dtype=np.bool_), np.asarray(predicted, dtype=np.bool_)
     counts_C = [each.sum(0).tolist() for each in (truth_NC & predicted_NC, predicted_NC, truth_NC)]
     columns = [precision_recall_f1(*counts) for counts in zip(*counts_C, strict=True)]
     return {

@@ -103,14 +103,14 @@ def _of_label(row: int, example: TextExample, answer: Classified) -> Mistake:
         given = answer.labels[0]
         sureness = answer.probabilities[given]
         return _mistake(row, example, right=str(example.label), given=given, sureness=sureness)
-    right = right_answer(example)
+    right, probabilities = right_answer(example), answer.probabilities
     wrong = set(answer.labels) ^ set(right)
     return _mistake(
         row,
         example,
         right=", ".join(right) or "(none)",
         given=", ".join(answer.labels) or "(none)",
-        sureness=max(abs(answer.probabilities[label] - THRESHOLD) for label in wrong) + THRESHOLD,
+        sureness=max(abs(probabilities[label] - THRESHOLD) for label in wrong) + THRESHOLD,
     )
 
 

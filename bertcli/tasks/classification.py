@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bertcli.config.finetune import TaskSettings
@@ -27,11 +29,20 @@ THRESHOLD = 0.5
 
 @dataclass(frozen=True)
 class Classified:
-    """A text's label or labels, and the probability of every label."""
+    """A text's label or labels, and the logit of every label: a dictionary for each text would need 22 GB for
+    3,000 texts and 100,000 labels."""
 
     labels: tuple[str, ...]
-    probabilities: dict[str, float]
+    names: tuple[str, ...]
+    logits_C: NDArray[np.floating[Any]]
     multi_label: bool
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """Of every label."""
+        logits_C = torch.from_numpy(self.logits_C)
+        probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
+        return dict(zip(self.names, probabilities_C.tolist(), strict=True))
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -60,8 +71,12 @@ class Classification(LabeledTask):
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
         return encode_texts(examples, tokenizer, self.settings.max_length, target=self._target)
 
-    def _target(self, label: Any) -> int | list[float]:
-        return [float(name in label) for name in self.labels] if self.multi_label else self._numbers[label]
+    def _target(self, label: Any) -> int | list[int]:
+        return self._several(label) if self.multi_label else self._numbers[label]
+
+    def _several(self, labels: Iterable[str]) -> list[int]:
+        """Their numbers. A label that the model does not have has none."""
+        return [self._numbers[label] for label in labels if label in self._numbers]
 
     def count(self, batch: LabeledBatch) -> float:
         """Texts, or (text, label) pairs; not weights, which would cancel in a batch with one label."""
@@ -72,23 +87,31 @@ class Classification(LabeledTask):
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Weighted cross-entropy (int64 [B]), or for several labels binary cross-entropy (float32 [B, C])."""
-        targets = torch.tensor([item.target for item in batch.items]).to(logits.device)
         if self.multi_label:
+            targets_BC = torch.from_numpy(self._flags([item.target for item in batch.items]))
+            targets = targets_BC.float().to(logits.device)
             loss = F.binary_cross_entropy_with_logits(self.answers(logits, batch), targets, reduction="sum")
             return Term(loss, correct=None)
+        targets = torch.tensor([item.target for item in batch.items]).to(logits.device)
         weights_C = None if self._weights_C is None else self._weights_C.to(logits.device)
         loss = F.cross_entropy(self.answers(logits, batch), targets, weights_C, reduction="sum")
         return Term(loss, correct=None)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Classified:
         logits_C = logits[0]
-        probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
-        probabilities = dict(zip(self.labels, probabilities_C.tolist(), strict=True))
         if self.multi_label:
-            chosen = tuple(label for label, p in probabilities.items() if p >= THRESHOLD)
+            numbers = (logits_C.sigmoid() >= THRESHOLD).nonzero()[:, 0].tolist()
         else:
-            chosen = (self.labels[int(logits_C.argmax())],)
-        return Classified(chosen, probabilities, self.multi_label)
+            numbers = [int(logits_C.argmax())]
+        chosen = tuple(self.labels[number] for number in numbers)
+        return Classified(chosen, self.labels, logits_C.numpy(), multi_label=self.multi_label)
+
+    def _flags(self, rows: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+        """[rows, labels]: whether the row has the label, by the numbers of its labels."""
+        flags_NC = np.zeros((len(rows), len(self.labels)), np.bool_)
+        for row, numbers in enumerate(rows):
+            flags_NC[row, list(numbers)] = True
+        return flags_NC
 
     def is_right(self, example: TextExample, prediction: Classified) -> bool:
         label = example.label
@@ -99,8 +122,8 @@ class Classification(LabeledTask):
         if self.multi_label:
             chosen = [cast(tuple[str, ...], truth) for truth in truths]
             scores = multi_label_scores(
-                [[name in labels for name in self.labels] for labels in chosen],
-                [[name in each.labels for name in self.labels] for each in predictions],
+                self._flags([self._several(labels) for labels in chosen]),
+                self._flags([self._several(each.labels) for each in predictions]),
                 self.labels,
             )
             if len(self.labels) == 1:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 
 from bertcli.errors import UserError
@@ -18,8 +19,8 @@ from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.regression import Value
 from bertcli.tasks.token_classification import Entity, Tagged
 
-SPAM = Classified(("spam",), {"ham": 0.25, "spam": 0.75}, multi_label=False)
-TOPICS = Classified(("a", "b"), {"a": 0.75, "b": 0.5, "c": 0.25}, multi_label=True)
+SPAM = Classified(("spam",), ("ham", "spam"), np.array([0.0, np.log(3.0)]), multi_label=False)
+TOPICS = Classified(("a", "b"), ("a", "b", "c"), -np.log([1 / 3, 1, 3]), multi_label=True)
 PLACE = Tagged(("O", "B-place"), (Entity("Rome", "place", 3, 7, 0.5),))
 
 
@@ -98,7 +99,7 @@ def test_a_field_is_quoted_where_it_must_be_and_a_line_ends_with_a_newline(separ
     [
         (text(SPAM), " 75.00%  spam  Wíth"),
         (text(TOPICS), "a 75.00%, b 50.00%  Wíth"),
-        (text(Classified((), {"a": 0.25}, multi_label=True)), "no label  Wíth"),
+        (text(Classified((), ("a",), -np.log([3.0]), multi_label=True)), "no label  Wíth"),
         (text(Value(4.5)), "    4.5000  Wíth"),
         (tagged(PLACE), "to Rome\n   50.00%  place       Rome"),
         (tagged(Tagged(("O", "O"), ())), "to Rome\n  no entities"),
