@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tqdm import tqdm
@@ -18,9 +18,15 @@ class RunBar(tqdm):  # pyright: ignore[reportMissingTypeArgument]
     """tqdm's bar, with a line of our own: `numbers` are shown from the longest form to the shortest."""
 
     numbers: tuple[str, ...] = ()
+    work: Callable[[int], float] = staticmethod(float)
+    """What the steps up to a number take together, in any unit; by default all take the same."""
 
     def __str__(self) -> str:
-        return bar_line(self.format_dict, self.numbers, _columns(self.fp) - 1)
+        state, work = self.format_dict, self.work
+        done, steps = state["n"], state["total"]
+        of_last = work(done) - work(done - 1) if done else 0.0
+        to_come = (work(steps) - work(done)) / of_last if of_last else steps - done
+        return bar_line(state | {"to_come": to_come}, self.numbers, _columns(self.fp) - 1)
 
 
 def forms(losses: str, bare: str, tokens_per_second: float) -> tuple[str, ...]:
@@ -37,7 +43,8 @@ def forms(losses: str, bare: str, tokens_per_second: float) -> tuple[str, ...]:
 
 
 def bar_line(state: Mapping[str, Any], numbers: tuple[str, ...], width: int) -> str:
-    """At most `width` characters. `state`: tqdm's own numbers (`tqdm.format_dict`)."""
+    """At most `width` characters. `state`: tqdm's own numbers (`tqdm.format_dict`), and `to_come`: how many
+    steps like the last one the remaining work is."""
     done, steps = state["n"], state["total"]
     head = f"{state['prefix']} {done}/{steps}"
     charset = Bar.ASCII if state["ascii"] else Bar.UTF
@@ -68,7 +75,7 @@ def _candidates(left: str, numbers: tuple[str, ...]) -> Iterator[tuple[tuple[str
 def _left(state: Mapping[str, Any]) -> str:
     done = state["n"] - state["initial"]
     rate = state["rate"] or (done / state["elapsed"] if state["elapsed"] else 0.0)
-    return f"{duration((state['total'] - state['n']) / rate)} left" if rate else ""
+    return f"{duration(state['to_come'] / rate)} left" if rate else ""
 
 
 def duration(seconds: float) -> str:

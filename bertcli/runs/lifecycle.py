@@ -114,6 +114,10 @@ class Run(ABC, Generic[Config, Result]):
         """The factor of the learning rate for a parameter."""
         return 1.0
 
+    def work_until(self, step: int) -> float:
+        """What the steps up to `step` take together, in any unit."""
+        return step
+
     def begin(self, rows: list[Row]) -> None:
         """Called with the rows of the log up to the first step."""
 
@@ -227,7 +231,8 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
         return None
     run.describe()
     config = run.config
-    progress = Progress(run.verb, state.step, run.steps, log_every=config.logging.every_steps)
+    every = config.logging.every_steps
+    progress = Progress(run.verb, state.step, run.steps, log_every=every, work=run.work_until)
     log = MetricsLog(run.folder, config.logging.tensorboard)
     fit = Fit(
         settings=_fit_settings(run),

@@ -178,6 +178,9 @@ class Pretraining(Run[PretrainConfig, Path]):
     def _evaluations(self) -> list[Row]:
         return [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
 
+    def work_until(self, step: int) -> float:
+        return self.stream.tokens_until(step)
+
     def begin(self, rows: list[Row]) -> None:
         self.best = BestEvaluation("loss", None, rows if self.config.checkpoint.keep_best else [])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from tqdm import tqdm
 
@@ -14,10 +15,15 @@ from bertcli.terminal import raw_stream, visible
 
 
 class Progress:
-    """Shows each step; `line` prints a permanent line above the bar."""
+    """Shows each step; `line` prints a permanent line above the bar.
 
-    def __init__(self, what: str, first_step: int, steps: int, log_every: int):
-        self._steps, self._log_every = steps, log_every
+    `work`: what the steps up to a number take together, in any unit: rows become longer during a run.
+    """
+
+    def __init__(
+        self, what: str, first_step: int, steps: int, log_every: int, work: Callable[[int], float] = float
+    ):
+        self._steps, self._log_every, self._work = steps, log_every, work
         self._started, self._first_step = time.perf_counter(), first_step
         self._bar = RunBar(
             total=steps,
@@ -26,6 +32,7 @@ class Progress:
             disable=not sys.stderr.isatty(),
             file=raw_stream(sys.stderr),
         )
+        self._bar.work = work
 
     def show(self, report: StepReport, tokens_per_second: float) -> None:
         self._bar.update()
@@ -36,7 +43,8 @@ class Progress:
         )
         if self._bar.disable:
             elapsed = time.perf_counter() - self._started
-            left = elapsed / (report.step - self._first_step) * (self._steps - report.step)
+            done = self._work(report.step) - self._work(self._first_step)
+            left = elapsed / done * (self._work(self._steps) - self._work(report.step))
             print(
                 f"step {report.step}/{self._steps} | {numbers[0]} | {duration(left)} left",
                 file=sys.stderr,

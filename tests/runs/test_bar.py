@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
 
-from bertcli.runs.bar import LEAST_BAR, bar_line, duration, forms
+from bertcli.runs.bar import LEAST_BAR, RunBar, bar_line, duration, forms
 
 NUMBERS = forms("mlm 6.025 (5.5%) | nsp 0.693 (50.0%)", "mlm 6.025 | nsp 0.693", 27_654.0)
 STATE: dict[str, Any] = {
@@ -14,6 +15,7 @@ STATE: dict[str, Any] = {
     "n": 60,
     "total": 400,
     "initial": 0,
+    "to_come": 340,
     "rate": 20.0,
     "ascii": True,
 }
@@ -42,6 +44,19 @@ def test_what_matters_most_is_kept_longest(width: int, line: str) -> None:
         assert len(parts[1]) >= LEAST_BAR
         parts[1] = "BAR"
     assert "|".join(parts) == line
+
+
+def test_the_time_left_counts_how_long_the_rows_to_come_are() -> None:
+    """Ten steps of 128 tokens are done, in two seconds; ten of 512 follow."""
+
+    def tokens(step: int) -> float:
+        return 128.0 * min(step, 10) + 512.0 * max(0, step - 10)
+
+    bar = RunBar(total=20, desc="pretrain", file=io.StringIO(), disable=False)
+    bar.work = tokens
+    bar.n, bar.start_t, bar._time = 10, 0.0, lambda: 2.0
+    assert "| 0:08 left" in str(bar)
+    bar.close()
 
 
 def test_no_line_is_wider_than_the_terminal() -> None:
