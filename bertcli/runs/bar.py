@@ -26,7 +26,7 @@ class RunBar(tqdm):  # pyright: ignore[reportMissingTypeArgument]
         done, steps = state["n"], state["total"]
         of_last = work(done) - work(done - 1) if done else 0.0
         to_come = (work(steps) - work(done)) / of_last if of_last else steps - done
-        return bar_line(state | {"to_come": to_come}, self.numbers, _columns(self.fp) - 1)
+        return bar_line({**state, "to_come": to_come}, self.numbers, _columns(self.fp) - 1)
 
 
 def forms(losses: str, bare: str, tokens_per_second: float) -> tuple[str, ...]:

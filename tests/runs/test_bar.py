@@ -46,7 +46,7 @@ def test_what_matters_most_is_kept_longest(width: int, line: str) -> None:
     assert "|".join(parts) == line
 
 
-def test_the_time_left_counts_how_long_the_rows_to_come_are() -> None:
+def test_the_time_left_counts_how_long_the_rows_to_come_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten steps of 128 tokens are done, in two seconds; ten of 512 follow."""
 
     def tokens(step: int) -> float:
@@ -54,7 +54,8 @@ def test_the_time_left_counts_how_long_the_rows_to_come_are() -> None:
 
     bar = RunBar(total=20, desc="pretrain", file=io.StringIO(), disable=False)
     bar.work = tokens
-    bar.n, bar.start_t, bar._time = 10, 0.0, lambda: 2.0
+    bar.n, bar.start_t = 10, 0.0
+    monkeypatch.setattr(bar, "_time", lambda: 2.0)
     assert "| 0:08 left" in str(bar)
     bar.close()
 
