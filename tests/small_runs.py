@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import signal
 import subprocess
@@ -11,9 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 import yaml
 
+from bertcli import cli
 from bertcli.samples import SAMPLES
 
 
@@ -72,7 +77,25 @@ def write_config(path: Path, config: dict[str, Any]) -> Path:
     return path
 
 
-def run_cli(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_cli(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The console script in this process, which has torch imported already."""
+    command = ["bertcli", *map(str, arguments)]
+    with (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) as out,
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) as err,
+    ):
+        with (
+            patch.object(sys, "argv", command),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            pytest.raises(SystemExit) as exit_,
+        ):
+            cli.main()
+        written, said = (each.buffer.getvalue().decode() for each in (out, err))  # pyright: ignore
+    return subprocess.CompletedProcess(command, exit_.value.code or 0, written, said)  # pyright: ignore
+
+
+def run_process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """The console script in a process of its own."""
     command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -14,7 +14,7 @@ import pytest
 
 from bertcli import cli
 from bertcli.cli import COMMANDS
-from tests.small_runs import run_cli, small_config, write_config
+from tests.small_runs import run_process, small_config, write_config
 
 Bertcli = Callable[..., tuple[int, str, str]]
 
@@ -37,7 +37,7 @@ def test_help_imports_no_torch(command: tuple[str, ...]) -> None:
 
 
 def test_every_command_is_listed() -> None:
-    listed = run_cli("--help").stdout
+    listed = run_process("--help").stdout
     assert all(name in listed for name in COMMANDS)
 
 
@@ -45,7 +45,7 @@ def test_every_command_is_listed() -> None:
     "command", [(), ("pretrain",), ("bench",), ("bench", "step"), ("tokenizer", "train")]
 )
 def test_h_is_help(command: tuple[str, ...]) -> None:
-    short, long = (run_cli(*command, flag) for flag in ("-h", "--help"))
+    short, long = (run_process(*command, flag) for flag in ("-h", "--help"))
     assert short.returncode == 0
     assert short.stdout == long.stdout
     assert short.stdout.startswith(f"Usage: {' '.join(('bertcli', *command))}")
@@ -85,7 +85,7 @@ def test_the_bounds_of_options_are_those_of_the_config(run_bertcli: Bertcli, opt
 def completions(*words: str) -> list[str]:
     """What bash is offered for the last word."""
     asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
-    result = run_cli(env=os.environ | asked | {"_BERTCLI_COMPLETE": "complete_bash"})
+    result = run_process(env=os.environ | asked | {"_BERTCLI_COMPLETE": "complete_bash"})
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout.split()
 
@@ -123,11 +123,11 @@ def test_completion_is_installed_for_the_shell(tmp_path: Path) -> None:
 
 
 def test_version() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+\n", run_cli("--version").stdout)
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", run_process("--version").stdout)
 
 
 def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> None:
-    result = run_cli("pretrain", "nowhere.yaml")
+    result = run_process("pretrain", "nowhere.yaml")
     assert result.returncode == 2
     where = f"in {Path.cwd()}, where bertcli was called"
     assert result.stderr == f"error: nowhere.yaml: no such config file {where}\n"
@@ -137,7 +137,7 @@ def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> Non
 def test_a_key_without_its_section_is_met_with_its_full_name(tmp_path: Path) -> None:
     config = tmp_path / "mine.yaml"
     config.write_text("output_dir: runs/mine\ncorpus: {files: [classics]}\nmax_length: 64\n")
-    result = run_cli("pretrain", config, "--set", "steps=10")
+    result = run_process("pretrain", config, "--set", "steps=10")
     assert result.returncode == 2
     assert result.stderr.splitlines() == [
         f"error: {config}: 2 problems in the config:",
@@ -150,7 +150,7 @@ def test_a_key_without_its_section_is_met_with_its_full_name(tmp_path: Path) -> 
 def test_a_reader_that_closes_its_pipe_ends_the_command_as_shells_expect(unbuffered: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    result = run_cli("config", "pretrain", stdout=writing, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
+    result = run_process("config", "pretrain", stdout=writing, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
     os.close(writing)
     assert (result.returncode, result.stderr) == (141, "")
 
@@ -182,7 +182,7 @@ def test_a_rank_says_all_and_leaves_without_pythons_teardown(arguments: tuple[st
 @pytest.mark.parametrize("size", ["", "two", "-1", "9" * 30])
 def test_nothing_in_the_environment_keeps_the_version_from_being_printed(size: str) -> None:
     names = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT")
-    result = run_cli("--version", env=os.environ | dict.fromkeys(names, size))
+    result = run_process("--version", env=os.environ | dict.fromkeys(names, size))
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout
 
@@ -190,7 +190,7 @@ def test_nothing_in_the_environment_keeps_the_version_from_being_printed(size: s
 def test_little_memory_is_one_message_and_exit_code_2() -> None:
     # torch's library cannot be mapped. Where memory ends while its code initializes itself, it may abort.
     limit = 300 << 20
-    result = run_cli(
+    result = run_process(
         *("embed", "nowhere", "text"),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
@@ -222,13 +222,13 @@ def test_half_a_character_of_a_files_name_is_printed_as_an_escape() -> None:
     [("pretrian", "no command 'pretrian'; did you mean pretrain?"), ("xyzzy", "see bertcli --help")],
 )
 def test_a_mistyped_command_is_met_with_the_nearest(given: str, message: str) -> None:
-    result = run_cli(given)
+    result = run_process(given)
     assert result.returncode == 2
     assert message in result.stderr
 
 
 def test_a_file_that_the_system_refuses_is_named_without_traceback() -> None:
-    result = run_cli("embed", "a" * 300, "text")
+    result = run_process("embed", "a" * 300, "text")
     assert result.returncode == 2
     assert result.stderr == f"error: {'a' * 300}: file name too long\n"
 
@@ -237,7 +237,7 @@ def test_a_file_that_the_system_refuses_is_named_without_traceback() -> None:
 def test_a_full_disk_behind_standard_output_is_said(unbuffered: str) -> None:
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
-        result = run_cli("--version", stdout=full, env=environment)
+        result = run_process("--version", stdout=full, env=environment)
     assert result.returncode == 2
     assert result.stderr == (
         "error: standard output could not be written: no space left on device; "
@@ -249,7 +249,7 @@ def test_a_full_disk_behind_standard_output_is_said(unbuffered: str) -> None:
 def test_a_full_disk_behind_standard_output_hides_no_other_error(unbuffered: str) -> None:
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
-        result = run_cli("finetune", "absent.yaml", stdout=full, env=environment)
+        result = run_process("finetune", "absent.yaml", stdout=full, env=environment)
     assert result.returncode == 2
     assert result.stderr.startswith("error: absent.yaml: no such config file")
     assert len(result.stderr.splitlines()) == 1
@@ -257,13 +257,13 @@ def test_a_full_disk_behind_standard_output_hides_no_other_error(unbuffered: str
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_standard_stream_that_the_caller_closed_is_missed_by_nobody(number: int) -> None:
-    result = run_cli("--version", preexec_fn=lambda: os.close(number))
+    result = run_process("--version", preexec_fn=lambda: os.close(number))
     assert (result.returncode, result.stderr) == (0, "")
     assert bool(result.stdout) == (number != 1)
 
 
 def test_an_error_with_standard_error_closed_is_still_exit_code_2() -> None:
-    assert run_cli("finetune", "absent.yaml", preexec_fn=lambda: os.close(2)).returncode == 2
+    assert run_process("finetune", "absent.yaml", preexec_fn=lambda: os.close(2)).returncode == 2
 
 
 def with_modules_of(folder: Path) -> dict[str, str]:
@@ -284,7 +284,7 @@ def test_ctrl_c_during_an_import_is_one_line(tmp_path: Path, module: str, line: 
     """A module of that name is found first, and gets the signal while it is imported."""
     swallowed = f"try:\n    {line}\nexcept KeyboardInterrupt:\n    raise ImportError\n"
     (tmp_path / f"{module}.py").write_text(line if line.startswith("raise") else swallowed)
-    result = run_cli("embed", "nowhere", "text", env=with_modules_of(tmp_path))
+    result = run_process("embed", "nowhere", "text", env=with_modules_of(tmp_path))
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "stopped\n")
 
 
@@ -293,7 +293,7 @@ def test_ctrl_c_during_an_import_of_a_command_says_what_the_command_would_say(tm
     corpus = tmp_path / "corpus.zst"
     corpus.write_bytes(b"\x28\xb5\x2f\xfd")
     config = write_config(tmp_path / "config.yaml", small_config(corpus, tmp_path / "run"))
-    result = run_cli("prepare", config, env=with_modules_of(tmp_path))
+    result = run_process("prepare", config, env=with_modules_of(tmp_path))
     line = "stopped before a text was tokenized: the same command starts again\n"
     assert (result.returncode, result.stdout, result.stderr) == (130, "", line)
 
@@ -303,7 +303,7 @@ def test_ctrl_c_of_a_command_in_the_background_is_ignored(tmp_path: Path) -> Non
         f"import os, signal, sys\nos.kill(os.getpid(), signal.SIGINT)\nsys.path.remove({str(tmp_path)!r})\n"
         "del sys.modules['typer']\nimport typer\n"
     )
-    result = run_cli(
+    result = run_process(
         "--version",
         env=with_modules_of(tmp_path),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),

@@ -11,7 +11,7 @@ import yaml
 
 from bertcli.commands.check_data import _token_rows
 from tests.finetunes import spam_config, spam_files
-from tests.small_runs import run_cli, small_config, write_config, write_corpus
+from tests.small_runs import run_process, small_config, write_config, write_corpus
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_bad_usage_is_exit_code_2(run_bertcli, config: Path, tmp_path: Path) -> 
 
 
 def test_no_torch_is_imported_for_a_corpus(config: Path) -> None:
-    result = run_cli("check-data", config, env=os.environ | {"PYTHONPROFILEIMPORTTIME": "1"})
+    result = run_process("check-data", config, env=os.environ | {"PYTHONPROFILEIMPORTTIME": "1"})
     assert result.returncode == 0
     assert " torch\n" not in result.stderr
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.small_runs import run_cli
+from tests.small_runs import run_process
 
 
 def rows(out: str) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def test_a_pipe_and_a_device_are_written_to_as_they_are(run_bertcli, models, tmp
 
 
 def test_a_pipe(models):
-    done = run_cli("predict", models / "classification", input="the cat\ta dog\nit\tran\n")
+    done = run_process("predict", models / "classification", input="the cat\ta dog\nit\tran\n")
     assert [row["text_b"] for row in rows(done.stdout)] == ["a dog", "ran"]
     assert done.stderr == ""
 
@@ -120,9 +120,9 @@ def test_a_full_disk_behind_standard_output(models):
 
 def test_with_standard_output_closed_the_answers_go_nowhere(models):
     command = ("predict", models / "multi-label", "the cat")
-    done = run_cli(*command, preexec_fn=lambda: os.close(1))
+    done = run_process(*command, preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stderr) == (0, "")
-    done = run_cli("predict", models / "multi-label", preexec_fn=lambda: os.close(0))
+    done = run_process("predict", models / "multi-label", preexec_fn=lambda: os.close(0))
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
 
@@ -157,7 +157,7 @@ def test_a_csv_of_answers_is_read_back_with_commas_quotes_and_lines_in_it(models
     table.writerows([["id", "text"], *enumerate(texts)])
     (tmp_path / "rows.csv").write_text(given.getvalue())
     given = ["--input", tmp_path / "rows.csv", "--output", tmp_path / "answers.csv"]
-    done = run_cli("predict", models / "multi-label", *given)
+    done = run_process("predict", models / "multi-label", *given)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     with open(tmp_path / "answers.csv", newline="", encoding="utf-8") as file:
         answers = list(csv.DictReader(file))

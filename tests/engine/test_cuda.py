@@ -20,7 +20,7 @@ from bertcli.hardware import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.tasks.masked_language import MaskedLanguage
-from tests.small_runs import losses, run_cli, small_config, start_and_signal, write_config
+from tests.small_runs import losses, run_process, small_config, start_and_signal, write_config
 
 pytestmark = [
     pytest.mark.cuda,
@@ -78,10 +78,10 @@ def test_a_resume_gives_the_bits_of_the_undisturbed_run(corpus: Path, tmp_path: 
     for folder in (whole, halves):
         folder.mkdir()
         write_config(folder / "config.yaml", small_config(corpus, folder / "run", **sections))
-    assert run_cli("pretrain", whole / "config.yaml").returncode == 0
+    assert run_process("pretrain", whole / "config.yaml").returncode == 0
     config = halves / "config.yaml"
     assert start_and_signal("pretrain", config, halves / "run", 7, signal.SIGKILL) == -signal.SIGKILL
-    assert run_cli("pretrain", config, "--resume").returncode == 0
+    assert run_process("pretrain", config, "--resume").returncode == 0
     ends = [(losses(folder / "run/metrics.jsonl"), weights(folder / "run")) for folder in (whole, halves)]
     assert ends[0] == ends[1]
 

@@ -27,7 +27,7 @@ from bertcli.runs.kills import differences
 from bertcli.runs.pretraining import pretrain
 from bertcli.store.build import prepare_store
 from tests.faults import at_row, terminate
-from tests.small_runs import run_cli, small_config, write_config, write_corpus
+from tests.small_runs import run_process, small_config, write_config, write_corpus
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def saved_step(folder: Path) -> int:
 def test_a_second_run_in_the_same_folder_is_refused(text: Path, tmp_path: Path) -> None:
     path = write_config(tmp_path / "config.yaml", sections(text, tmp_path / "run"))
     with RunFolder(tmp_path / "run", PretrainConfig).claim(resume=False, overwrite=False):
-        result = run_cli("pretrain", path, "--overwrite")
+        result = run_process("pretrain", path, "--overwrite")
     assert result.returncode == 2
     assert f"output_dir {tmp_path / 'run'} is in use by process {os.getpid()} on " in result.stderr
     assert "Traceback" not in result.stderr
@@ -76,7 +76,7 @@ def test_a_file_size_limit_keeps_what_was_saved(text: Path, undisturbed: Path, t
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    result = run_cli("pretrain", path, "--resume", preexec_fn=limit)
+    result = run_process("pretrain", path, "--resume", preexec_fn=limit)
     assert result.returncode == 2
     assert "the checkpoint could not be written: file too large; what was saved before is" in result.stderr
     assert "Traceback" not in result.stderr

@@ -13,7 +13,7 @@ from bertcli.errors import UserError
 from bertcli.text.panics import survive
 from bertcli.text.tokenizer import Tokenizer
 from tests.hf.folders import tiny_tokenizer
-from tests.small_runs import run_cli
+from tests.small_runs import run_process
 
 BOMB = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}
 
@@ -27,7 +27,7 @@ def with_normalizer(folder: Path, normalizer: Any) -> Path:
 
 def test_a_regex_bomb_ends_in_words_on_the_command_line(tmp_path: Path):
     path = with_normalizer(tmp_path, BOMB)
-    done = run_cli("tokenizer", "encode", "--tokenizer", path, "a" * 40 + "!")
+    done = run_process("tokenizer", "encode", "--tokenizer", path, "a" * 40 + "!")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {path}: the tokenizers library failed with this tokenizer: Onig")
     assert len(done.stderr.splitlines()) == 1
