@@ -150,7 +150,9 @@ def test_a_key_without_its_section_is_met_with_its_full_name(tmp_path: Path) -> 
 def test_a_reader_that_closes_its_pipe_ends_the_command_as_shells_expect(unbuffered: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    result = run_process("config", "pretrain", stdout=writing, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
+    result = run_process(
+        "config", "pretrain", stdout=writing, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    )
     os.close(writing)
     assert (result.returncode, result.stderr) == (141, "")
 
