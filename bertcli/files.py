@@ -60,6 +60,7 @@ def _error_number(error: Exception) -> int:
 _LOCK = re.compile(rb"(process \d+ on [^\n]*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?")
 _LOOK = 0.5
 """Seconds. Whoever looks at a lock (`is_locked`) holds it for microseconds; a run holds it to its end."""
+_OF_SHELLS = re.compile(r"/dev/(null|stdin|fd/\d+)|/proc/(self|\d+)/fd/\d+")
 _held: set[TextIO] = set()
 """Locks of this process. A forked process closes them, because loader processes outlive a killed parent."""
 
@@ -171,6 +172,17 @@ def refuse_special(path: Path) -> None:
         raise UserError(
             f"{path}: is no plain file, but a pipe, a device or a socket; put a file there, or name another"
         )
+
+
+def open_input(path: Path) -> io.BufferedReader:
+    """Open a file that a user names, or the pipe of a shell: `/dev/stdin`, or `/dev/fd/63` for `<(...)`.
+
+    Raises `UserError` as `refuse_special`, and `OSError`. A pipe with a name of its own would wait for a
+    writer, perhaps for ever.
+    """
+    if not _OF_SHELLS.fullmatch(str(path)):
+        refuse_special(path)
+    return open(path, "rb")
 
 
 def has_file(path: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import load_config
+from bertcli.config.load import check_config, read_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 
@@ -24,10 +24,11 @@ def load_either_config(path: Path, overrides: list[str] | None = None) -> Pretra
     Raises:
         UserError: as `load_config`; the file has a section of neither kind, or of both.
     """
-    sections = load_config(_Sections, path, overrides)
+    value, where = read_config(path, overrides)  # once, because it may be a pipe
+    sections = check_config(_Sections, value, where)
     if (sections.corpus is None) == (sections.task is None):
         raise UserError(
             f"{path}: a pretraining config has a section corpus, a fine-tuning config a section task; this "
             f"one has {'neither' if sections.corpus is None else 'both'}"
         )
-    return load_config(FinetuneConfig if sections.corpus is None else PretrainConfig, path, overrides)
+    return check_config(FinetuneConfig if sections.corpus is None else PretrainConfig, value, where)

@@ -15,7 +15,7 @@ from bertcli.config.section import NO_TEXT, section_in
 from bertcli.config.unknown_key import unknown_key
 from bertcli.config.yaml_text import as_number, yaml_text
 from bertcli.errors import UserError
-from bertcli.files import looked_in, write_text
+from bertcli.files import looked_in, open_input, write_text
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -99,11 +99,17 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
     Raises `UserError` that lists every unknown, missing or impossible key, and suggests names for unknown
     ones.
     """
+    return check_config(schema, *read_config(path, overrides))
+
+
+def read_config(path: Path, overrides: list[str] | None = None) -> tuple[dict[str, Any], str]:
+    """The unchecked values that `load_config` checks, and the path of their file for messages."""
     folder = path if os.path.isdir(path) else None
     if folder is not None:
         path = config_of_run(folder)
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_input(path) as file:
+            text = file.read().decode("utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such config file{looked_in(path)}") from None
     except UnicodeDecodeError as error:
@@ -119,7 +125,7 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
         value["output_dir"] = output_dir(value.get("output_dir"), folder)
     for override in overrides or []:
         _apply_override(value, override)
-    return check_config(schema, value, str(path))
+    return value, str(path)
 
 
 def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Config:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertcli.errors import UserError
+from bertcli.files import open_input
 from bertcli.terminal import say
 from bertcli.text.decoders import mark_note, new_decoder
 from bertcli.text.wide_encodings import marked_encoding
@@ -43,7 +44,7 @@ def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
         return iter(lines)
     if file is not None and str(file) != "-":
         try:
-            return _texts(open(file, "rb"), str(file))
+            return _texts(open_input(file), str(file))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     if sys.stdin.isatty() and not texts and file is None:

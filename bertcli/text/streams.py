@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from bertcli.config.decoding import Decoding
 from bertcli.errors import UserError
+from bertcli.files import open_input
 from bertcli.text.bad_bytes import BAD_BYTES_KEPT, BadLines, bad_bytes_advice, is_damaged, with_replaced
 from bertcli.text.decoders import new_decoder, reads_marks
 from bertcli.text.file_kinds import START_BYTES, describe_kind
@@ -194,12 +195,13 @@ def read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:
     Raises `UserError` for an unreadable file, and damaged or truncated compression.
     """
     try:
-        with open(path, "rb") as raw:
+        with open_input(path) as raw:
             position = 0
             for block in _blocks(path, raw, size):
                 yield block
-                progress(raw.tell() - position)
-                position = raw.tell()
+                if raw.seekable():  # a pipe has no position
+                    progress(raw.tell() - position)
+                    position = raw.tell()
     except EOFError:
         raise UserError(
             f"{path}: the .gz ends in mid-stream: it is truncated; copy or download it again"

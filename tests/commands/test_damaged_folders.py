@@ -6,8 +6,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 import yaml
 from sentencepiece import sentencepiece_model_pb2
 
+from bertcli.errors import UserError
+from bertcli.store.token_store import open_store
+from tests.fuzz.good import good_store
 from tests.hf.folders import rewrite, saved_model
 from tests.small_runs import small_config
 from tests.text.tokenizers_of import make_tokenizer_folder
@@ -213,3 +217,71 @@ def test_pipes_in_a_run_folder(tmp_path, run_bertcli, name: str):
     code, _, stderr = run_bertcli("pretrain" if name == ".bertcli.json" else "report", run)
     assert code == 2
     assert str(run) in stderr
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Raise where a pipe is waited for; a test would hang else."""
+
+    def give_up(*_: object) -> None:
+        raise AssertionError("waits for a writer")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(100)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "command",
+    [
+        *((name, "PIPE") for name in ("pretrain", "finetune", "check-data", "verify-resume")),
+        *((name, "MODEL", "--input", "PIPE") for name in ("predict-mask", "predict-next", "embed")),
+        ("similarity", "MODEL", "the cat", "--input", "TEXT", "--vectors", "PIPE"),
+        ("tokenizer", "encode", "--tokenizer", "MODEL", "--input", "PIPE"),
+        ("prepare", "CONFIG", "--set", "corpus.files=[PIPE]"),
+    ],
+)
+def test_a_pipe_without_a_writer(tmp_path, models, run_bertcli, command: tuple[str, ...]):
+    text, config, pipe = tmp_path / "text.txt", tmp_path / "config.yaml", tmp_path / "pipe"
+    text.write_text("the cat sat.\n")
+    config.write_text(yaml.safe_dump(small_config(text, tmp_path / "run")))
+    os.mkfifo(pipe)
+    places = {"PIPE": pipe, "MODEL": models / "vectors", "TEXT": text, "CONFIG": config}
+    filled = [re.sub("|".join(places), lambda name: str(places[name[0]]), part) for part in command]
+    code, _, stderr = run_bertcli(*filled)
+    assert (code, stderr.count(f"error: {pipe}: is no plain file, but a pipe")) == (2, 1), stderr
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", ["manifest.json", "train/ids.bin", "heldout/pairs.bin", "hashes.bin"])
+def test_pipes_in_a_store(tmp_path, name: str):
+    folder = Path(shutil.copytree(good_store(), tmp_path / "store"))
+    fifo(name)(folder)
+    with pytest.raises(UserError, match=re.escape(name)):
+        open_store(folder)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("tokenizer", "encode", "--tokenizer", "MODEL", "--input"),
+        ("predict-mask", "MODEL", "--input"),
+        ("check-data",),
+    ],
+)
+def test_the_pipe_of_a_shell_is_read(tmp_path, run_bertcli, command: tuple[str, ...]):
+    """It is what `<(...)` gives: it has no position, and can be read once."""
+    (tmp_path / "text.txt").write_text("the cat sat.\n\nit ran.\n\n" * 30)
+    config = yaml.safe_dump(small_config(tmp_path / "text.txt", tmp_path / "run"))
+    if "MODEL" in command:
+        saved_model(tmp_path / "model")
+    reader, writer = os.pipe()
+    os.write(writer, config.encode() if command == ("check-data",) else b"the [MASK] sat\n")
+    os.close(writer)
+    filled = [tmp_path / "model" if part == "MODEL" else part for part in command]
+    code, stdout, stderr = run_bertcli(*filled, f"/dev/fd/{reader}")
+    os.close(reader)
+    assert (code == 2, bool(stdout)) == (False, True), stderr  # check-data: 1 for what is to be mended
