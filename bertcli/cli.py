@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -15,7 +16,7 @@ from typer.core import TyperGroup
 
 from bertcli.errors import UserError
 from bertcli.exhausted import describe_exhausted, describe_os_error
-from bertcli.terminal import discard, guard_streams, say
+from bertcli.terminal import discard, guard_streams, say, told_while_silent
 
 COMMANDS = (
     "init",
@@ -122,7 +123,8 @@ def main() -> None:
         _open_closed_streams()
         _name_stdout()
         guard_streams()
-        _call()
+        with told_while_silent() if os.environ.get("RANK", "0") == "0" else nullcontext():
+            _call()
     except (SystemExit, KeyboardInterrupt) as end:
         code = end.code if isinstance(end, SystemExit) else CTRL_C
         if _is_unsaid_ctrl_c(end):

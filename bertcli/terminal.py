@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -33,6 +35,8 @@ class VisibleStream:
 
     def write(self, text: str) -> int:
         """Write a text with its control characters made visible; returns its length."""
+        global _spoken
+        _spoken = time.monotonic()
         self.raw.write(visible(text))
         return len(text)
 
@@ -99,6 +103,53 @@ def raw_stream(stream: Any) -> Any:
 def say(text: str) -> None:
     """Print a line for the person at the terminal."""
     print(text, file=sys.stderr, flush=True)
+
+
+SILENCE = 12.0
+"""Seconds; more than between two lines of a display: `told_while_silent` speaks where there is none."""
+
+_spoken = 0.0
+"""When a guarded stream was last written to (`time.monotonic`)."""
+
+_at_work: list[Callable[[], str]] = [lambda: "still at work; Ctrl-C stops"]
+"""The lines of the blocks of `working` that run now, the innermost last."""
+
+
+@contextmanager
+def working(line: Callable[[], str]) -> Iterator[None]:
+    """If the block is silent for long, a command prints `line()`: what it does and how far it is. An empty
+    line is not printed: the block has a display of its own."""
+    _at_work.append(line)
+    try:
+        yield
+    finally:
+        _at_work.remove(line)
+
+
+@contextmanager
+def told_while_silent() -> Iterator[None]:
+    """While the block runs and prints nothing, print every few seconds what it does (`working`)."""
+    global _spoken
+    begun = _spoken = time.monotonic()
+    ended = threading.Event()
+
+    def tell() -> None:
+        global _spoken
+        while not ended.wait(max(0.01, _spoken + SILENCE - time.monotonic())):
+            now = time.monotonic()
+            if now < _spoken + SILENCE:
+                continue
+            _spoken = now
+            if line := _at_work[-1]():
+                with contextlib.suppress(OSError, ValueError):  # the stream is closed
+                    say(f"{line} ({now - begun:.0f} s so far)")
+
+    with contextlib.suppress(RuntimeError):  # the system allows no further thread
+        threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 owns_process = True

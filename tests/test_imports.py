@@ -20,7 +20,7 @@ LAYERS: dict[str, set[str]] = {
     "config": {"errors", "files", "owned", "families"},
     "text": {"errors", "files", "owned", "families", "config", "samples"},
     "store": {"errors", "terminal", "files", "owned", "processes", "families", "config", "text"},
-    "examples": {"errors", "files", "config", "text", "samples"},
+    "examples": {"errors", "terminal", "files", "config", "text", "samples"},
     "metrics": {"errors", "text"},
     "data": {"errors", "terminal", "config", "text", "store"},
     "model": {"errors", "families", "config"},

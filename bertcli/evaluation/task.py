@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -12,6 +13,7 @@ from bertcli.evaluation.evaluate import Scores, evaluation_mode
 from bertcli.inference.examples import Runner
 from bertcli.tasks.data import Split
 from bertcli.tasks.supervised import LabeledBatch, Prediction
+from bertcli.terminal import working
 
 
 def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction]]:
@@ -25,13 +27,20 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     own_items = [
         replace(item, example=item.example - first) for item in split.items if first <= item.example < last
     ]
-    loss = torch.zeros((), dtype=torch.float64)
+    loss, answered = torch.zeros((), dtype=torch.float64), 0
 
     def add_loss(logits: Tensor, batch: LabeledBatch) -> None:
+        nonlocal answered
+        answered += len(batch.items)
         term = task.term(logits, batch)
         loss.add_(term.loss.double().cpu() * term.unit)
 
-    with evaluation_mode(model):
+    shown = (
+        nullcontext()
+        if runner.in_training
+        else working(lambda: f"{answered:,} of {len(own_items):,} rows answered")
+    )
+    with evaluation_mode(model), shown:
         predictions = replace(runner, watch=add_loss).predict(examples[first:last], own_items)
     total = float(loss)
     if parts > 1:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import Example
+from bertcli.terminal import working
 
 NAMED = 5
 """Bad rows of a file that are named; the others are counted."""
@@ -57,7 +58,7 @@ def keep_usable(
     rows = skipped = 0
     bad, empty = _Noted(), _Noted()
     held_back: list[Example] = []  # no example is yielded of a file without any text
-    for example in found:
+    for example in _shown(found, path) if labeled else found:
         if isinstance(example, SkippedRow):
             skipped += 1
             continue
@@ -85,6 +86,14 @@ def keep_usable(
         report(f"{path}: left out {_share(bad.count, rows)}, which cannot be used:{bad.named()}")
     if empty.count and not labeled:
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
+
+
+def _shown(rows: Iterable[Raw], path: Path | str) -> Iterator[Raw]:
+    """The rows; a command that is silent says how many were read."""
+    count = 0
+    with working(lambda: f"{path}: {count:,} rows read"):
+        for count, row in enumerate(rows, start=1):  # noqa: B007 - the line reads it
+            yield row
 
 
 def without_blank_lines(

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertcli.errors import UserError
 from bertcli.hf.sentence_transformers import SENTENCE_FILES
-from bertcli.terminal import raw_stream, say
+from bertcli.terminal import raw_stream, say, working
 from bertcli.text.tokenizer_files import VOCABULARY_FILES
 
 SECONDS = 10.0
@@ -44,6 +44,7 @@ def download(name: str) -> Path:
         with (
             _limited_waiting(),
             contextlib.redirect_stderr(raw_stream(sys.stderr)),
+            working(lambda: "" if sys.stderr.isatty() else f"{name}: waiting for the hub; Ctrl-C stops"),
         ):
             # The progress bars need a carriage return.
             folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_SAFETENSORS]))

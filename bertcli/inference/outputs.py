@@ -7,7 +7,6 @@ import os
 import secrets
 import stat
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Protocol, TextIO, TypeVar
 
 from bertcli.errors import UserError
 from bertcli.files import disk_errors, sync
-from bertcli.terminal import say
+from bertcli.terminal import say, working
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
@@ -90,27 +89,24 @@ class HasDropped(Protocol):
 Result = TypeVar("Result", bound=HasDropped)
 
 
-_SECONDS = 10.0
-"""Whoever waits longer for an answer is told how far it is."""
-
-
 class CutRows:
-    """Counts results, and those whose rows were cut. Says every few seconds how many there are."""
+    """Counts results, and those whose rows were cut; a command that is silent says how many there are."""
 
     def __init__(self) -> None:
-        self.rows = self.cut = 0
+        self.rows = self.cut = self._told = 0
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
         """The same results, counted."""
-        begun = told = time.monotonic()
-        for result in results:
-            self.rows += 1
-            now = time.monotonic()
-            if now - told >= _SECONDS:
-                told = now
-                say(f"{self.rows:,} rows answered in {now - begun:.0f} s")
-            self.cut += result.dropped > 0
-            yield result
+        with working(self._line):
+            for result in results:
+                self.rows += 1
+                self.cut += result.dropped > 0
+                yield result
+
+    def _line(self) -> str:
+        """Empty if there is nothing new: who writes the rows may be slow."""
+        before, self._told = self._told, self.rows
+        return f"{self.rows:,} rows answered" if self.rows > before else ""
 
     def tell(self) -> None:
         """Print on standard error how many rows were cut, if any."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 from tqdm import tqdm
 
-from bertcli.terminal import raw_stream
+from bertcli.terminal import raw_stream, working
 from bertcli.text.sources import Source
 from bertcli.text.streams import Progress
 
@@ -34,9 +34,9 @@ def progress_display(
             bar.update(num_bytes)
         elif time.monotonic() - last_line >= SECONDS_BETWEEN_LINES:
             last_line = time.monotonic()
-            report(f"{doing}: {done / max(1, total):.0%} of {total / 1e6:,.0f} MB")
+            report(line())
 
-    bar = None
+    bar, line = None, lambda: f"{doing}: {done / max(1, total):.0%} of {total / 1e6:,.0f} MB"
     if sys.stderr.isatty():
         bar = tqdm(
             desc=doing,
@@ -47,5 +47,5 @@ def progress_display(
             leave=False,
             file=raw_stream(sys.stderr),
         )
-    with nullcontext() if bar is None else bar:
+    with nullcontext() if bar is None else bar, working(line if bar is None else lambda: ""):
         yield advance

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
-import itertools
 import json
 import math
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -26,16 +24,6 @@ def test_texts_of_the_command_line_in_json(run_bertcli, models):
     assert (first["text"], second["text"]) == ("The cat.", "A dog")
     assert list(first) == ["text", "label", "probabilities"]
     assert list(first["probabilities"]) == list(LABELS["multi-label"])
-
-
-@pytest.mark.parametrize(("command", "kind"), [("predict", "multi-label"), ("embed", "vectors")])
-def test_a_long_file_says_how_far_it_is(run_bertcli, models, tmp_path, monkeypatch, command, kind):
-    texts = tmp_path / "texts.txt"
-    texts.write_text("The cat.\n" * 3)
-    monkeypatch.setattr("bertcli.inference.outputs.time", Mock(monotonic=itertools.count(0, 6).__next__))
-    code, out, err = run_bertcli(command, models / kind, "--input", texts, "--json")
-    assert (code, len(out.splitlines())) == (0, 3)
-    assert err == "2 rows answered in 12 s\n"
 
 
 @pytest.mark.parametrize(

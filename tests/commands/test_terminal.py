@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from bertcli.terminal import guard_streams, say, visible
+from bertcli.terminal import guard_streams, say, told_while_silent, visible, working
 from tests.hf.folders import saved_task
 from tests.terminals import on_a_terminal
 
@@ -61,3 +62,41 @@ def test_what_is_written_to_a_closed_terminal_is_discarded(monkeypatch: pytest.M
         for _ in range(2):
             say("step 1")
         assert os.write(its, b"step 1") == 6
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("evaluate MODELS/classification --data FILE", ["FILE: 2 rows read", "2 of 2 rows answered"]),
+        ("predict MODELS/classification --input FILE --output OUT", ["2 rows answered"]),
+        ("similarity MODELS/vectors a --text premise --input FILE", ["3 rows answered"]),
+        ("embed MODELS/vectors --text premise --input FILE --json", ["2 rows answered"]),
+    ],
+)
+def test_what_a_silent_command_says(run_bertcli, models, tmp_path, monkeypatch, command, lines) -> None:
+    class Asked(list):
+        def append(self, line) -> None:
+            super().append(line)
+            asked.append(line)
+
+    asked, file = [], tmp_path / "rows.csv"
+    file.write_text("premise,hypothesis,gold\nthe cat,a dog,yes\nthe mat,it ran,no\n")
+    monkeypatch.setattr("bertcli.terminal._at_work", Asked())
+    for short, long in {"MODELS": models, "FILE": file, "OUT": tmp_path / "out.csv"}.items():
+        command = command.replace(short, str(long))
+    assert run_bertcli(*command.split())[0] == 0
+    said = {line() for line in asked}
+    assert {line.replace("FILE", str(file)) for line in lines} <= said
+
+
+def test_a_command_that_prints_nothing_says_that_it_is_at_work(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("bertcli.terminal.SILENCE", 0.01)
+    with told_while_silent():
+        for block, line in (
+            (nullcontext(), "still at work; Ctrl-C stops ("),
+            (working(lambda: "3 rows"), "3 rows ("),
+        ):
+            with block:
+                shown = ""
+                while line not in shown:
+                    shown += capsys.readouterr().err
