@@ -6,8 +6,10 @@ import difflib
 import importlib
 import io
 import os
+import re
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Annotated, Any, NoReturn
 
@@ -16,7 +18,14 @@ from typer.core import TyperGroup
 
 from bertcli.errors import UserError
 from bertcli.exhausted import describe_exhausted, describe_os_error
-from bertcli.terminal import discard, guard_streams, say, told_while_silent
+from bertcli.terminal import (
+    discard,
+    guard_streams,
+    in_options,
+    say,
+    told_in_options,
+    told_while_silent,
+)
 
 COMMANDS = (
     "init",
@@ -43,6 +52,8 @@ COMMANDS = (
     "config",
 )
 """In the order of `--help`. Each is a function or a Typer `app` in `bertcli/commands/`."""
+WITHOUT_CONFIG = ("predict", "embed", "similarity", "evaluate")
+"""Commands that read files as a config would say, but by options."""
 
 PROGRAM = "bertcli"
 """In messages, and for the shell's completion, which `python -m` would otherwise give another name."""
@@ -51,6 +62,7 @@ CTRL_C = 130
 CLOSED_PIPE = 141
 """The exit code that shells give a program whose reader closed the pipe, as in `bertcli ... | head -1`."""
 STDOUT = "standard output"
+_KEY = re.compile(r"\b(?:task|corpus)\.[a-z_]+")
 _reserve = bytearray(4 << 20)
 """Memory that is freed to report that there is no more."""
 
@@ -83,7 +95,28 @@ class LazyGroup(TyperGroup):
             app.command()(getattr(module, name))
         command = typer.main.get_command(app)
         command.name = cmd_name
+        if cmd_name in WITHOUT_CONFIG:
+            command.callback = _told_in_options(command)
         return command
+
+
+def _told_in_options(command: Any) -> Callable[..., None]:
+    """The function of a command, whose messages name options in place of a config's keys, and the keys for
+    which it has none."""
+    run, name = command.callback, command.name
+    options = {each.name.rstrip("_"): each.opts[0] for each in command.params if each.opts[0][:2] == "--"}
+
+    def told(**values: Any) -> None:
+        with told_in_options(options):
+            try:
+                run(**values)
+            except UserError as error:
+                text = in_options(str(error))
+                if missing := ", ".join(dict.fromkeys(_KEY.findall(text))):
+                    text += f"\nbertcli {name} has no option for {missing}: change the file instead"
+                raise UserError(text) from None
+
+    return told
 
 
 app = typer.Typer(

@@ -10,8 +10,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -102,7 +103,38 @@ def raw_stream(stream: Any) -> Any:
 
 def say(text: str) -> None:
     """Print a line for the person at the terminal."""
-    print(text, file=sys.stderr, flush=True)
+    print(in_options(text), file=sys.stderr, flush=True)
+
+
+_KEY = re.compile(r"(set )?\b(?:task|corpus)\.([a-z_]+)(: true\b|: )?")
+_options: ContextVar[Mapping[str, str] | None] = ContextVar("options", default=None)
+
+
+@contextmanager
+def told_in_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Within a command without a config: its options, key -> `--option`, for `in_options` and `say`."""
+    token = _options.set(options)
+    try:
+        yield
+    finally:
+        _options.reset(token)
+
+
+def in_options(text: str) -> str:
+    """`set task.format: jsonl` as `give --format jsonl`, within a command that has this option."""
+    if _options.get() is None:
+        return text
+    return _KEY.sub(_in_option, text.replace("leave task.columns out", "give --columns ''"))
+
+
+def _in_option(found: re.Match[str]) -> str:
+    set_, key, colon = found.groups("")
+    option = (_options.get() or {}).get(key)
+    if option is None:
+        return found[0]
+    if colon == ": true":
+        colon = ""
+    return f"give {option}{colon[1:]}" if set_ else f"{option}{colon}"
 
 
 SILENCE = 12.0

@@ -228,6 +228,7 @@ def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
 def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
     from bertcli.evaluation.tables import scores_json, scores_table
     from bertcli.evaluation.task_verdict import task_verdict
+    from bertcli.terminal import in_options
 
     task, count = evaluated.settings.type, len(evaluated.examples)
     verdict = task_verdict(evaluated.settings, evaluated.examples, evaluated.scores)
@@ -236,4 +237,4 @@ def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
         print(json.dumps({"task": task, "rows": count, **scores}))
     else:
         print(f"{'task':<22}{task}\n{'rows':<22}{count:,}\n{scores_table(evaluated.scores)}")
-        print(f"\n{verdict.line}")
+        print(f"\n{in_options(verdict.line)}")

@@ -141,7 +141,7 @@ def _share(count: int, rows: int) -> str:
 def _refusal(path: Path | str, bad: _Noted, rows: int, labeled: bool) -> str:
     mend = "mend the file"
     if labeled and bad.count < rows:
-        mend += ", or leave such rows out of a training run with task.skip_bad: true"
+        mend += ", or leave such rows out with task.skip_bad: true"
     if bad.count == 1:
         return f"{bad.first[0]}; {mend}"
     return f"{path}: {_share(bad.count, rows)} cannot be used:{bad.named()}\n{mend}"

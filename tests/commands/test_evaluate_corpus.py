@@ -74,7 +74,8 @@ def test_a_folder_from_elsewhere_has_the_defaults(run_bertcli, run: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "message"), [("--language", "english", "corpus.language"), ("--format", "foo", "foo")]
+    ("option", "value", "message"),
+    [("--language", "english", "--language: 'english'"), ("--format", "foo", "foo")],
 )
 def test_impossible_options_are_refused_in_words(
     run_bertcli, run: Path, option: str, value: str, message: str

@@ -81,7 +81,7 @@ def test_fields_beyond_the_header_are_ignored_if_asked(run_bertcli, finetuned, t
     code, _, err = run_bertcli("evaluate", tmp_path / "run", "--data", path)
     assert (code, err.endswith(f"\n{note}")) == (0, True)
     code, _, err = run_bertcli("embed", tmp_path / "bert", "--input", path, "--text", "message")
-    assert (code, "set task.ignore_extra_fields: true" in err) == (2, True)
+    assert (code, "are to be ignored, give --ignore-extra-fields\n" in err) == (2, True)
     asked = ["--text", "message", "--ignore-extra-fields"]
     code, out, err = run_bertcli("embed", tmp_path / "bert", "--input", path, *asked)
     assert (code, len(out.splitlines()), err) == (0, 4, note)
@@ -153,3 +153,65 @@ def test_a_file_of_fasttext_that_is_read_as_a_table_says_what_to_set(run_bertcli
     code, out, err = run_bertcli("finetune", write_config(tmp_path / "config.yaml", values))
     assert (code, out) == (2, "")
     assert "this looks like a line of fastText's: set task.format: fasttext\n" in err
+
+
+PAIRS = "premise\thypothesis\tgold\n"
+ADVICE = {
+    "json": (
+        "evaluate MODELS/classification --data FILE",
+        '{"premise": "a", "hypothesis": "b", "gold": "no"}\n' * 2,
+        "; this looks like JSON: give --format jsonl",
+    ),
+    "fasttext": (
+        "predict MODELS/classification --input FILE",
+        "__label__no the cat\n__label__yes a dog\n",
+        "; this looks like a line of fastText's: give --format fasttext",
+    ),
+    "vectors": (
+        "embed MODELS/vectors --input FILE --text text --format tsv",
+        "__label__no the cat\n__label__yes a dog\n",
+        "; this looks like a line of fastText's: give --format fasttext",
+    ),
+    "no such column": (
+        "similarity MODELS/vectors cat --input FILE --text c",
+        "a\tb\nthe\tcat\n",
+        ": --text: no column 'c'; the columns: a, b (separated by tabs; if the file has no header, name them "
+        "in --columns)\n",
+    ),
+    "header": (
+        "evaluate MODELS/classification --data FILE --columns premise,hypothesis,gold",
+        f"{PAIRS}a\tb\tno\n",
+        ": the first line is a header, the names in --columns: give --columns ''\n",
+    ),
+    "quotes": (
+        "evaluate MODELS/classification --data FILE",
+        f'{PAIRS}a\tb\tno\n"a\tb"\n',
+        "; if quotes enclose fields here, give --quoting csv; mend the file, or leave such rows out with "
+        "--skip-bad\n",
+    ),
+    "first choice": (
+        "evaluate MODELS/choices --data FILE --label right",
+        "story\tone\ttwo\tright\nit was\tdark\tthe cat\t2\nhe\tran\tsat\t1\n",
+        "set task.first_choice: 1; else mend this row\nbertcli evaluate has no option for task.first_choice: "
+        "change the file instead\n",
+    ),
+    "several labels": (
+        "evaluate MODELS/classification --data FILE --format jsonl",
+        '{"premise": "a", "hypothesis": "b", "gold": ["no", "yes"]}\n',
+        "set task.multi_label: true\nbertcli evaluate has no option for task.multi_label: change the file "
+        "instead\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ADVICE)
+def test_without_a_config_the_advice_is_an_option(
+    run_bertcli, models: Path, tmp_path: Path, case: str
+) -> None:
+    line, content, advice = ADVICE[case]
+    path = tmp_path / "rows.tsv"
+    path.write_text(content)
+    line = line.replace("MODELS", str(models)).replace("FILE", str(path))
+    code, out, err = run_bertcli(*line.split())
+    assert (code, out) == (2, "")
+    assert advice in err

@@ -77,7 +77,7 @@ def test_bad_rows_are_all_counted_before_they_are_refused(tmp_path: Path):
         f"{path}: 2 of 4 rows cannot be used:",
         f"  {path}, line 3: the text is empty",
         f"  {path}, line 4, column 'label': no label",
-        "mend the file, or leave such rows out of a training run with task.skip_bad: true",
+        "mend the file, or leave such rows out with task.skip_bad: true",
     ]
 
 
