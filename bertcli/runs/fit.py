@@ -18,6 +18,7 @@ from bertcli.runs.metric_rows import heldout_row, term_key, train_row
 from bertcli.runs.progress import Progress, describe_scores
 from bertcli.runs.stop_signal import Interrupted, Stop, stop_signal
 from bertcli.runs.training_clock import TrainingClock
+from bertcli.terminal import working
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Fit:
             UserError: too many non-finite steps in a row; a checkpoint could not be written.
         """
         settings, scores = self.settings, None
-        with stop_signal(self.lost) as stop:
+        with stop_signal(self.lost) as stop, working(lambda: ""):  # the progress shows steps
             if self._evaluates_after(state.step) and not has_evaluation(rows, state.step):
                 scores = self._evaluate(state, stop)
                 if scores is None:

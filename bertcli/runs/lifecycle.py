@@ -34,7 +34,7 @@ from bertcli.runs.identity import read_run_data, write_run_data
 from bertcli.runs.progress import Progress
 from bertcli.runs.stopped import resume_command, spare_finished, stopped_at_once
 from bertcli.tasks.base import Task
-from bertcli.terminal import said_on_ctrl_c, say, working
+from bertcli.terminal import said_on_ctrl_c, say
 
 NOT_BEGUN = "stopped before the first step: there is nothing to resume; the same command starts again"
 Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
@@ -262,8 +262,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
         loss_scale=state.loss_scale,
     )
     try:
-        with working(lambda: ""):  # the progress says each step, or as often as the config asks for
-            return fit.run(reports, state, rows)[1]
+        return fit.run(reports, state, rows)[1]
     finally:
         fit.checkpoints.wait()  # after an error too: the folder is another run's once this one leaves it
         progress.close()
