@@ -212,6 +212,12 @@ class Pretraining(Run[PretrainConfig, Path]):
             f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
             f"on {training.device}{compiled}{processes}"
         )
+        trained = length_after(self.source, data.max_length)
+        if position_tables(self.model) and trained is not None and trained < sizes.usable_positions:
+            say(
+                f"positions: the first {trained:,} of {sizes.usable_positions:,} are trained; if the model "
+                "shall read longer rows, raise data.max_length"
+            )
         for line in [*self.stream.reuse_lines(self.steps), *self.health.lines()]:
             say(line)
 

@@ -42,7 +42,7 @@ def test_the_folder_says_what_was_trained_where_transformers_reads_it(pretrained
 
 
 @pytest.mark.parametrize(("max_length", "trained"), [(16, 32), (48, 48)])
-def test_going_on_keeps_the_longer_rows(
+def test_going_on_keeps_the_longer_rows_and_says_which_positions_are_trained(
     run_bertcli: Bertcli, corpus: Path, pretrained: Path, tmp_path: Path, max_length: int, trained: int
 ) -> None:
     value = small_config(corpus, tmp_path / "run", data={"max_length": max_length}, training={"steps": 1}) | {
@@ -52,6 +52,7 @@ def test_going_on_keeps_the_longer_rows(
     code, _, err = run_bertcli("pretrain", write_config(tmp_path / "config.yaml", value))
     assert code == 0, err
     assert trained_length(tmp_path / "run" / "model") == trained
+    assert f"positions: the first {trained} of 64 are trained; if the model shall read longer rows" in err
 
 
 @pytest.mark.parametrize(
