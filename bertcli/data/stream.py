@@ -148,7 +148,11 @@ class BatchStream:
         )
 
     def spans(self, slots: Slots, step: int) -> Spans:
-        """The places in the store of the text of each slot of a step."""
+        """The places in the store of the text of each slot of a step.
+
+        Raises `UserError` as `TokenStore.check_sizes`.
+        """
+        self.store.check_sizes()
         config = self.config
         size = draw_sizes(
             slots.numbers,
@@ -221,7 +225,11 @@ class Rows:
 
 
 def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: bool) -> Rows:
-    """Frame each slot's spans as a pair, or as one text with B right after A."""
+    """Frame each slot's spans as a pair, or as one text with B right after A.
+
+    Raises `UserError` as `TokenStore.check_sizes`.
+    """
+    store.check_sizes()
     frame = tokenizer.frame
     a_end = frame.a_starts + spans.a_end - spans.a_start  # these are columns of the rows
     b_start = a_end + len(frame.between) if is_pair else a_end

@@ -55,6 +55,17 @@ class TokenStore:
         """Loader processes map the files again; nothing is copied to them."""
         return _reopen, tuple(_describe(getattr(self, field.name)) for field in fields(self))
 
+    def check_sizes(self) -> None:
+        """Raise `UserError` where a file was cut since it was opened; to read there would end the process."""
+        for array in (self.ids, self.sentences, self.documents, self.pairs):
+            mapped: Any = array.base
+            if isinstance(mapped, mmap.mmap) and mapped.size() < array.nbytes:
+                path = Path(str(getattr(array, "filename", "")))
+                raise UserError(
+                    f"{path}: was cut while it was in use: it has {mapped.size():,} bytes of "
+                    f"{array.nbytes:,}. {rebuild(path.parent.parent)}"
+                )
+
     @property
     def num_tokens(self) -> int:
         """Tokens of all sentences."""

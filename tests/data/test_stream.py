@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from bertcli.data.stream import BatchStream
 from bertcli.data.stream_stats import measure_stream, show_pairs
 from bertcli.errors import UserError
 from bertcli.store.build import prepare_store
-from bertcli.store.token_store import OpenStore
+from bertcli.store.token_store import OpenStore, open_store
 from tests.data.stores import make_store
 from tests.decided import data_config
 from tests.small_runs import small_config
@@ -172,3 +174,13 @@ def test_a_store_goes_to_another_process_by_its_files(store: OpenStore) -> None:
     sent = pickle.dumps(store.train)
     assert len(sent) < 2000
     assert np.array_equal(pickle.loads(sent).ids, store.train.ids)
+
+
+@pytest.mark.parametrize("name", ["ids", "sentences", "documents", "pairs"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_store_that_is_cut_while_it_is_read(tmp_path, store: OpenStore, name: str, workers: int) -> None:
+    opened = open_store(Path(shutil.copytree(store.folder, tmp_path / "store")))
+    stream = stream_of(opened)
+    os.truncate(opened.folder / "train" / f"{name}.bin", 16)
+    with pytest.raises(UserError, match=rf"train/{name}\.bin: was cut while it was in use: it has 16 bytes"):
+        list(stream.steps(0, 1, Share(8), workers))
