@@ -12,6 +12,8 @@ from bertcli.terminal import working
 
 NAMED = 5
 """Bad rows of a file that are named; the others are counted."""
+UNUSABLE = ", which cannot be used"
+"""After the number of bad rows, in what is reported of those that are left out."""
 
 
 class BadRow(UserError):
@@ -83,7 +85,7 @@ def keep_usable(
     if bad.count and not (skip_bad and bad.count < rows):
         raise UserError(_refusal(path, bad, rows, labeled=labeled))
     if bad.count:
-        report(f"{path}: left out {_share(bad.count, rows)}, which cannot be used:{bad.named()}")
+        report(f"{path}: left out {_share(bad.count, rows)}{UNUSABLE}:{bad.named()}")
     if empty.count and not labeled:
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
 

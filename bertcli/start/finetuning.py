@@ -52,7 +52,7 @@ def write_finetuning(
     train = next((name for name, path in LABELED.items() if path == seen.path), str(seen.path))
     task = find_task(seen)
     report(f"found: {train}: {task.summary}")
-    rows = look_at_rows(train, dev, task.keys, test=test)
+    rows = look_at_rows(train, dev, task.keys, test=test, report=report)
     for line in rows.lines:
         report(f"  {line}")
     texts = [text for example in rows.train[:_LANGUAGE_ROWS] for text in example.texts]

@@ -100,7 +100,7 @@ def _fasttext(seen: Seen) -> TaskLook:
         comments["multi_label"] = (
             f"{several:,} of {len(rows):,} lines have several labels or none; false: one a line"
         )
-    return TaskLook(keys, comments, f"{len(rows):,} lines of fastText")
+    return TaskLook(keys, comments, "lines of fastText")
 
 
 def _trec(seen: Seen) -> TaskLook:
@@ -111,7 +111,7 @@ def _trec(seen: Seen) -> TaskLook:
         "type": "labels as in TREC: COARSE:fine before each text",
         "label": f"the first part: {len(coarse)} labels; or fine: both parts, {len(fine)} labels",
     }
-    return TaskLook(keys, comments, f"{len(rows):,} lines of TREC")
+    return TaskLook(keys, comments, "lines of TREC")
 
 
 def _rows(seen: Seen) -> list[Row]:

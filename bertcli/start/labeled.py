@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.errors import UserError
+from bertcli.examples.bad_rows import UNUSABLE
 from bertcli.examples.examples import Example
 from bertcli.examples.files import find_labeled_file, read_examples
 from bertcli.examples.labels import check_labels, label_set
@@ -46,31 +48,39 @@ class LabeledLook:
     train: Sequence[Example]
 
 
-def look_at_rows(train: str, dev: str | None, task: dict[str, Any], test: Sequence[str]) -> LabeledLook:
+def look_at_rows(
+    train: str, dev: str | None, task: dict[str, Any], test: Sequence[str], report: Callable[[str], None]
+) -> LabeledLook:
     """Read the files. Raises `UserError` where most rows cannot be read, or the labels make no task.
 
     Args:
         task: the keys that say how to read them.
         test: files that are left for `bertcli evaluate`.
+        report: takes what is left out: rows with their number and reasons, and files.
     """
     settings = TaskSettings(**task)
-    examples, skipped = _read(train, settings)
+    examples, skipped = _read(train, settings, report)
     keys: dict[str, Any] = {"train": train}
     comments: dict[str, str] = {}
     if skipped is not None:
         keys["skip_bad"] = True
-        comments["skip_bad"] = f"rows that cannot be used are left out: {skipped}"
+        comments["skip_bad"] = skipped
     labels = label_set(examples, settings)
     splits: dict[str, Sequence[Example]] = {"train": examples}
     reason = None
     if dev is not None:
         try:
-            splits["dev"], _ = _read(dev, settings, skip_bad=skipped is not None)
+            splits["dev"], skipped = _read(dev, settings, report)
             check_labels(splits["dev"], labels, settings)
             keys["dev"], comments["dev"] = dev, "by its name"
+            if skipped is not None:
+                keys["skip_bad"] = True
+                comments.setdefault("skip_bad", skipped)
         except UserError as error:
             splits.pop("dev", None)
-            reason = f"{dev} cannot be used: {str(error).splitlines()[0]}"
+            problem = str(error).splitlines()[0].removeprefix(f"{dev}: ")
+            reason = f"{dev} cannot be used: {problem}"
+            report(f"left out: {reason}")
     if "dev" not in splits:
         fraction = 0.1 if len(examples) >= 500 else 0.2
         try:
@@ -84,6 +94,7 @@ def look_at_rows(train: str, dev: str | None, task: dict[str, Any], test: Sequen
     if test:
         where = "dev" if "dev" in keys else "dev_fraction" if "dev_fraction" in keys else "train"
         also = f"{', '.join(test)} is left for bertcli evaluate"
+        report(also)
         comments[where] = "; ".join(filter(None, [comments.get(where), also]))
     return LabeledLook(keys, comments, overview(figures(splits, {}, settings)), train=splits["train"])
 
@@ -117,17 +128,28 @@ def length_keys(
     return keys, {"max_length": f"{comment}; longer ones are read in windows{why}"}
 
 
-def _read(name: str, settings: TaskSettings, skip_bad: bool = False) -> tuple[list[Example], str | None]:
-    """The rows; and if some cannot be used, the first line of the message about them."""
-    path = find_labeled_file(name)
+def _read(
+    name: str, settings: TaskSettings, report: Callable[[str], None]
+) -> tuple[list[Example], str | None]:
+    """The rows; and if some cannot be used, how many and why, in a line. `report`: takes what is left out."""
+    path, said = find_labeled_file(name), []
+
+    def rows(skip_bad: bool) -> list[Example]:
+        said.clear()
+        return list(read(path, settings, labeled=True, skip_bad=skip_bad))
+
+    read = partial(read_examples, report=said.append, note=said.append)
     try:
-        return list(read_examples(path, settings, labeled=True, skip_bad=skip_bad)), None
+        examples, bad = rows(skip_bad=False), None
     except UserError as error:
-        problem = str(error).splitlines()[0].removesuffix(":")
         try:
-            return list(read_examples(path, settings, labeled=True, skip_bad=True)), problem
+            examples = rows(skip_bad=True)
         except UserError:
             raise error from None
+        bad = " ".join(map(str.strip, next(line for line in said if UNUSABLE in line).split("\n")[:2]))
+    for line in said:
+        report(line)
+    return examples, bad
 
 
 def _lengths(examples: Sequence[Example], folder: Path | None) -> list[int]:

@@ -109,7 +109,7 @@ def _joined(keys: dict[str, Any], comments: dict[str, str], table: TableLook, se
     return TaskLook(
         {"type": keys.pop("type"), **table.keys, **keys},
         table.comments | comments,
-        f"{len(table.rows):,} rows, {table.how}{made_up}",
+        f"{table.how}{made_up}",
     )
 
 
@@ -216,9 +216,7 @@ def _one_column(labels: Sequence[Column]) -> tuple[dict[str, Any], dict[str, str
             keys["label_separator"] = separator
     if (mark := mark_of_no_label(values)) is not None:
         keys["skip_labels"] = [mark]
-        comments["skip_labels"] = (
-            f"{values.count(mark):,} rows; it usually says that a row has no label; or []: learn it as one"
-        )
+        comments["skip_labels"] = "it usually says that a row has no label; or []: learn it as one"
     return keys, comments
 
 

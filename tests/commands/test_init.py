@@ -88,6 +88,30 @@ def test_without_a_model_at_hand_no_time_is_told(run_bertcli, tmp_path: Path) ->
     assert value["model"] == "google-bert/bert-base-uncased"
 
 
+def test_what_is_left_out_of_labeled_files_is_said_with_number_and_reason(
+    run_bertcli, tmp_path: Path
+) -> None:
+    rows = [("label", "message"), *messages(40)]
+    write_csv(tmp_path / "train.csv", [*rows, ("ham", ""), ("ham", " "), ("ham", "one", "too many")])
+    write_csv(tmp_path / "dev.csv", [*rows[:9], ("ham", "")])
+    write_csv(tmp_path / "test.csv", rows)
+    code, _, err = run_bertcli("init", "train.csv")
+    assert code == 0, err
+    assert "train.csv: left out 3 of 43 rows, which cannot be used:\n  train.csv, line 42: the text" in err
+    assert "  train.csv, line 44: 3 fields, not 2" in err
+    assert "dev.csv: left out 1 of 9 rows, which cannot be used:\n  dev.csv, line 10: the text is" in err
+    assert "test.csv is left for bertcli evaluate\n" in err
+    assert "3 of 43 rows, which cannot be used: train.csv, line 42" in " ".join(
+        comments(tmp_path / "bertcli.yaml").split()
+    )
+    write_csv(tmp_path / "train.csv", rows)  # rows of the other file alone are bad
+    assert run_bertcli("init", "train.csv", "--output", "b.yaml")[0] == 0
+    assert parse_yaml((tmp_path / "b.yaml").read_text(), "")["task"]["skip_bad"] is True
+    write_csv(tmp_path / "dev.csv", [("label", "words"), *messages(40)])
+    _, _, err = run_bertcli("init", "train.csv", "--output", "c.yaml")
+    assert "left out: dev.csv cannot be used: task.text: no column 'message'" in err
+
+
 def test_an_existing_file_is_left_as_it_is(run_bertcli, text: Path, tmp_path: Path) -> None:
     (tmp_path / "bertcli.yaml").write_text("mine")
     code, _, err = run_bertcli("init", "stories.txt")

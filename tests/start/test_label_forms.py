@@ -110,7 +110,7 @@ def test_labels_of_other_forms_make_a_task(tmp_path: Path, row: Any, found: dict
     given = keys(path)
     given["label_names"] = len(given.get("label_names", []))
     assert {name: given[name] for name in found} == found
-    train = look_at_rows(str(path), None, find_task(seen(path)).keys, test=()).keys
+    train = look_at_rows(str(path), None, find_task(seen(path)).keys, test=(), report=print).keys
     assert "skip_bad" not in train
     if not any(isinstance(value, list | dict) for value in rows[0].values()):  # a table of text says the same
         table = write_csv(tmp_path / "x.csv", [list(rows[0]), *(list(each.values()) for each in rows)])
@@ -192,4 +192,4 @@ def test_the_column_of_tags(tmp_path: Path, sentence: str, found: dict[str, Any]
     (tmp_path / "x.txt").write_text(sentence * 20)
     given = find_task(seen(tmp_path / "x.txt")).keys
     assert given == {"type": "token-classification"} | found
-    assert look_at_rows(str(tmp_path / "x.txt"), None, given, test=()).train
+    assert look_at_rows(str(tmp_path / "x.txt"), None, given, test=(), report=print).train

@@ -17,7 +17,7 @@ HEADER = ("label", "message")
 
 
 def look(path: Path, dev: Path | None = None, test: tuple[str, ...] = ()) -> LabeledLook:
-    return look_at_rows(str(path), dev and str(dev), TASK, test=test)
+    return look_at_rows(str(path), dev and str(dev), TASK, test=test, report=print)
 
 
 def test_a_share_is_split_off_where_no_file_is_beside(tmp_path: Path) -> None:
