@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.checks.findings import PLACES, excerpt
 from bertcli.checks.text_faults import LONG_LINE, Fault, find_faults
+from bertcli.text.corpus import count_words
 from bertcli.text.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ class Examiner:
         examined = Examined(hashes=hashes, sizes=array("q", map(len, encoded)))
         # First tested all at once: most batches are plain, and their lines then need fewer tests each.
         joined = " ".join(lines)
-        is_printable = joined.isprintable()
-        one_blank_each = is_printable and "  " not in joined
-        is_plain = is_printable and max(map(len, lines)) <= LONG_LINE
+        is_plain = joined.isprintable() and max(map(len, lines)) <= LONG_LINE
         for number, (line, data) in enumerate(zip(lines, encoded, strict=True)):
             # The UTF-8 of U+FFFD, and of every letter that can begin mojibake, begins with one of these.
             if not is_plain or b"\xc3" in data or b"\xef" in data:
@@ -103,13 +102,17 @@ class Examiner:
         else:
             sentences = [[line] for line in lines]
         for start, end in itertools.pairwise([*starts, len(lines)]):
-            of_piece = list(itertools.chain.from_iterable(sentences[start:end]))
-            examined.sentences.append(len(of_piece))
-            examined.words.append(_count_words(of_piece, one_blank_each))
+            examined.sentences.append(sum(map(len, sentences[start:end])))
+            examined.words.append(count_words(lines[start:end]))
         if self._tokenize is not None:
             sampled = sample(hashes, self._tokenized_below)
             pieces = array("q", (bisect_right(starts, number) - 1 for number in sampled))
-            tokenized = self._tokenize([sentences[number] for number in sampled], pieces, len(starts))
+            tokenized = self._tokenize(
+                [sentences[number] for number in sampled],
+                words=[count_words([lines[number]]) for number in sampled],
+                pieces=pieces,
+                num_pieces=len(starts),
+            )
             return replace(examined, tokenized=tokenized)
         return examined
 
@@ -122,10 +125,3 @@ def hash_limit(share: float) -> bytes:
 def sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
     """The numbers of the hashes that sort before the limit."""
     return [number for number, line_hash in enumerate(hashes) if line_hash < limit]
-
-
-def _count_words(sentences: Sequence[str], one_blank_each: bool) -> int:
-    """Words between white space. To count single blanks is faster than to split at them."""
-    if one_blank_each:
-        return "".join(sentences).count(" ") + len(sentences)
-    return sum(len(sentence.split()) for sentence in sentences)

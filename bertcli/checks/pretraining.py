@@ -230,6 +230,7 @@ def _figures(
         "words": train.words + heldout.words,
         "lines": counts.lines,
         "documents": train.documents,
+        "cut_documents": counts.progress.cut_documents,
         "one_sentence_documents": train.one_sentence_documents,
         "sentences": train.sentences,
         "heldout_documents": heldout.documents,

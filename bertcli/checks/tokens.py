@@ -44,8 +44,10 @@ class LineTokenizer:
     def __init__(self, tokenizer: Tokenizer):
         self._cache = WordCache(tokenizer)
 
-    def __call__(self, lines: Sequence[list[str]], pieces: array[int], num_pieces: int) -> TokenizedLines:
-        """`lines`: the sentences of each sampled line; `pieces`: the piece that each line belongs to."""
+    def __call__(
+        self, lines: Sequence[list[str]], words: Sequence[int], pieces: array[int], num_pieces: int
+    ) -> TokenizedLines:
+        """Of each sampled line, `lines`: its sentences; `words`: their number; `pieces`: where it belongs."""
         encoded = self._cache.encode([sentence for line in lines for sentence in line])
         line_of = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
         piece_of = np.array(pieces, np.int64)[line_of] if len(lines) else np.zeros(0, np.int64)
@@ -55,7 +57,7 @@ class LineTokenizer:
             return np.bincount(piece_of, values, minlength=num_pieces).astype(np.int64)
 
         t = np.bincount(line_of, lengths, minlength=len(lines))
-        w = np.bincount(line_of, encoded.words, minlength=len(lines))
+        w = np.array(words, np.int64)
         return TokenizedLines(
             ids=encoded.ids,
             lengths=encoded.lengths[encoded.lengths > 0],

@@ -84,21 +84,35 @@ def _labeled_rows(figures: dict[str, Any]) -> list[str]:
 
 
 def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
+    unit = "parts of documents" if f["cut_documents"] else "documents"
+
     def sized(documents: int, sentences: int, tokens: int | None) -> str:
         about = "about " if f["tokens_from"] == "sample" else ""
         counted = "" if tokens is None else f", {about}{tokens:,} tokens"
-        return f"{documents:,} documents, {sentences:,} sentences{counted}"
+        return f"{documents:,} {unit}, {sentences:,} sentences{counted}"
+
+    def count(number: int, what: str) -> str:
+        return f"{number:,} {what}{'s' * (number != 1)}"
 
     def estimated(name: str) -> str:
         error = f[f"{name}_error"]
         return f"about {f[name]:,} (± {2 * error:,.0f})" if error else f"{f[name]:,}"
 
-    words, others = f"{f['words']:,}", sum(f["other_language_lines"].values())
+    others = sum(f["other_language_lines"].values())
+    documents = f["cut_documents"] or f["documents"] + f["heldout_documents"]
+    words = "" if _has_few_blanks(f) else f", {f['words']:,} words"
+    left_out = f"{count(f['dropped_documents'], 'document')} and {count(f['dropped_sentences'], 'sentence')}"
     rows = {
-        "text": f"{f['files']:,} files, {f['bytes'] / 1e6:,.1f} MB, {f['lines']:,} lines, {words} words",
+        "text": f"{count(f['files'], 'file')}, {f['bytes'] / 1e6:,.1f} MB, {count(documents, 'document')}, "
+        f"{count(f['lines'], 'line')}{words}",
         "to train on": sized(f["documents"], f["sentences"], f.get("tokens")),
         "held out": sized(f["heldout_documents"], f["heldout_sentences"], f.get("heldout_tokens")),
-        "one sentence": f"{f['one_sentence_documents']:,} documents, which give no true pair",
+        **(
+            {"left out": f"{left_out} without a token"}
+            if f["dropped_documents"] or f["dropped_sentences"]
+            else {}
+        ),
+        "one sentence": f"{f['one_sentence_documents']:,} {unit}, which give no true pair",
         "pairs": f"{f['pairs']:,} places give a true pair",
         **_token_rows(f, fails),
         "repeated": f"{estimated('repeated_documents')} documents, {estimated('repeated_lines')} lines "
@@ -112,13 +126,18 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
     return [f"{name:<13}{value}" for name, value in rows.items()]
 
 
-def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
+def _has_few_blanks(f: dict[str, Any]) -> bool:
+    """Whether the script has no blanks between words, so that "words" are sentences."""
     from bertcli.text.layout import FEW_BLANKS
 
+    return f.get("blanks_per_character", 1.0) < FEW_BLANKS
+
+
+def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
     if f["tokens_from"] is None:
         trains = "there is no vocabulary yet; --tokens trains it first, as prepare does"
         return {"tokens": f"not counted: {'mend first what fails' if fails else trains}"}
-    if f.get("blanks_per_character", 1.0) < FEW_BLANKS:  # "words" are sentences there
+    if _has_few_blanks(f):
         pieces = f"{f['tokens_per_character']:.3f} tokens a character"
     else:
         pieces = f"{f['tokens_per_word']:.3f} tokens a word"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.errors import UserError
-from bertcli.text.corpus import read_paragraphs
+from bertcli.text.corpus import count_words, read_paragraphs
 from bertcli.text.extent import text_bytes
 from bertcli.text.layout import FEW_BLANKS
 from bertcli.text.sentences import split_sentences
@@ -76,11 +76,12 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
     if not tally.size:
         raise UserError("the files hold no text")
     all_bytes = sum(source.path.stat().st_size for source in sources)
+    is_file = corpus.format == "text" and corpus.document == "file"
     scale = 1.0 if is_exact else all_bytes / max(1, min(all_bytes, on_disk[0]))
     return Amount(
         len(sources),
         text_bytes=scale * tally.size,
-        documents=len(sources) if corpus.document == "file" else scale * max(1, tally.documents),
+        documents=len(sources) if is_file and not is_exact else scale * max(1, tally.documents),
         words=scale * tally.words if tally.blanks >= FEW_BLANKS * tally.characters else 0,
         is_exact=is_exact,
         one_sentence=tally.single / max(1, min(tally.documents, _SPLIT_DOCUMENTS)),
@@ -99,7 +100,7 @@ class _Tally:
         """Count a paragraph; returns its bytes."""
         size = len(paragraph.encode()) + 1
         self.size += size
-        self.words += len(paragraph.split())
+        self.words += count_words([paragraph])
         self.blanks += paragraph.count(" ")
         self.characters += len(paragraph)
         self.unread += unread(paragraph)

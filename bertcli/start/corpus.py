@@ -157,16 +157,32 @@ def _layout(found: Found, corpus: CorpusConfig) -> tuple[dict[str, Any], dict[st
     if files > 1 and 2 * len(lone) > len(looks):
         reason = f"{files:,} files; blank lines stand between single paragraphs; or blank-line"
         return {"document": "file"}, {"document": reason}, True
-    groups, lines = sum(look.documents for look in looks), sum(look.lines for look in looks)
-    has_blank = groups > len(looks)
+    has_blank = sum(look.documents for look in looks) > len(looks)
+    if files == 1:
+        has_blank = _has_two_documents(found.sources[0], corpus)
     if not has_blank and files > 1:
-        return {"document": "file"}, {"document": f"{files:,} files without blank lines"}, True
-    about = f"{lines / max(1, groups):.0f} lines on average between blank ones"
+        return (
+            {"document": "file"},
+            {"document": f"a file is a document ({files:,}); they begin without blank lines"},
+            True,
+        )
     also = "; or file" if files > 1 else ""
-    comments = {"document": f"{about}{also}" if has_blank else "one file without blank lines: one document"}
+    blank = f"blank lines end documents{also}"
+    comments = {"document": blank if has_blank else "one file without blank lines: one document"}
     if (reason := _is_a_sentence_a_line(found, corpus)) is not None:
         return {"format": "sentences"}, comments | {"format": reason}, has_blank
     return {"document": "blank-line"}, comments, has_blank
+
+
+def _has_two_documents(source: Source, corpus: CorpusConfig) -> bool:
+    """Whether a blank line divides the text, as far as `_READ` characters."""
+    documents, left = 0, _READ
+    for paragraph in read_paragraphs(source.path, corpus):
+        documents += paragraph is None
+        left -= len(paragraph or "")
+        if documents == 2 or left < 0:
+            break
+    return documents > 1
 
 
 def _is_a_sentence_a_line(found: Found, corpus: CorpusConfig) -> str | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bertcli.processes import in_processes
 from bertcli.store.chunks import Chunk
 from bertcli.store.token_store import ids_dtype
+from bertcli.text.corpus import count_words
 from bertcli.text.sentences import split_sentences
 from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.word_cache import WordCache, sums
@@ -42,24 +43,26 @@ def encode_chunk(
 ) -> EncodedChunk:
     """Split (unless `language` is None: paragraphs are sentences) and tokenize the text of a chunk."""
     sentences: list[str] = []
-    bounds = []
+    bounds: list[int] = []
+    words: list[int] = []
     for start, end in itertools.pairwise([*starts, len(paragraphs)]):
         bounds.append(len(sentences))
+        words.append(count_words(paragraphs[start:end]))
         if language is None:
             sentences += _after_blanks(paragraphs[start:end], cache.tokenizer)
         else:
             for paragraph in paragraphs[start:end]:
                 sentences += _after_blanks(split_sentences(paragraph, language), cache.tokenizer)
-    bounds = np.array([*bounds, len(sentences)])
+    ends = np.array([*bounds, len(sentences)])
     encoded = cache.encode(sentences)
     is_kept = encoded.lengths > 0
-    kept = sums(is_kept, bounds)
+    kept = sums(is_kept, ends)
     return EncodedChunk(
         ids=encoded.ids.astype(dtype),
         lengths=encoded.lengths[is_kept],
         piece_sentences=kept,
-        piece_dropped=np.diff(bounds) - kept,
-        piece_words=sums(encoded.words, bounds),
+        piece_dropped=np.diff(ends) - kept,
+        piece_words=np.array(words, np.int64),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertcli.config.schema import CorpusConfig
@@ -30,6 +30,14 @@ def read_paragraphs(path: Path, corpus: CorpusConfig, progress: Progress = silen
     """
     read = {"text": _read_text, "sentences": _read_text, "jsonl": _read_jsonl, "parquet": _read_parquet}
     return _tidy(read[corpus.format](path, corpus, progress))
+
+
+def count_words(paragraphs: Sequence[str]) -> int:
+    """The words between white space of stripped paragraphs: the number that every command gives of a text."""
+    joined = " ".join(paragraphs)
+    if joined.isprintable() and "  " not in joined:  # many times faster than to split, and most text is such
+        return joined.count(" ") + bool(joined)
+    return len(joined.split())
 
 
 def _tidy(paragraphs: Paragraphs) -> Paragraphs:

@@ -30,12 +30,10 @@ class EncodedSentences:
     Attributes:
         ids: uint32 [tokens]; no special tokens.
         lengths: uint32 [S]; tokens of each sentence.
-        words: int64 [S]; words of each sentence, separated by white space.
     """
 
     ids: NDArray[np.uint32]
     lengths: NDArray[np.uint32]
-    words: NDArray[np.int64]
 
 
 class WordCache:
@@ -57,7 +55,6 @@ class WordCache:
         encoded = EncodedSentences(
             ids=_gather(np.frombuffer(self._ids, np.uint32), starts, ends),
             lengths=sums(ends - starts, first_parts).astype(np.uint32),
-            words=sums(np.frombuffer(self._words, np.int64)[numbers], first_parts),
         )
         del table  # an `array` with a view on its memory cannot grow
         if len(self._numbers) > MAX_WORDS or self._characters > MAX_CHARACTERS:
@@ -70,12 +67,11 @@ class WordCache:
             self._numbers[word] = len(self._numbers)
             self._ids.extend(ids)
             self._ends.append(len(self._ids))
-            self._words.append(len(word.split()))
             self._characters += len(word)
 
     def _forget(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._ids, self._ends, self._words = array("I"), array("q", [0]), array("q")
+        self._ids, self._ends = array("I"), array("q", [0])
         self._characters = 0
 
 

@@ -28,8 +28,11 @@ def test_a_corpus_is_judged_and_nothing_is_written(run_bertcli, config: Path) ->
     assert values["documents"] + values["heldout_documents"] == 40
     assert values["tokens_from"] == "all"
     assert "training a WordPiece vocabulary of 400 entries" in err
+    with open(config.parent / "corpus.txt", "a", encoding="utf-8") as file:
+        file.write("\n\n\u200b\n")
     code, table, _ = run_bertcli("check-data", config)
     assert code == 0
+    assert "\nleft out     1 document and 1 sentence without a token\n" in table
     assert f"{values['tokens']:,} tokens" in table
     assert f"{values['pairs']:,} places give a true pair" in table
     assert f"{values['steps_per_epoch']:,} steps, {values['pairs_per_epoch']:,} pairs" in table

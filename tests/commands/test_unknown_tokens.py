@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from bertcli.hf.folder import save_model_folder
-from bertcli.start.fit_pretraining import PretrainingFit
-from bertcli.start.speed import StepSpeed
 from bertcli.text.train_tokenizer import train_tokenizer
 from tests.hf.folders import random_model, tiny_tokenizer
 from tests.small_runs import small_config, write_config
+from tests.start.files import FIT
 from tests.text.test_scripts import TEXTS
 
 _random = random.Random(3)
@@ -30,14 +29,6 @@ UNBROKEN = {
     "base64": base64.b64encode(_random.randbytes(400)).decode(),
 }
 WORDPIECES = {*LANGUAGES, "khmer", "code", "logs", "base64"}
-FIT = PretrainingFit(
-    *("tiny", 64, 20),
-    batch_size=8,
-    seconds=1.0,
-    reads=1.0,
-    ends_early=False,
-    speed=StepSpeed(0.1, 0.0, 100, device="cpu", precision="fp32"),
-)
 
 
 @pytest.mark.parametrize("name", [*LANGUAGES, *UNBROKEN])

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.start.files import Seen, find_files
+from bertcli.start.fit_pretraining import PretrainingFit
+from bertcli.start.speed import StepSpeed
 
 MESSAGES = [
     "Shall we meet at the station tonight?",
@@ -17,6 +19,15 @@ MESSAGES = [
     "Free entry in our weekly competition.",
 ]
 NAMES = ["ham", "spam", "ham", "spam"]
+FIT = PretrainingFit(
+    *("tiny", 64, 20),
+    batch_size=8,
+    seconds=1.0,
+    reads=1.0,
+    ends_early=False,
+    speed=StepSpeed(0.1, 0.0, 100, device="cpu", precision="fp32"),
+)
+"""A choice of `init`, in place of one that is measured."""
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[Any]], separator: str = ",") -> Path:

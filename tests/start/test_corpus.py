@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import textwrap
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from bertcli.samples import SAMPLES
 from bertcli.start.amount import measure_amount, write_sample
 from bertcli.start.corpus import CorpusLook, look_at_corpus
 from bertcli.start.files import find_files
-from tests.start.files import write_jsonl
+from tests.start.files import FIT, write_jsonl
 
 GERMAN = (
     "Der alte Mann ging jeden Morgen durch den Garten und goss die Blumen. Seine Frau sah ihm zu.\n"
@@ -48,7 +49,7 @@ def test_blank_lines_end_documents(tmp_path: Path, chapters: list[str]) -> None:
         False,
     )
     assert found.has_documents
-    assert "lines on average between blank ones" in found.comments["document"]
+    assert "blank lines end documents" in found.comments["document"]
 
 
 def test_hard_wrapped_lines_are_joined(tmp_path: Path, chapters: list[str]) -> None:
@@ -176,3 +177,44 @@ def test_a_sample_is_even_and_keeps_documents(tmp_path: Path, chapters: list[str
     text = (tmp_path / "sample").read_text(encoding="utf-8")
     assert 200_000 <= size <= len(text.encode()) <= 230_000
     assert text.count(chapters[0]) == 2
+
+
+LINES = [f"Man {n} went home.Then  he slept, and so did\u00a0she." for n in range(2100)]
+"""A sentence ends without a blank after it; between words are two blanks, and one that never breaks."""
+
+
+@pytest.mark.parametrize(
+    ("files", "documents"),
+    [
+        ({"a.txt": "\n\n".join("\n".join(LINES[n : n + 20]) for n in range(0, 400, 20))}, 20),
+        ({"a.txt": "\n".join(LINES[:200])}, 1),
+        ({"a.txt": "\n".join(LINES) + "\n\n\n" + LINES[0]}, 2),  # behind what is looked at for the layout
+        ({f"{n}.txt": "\n".join(LINES[n : n + 150]) for n in (0, 400, 800)}, 3),
+        ({"a.jsonl": "\n".join(json.dumps({"text": f"{line}\n{line}"}) for line in LINES[:100])}, 100),
+        ({"a.txt": "\n".join(LINES[:200]) + "\n\nA caf\udce9 there.\n"}, 2),
+    ],
+    ids=["blank-lines", "one", "late-blank-line", "files", "jsonl", "bad-byte"],
+)
+def test_init_and_check_data_give_the_same_numbers(
+    run_bertcli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], documents: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("bertcli.start.pretraining.start_seconds", lambda module: 1.0)
+    monkeypatch.setattr("bertcli.start.pretraining.fit_pretraining", lambda *_, report: FIT)
+    (tmp_path / "texts").mkdir()
+    for name, text in files.items():
+        (tmp_path / "texts" / name).write_bytes(text.encode(errors="surrogateescape"))
+    code, _, err = run_bertcli("init", "texts", "--for", "pretrain")
+    assert code == 0, err
+    said = _amount(next(line for line in err.splitlines() if line.startswith("found: ")))
+    assert said[0] == f"{documents} document{'s' * (documents != 1)}"
+    config = " ".join((tmp_path / "bertcli.yaml").read_text().replace("#", " ").split())
+    assert all(part in config for part in said)
+    assert ("one document" in config) == (documents == 1)
+    code, out, _ = run_bertcli("check-data", "bertcli.yaml", "--set", "tokenizer.vocab_size=300")
+    assert code == 0, out
+    assert _amount(out.partition("\n")[0]) == said
+
+
+def _amount(line: str) -> list[str]:
+    return re.findall(r"[\d,]+ (?:documents?|words)", line)
