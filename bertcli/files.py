@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import mmap
 import os
 import re
 import secrets
@@ -220,6 +221,14 @@ def plain_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> s
     Raises as `open_plain`, and `UnicodeDecodeError`.
     """
     return plain_bytes(path).decode("utf-8", errors)
+
+
+def is_cut(array: Any) -> bool:
+    """Whether the file of a memory-mapped array is shorter than when it was mapped.
+
+    To read what is gone ends the process.
+    """
+    return isinstance(array.base, mmap.mmap) and array.base.size() < len(array.base)
 
 
 def looked_in(path: Path) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bertcli.errors import UserError
 from bertcli.examples.examples import TextExample
-from bertcli.files import refuse_special
+from bertcli.files import is_cut, refuse_special
 from bertcli.inference.buffers import in_buffers
 
 
@@ -68,24 +68,33 @@ class VectorFile:
         self._path, self._next = path, 0
         refuse_special(path)
         try:
-            self._vectors_ND = np.load(path, mmap_mode="r", allow_pickle=False)
+            self._vectors_ND = np.lib.format.open_memmap(path, mode="r")  # never a pickle
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except (ValueError, EOFError):
+        except (ValueError, EOFError, OverflowError, TypeError, MemoryError):
             raise UserError(f"{path}: is no .npy file of numbers; make it by bertcli embed") from None
-        shape = getattr(self._vectors_ND, "shape", ())
-        if len(shape) != 2 or shape[1] != hidden or self._vectors_ND.dtype.kind != "f":
+        shape, dtype = self._vectors_ND.shape, self._vectors_ND.dtype
+        if len(shape) != 2 or shape[1] != hidden or dtype.kind != "f":
             raise UserError(
-                f"{path}: holds numbers of the shape {list(shape)}; expected a row of {hidden} for each "
-                "text: make it by bertcli embed with the same model"
+                f"{path}: holds {dtype} of the shape {list(shape)}; expected a row of {hidden} "
+                "floating-point numbers for each text: make it by bertcli embed with the same model"
             )
 
     def take(self, examples: Sequence[TextExample]) -> Tensor:
-        """The next vectors. Raises `UserError` if there are fewer."""
+        """The next vectors. Raises `UserError` if there are fewer, or one is NaN, infinite or too long."""
         start, self._next = self._next, self._next + len(examples)
         if self._next > len(self._vectors_ND):
             raise self._differs("more")
-        return torch.from_numpy(np.array(self._vectors_ND[start : self._next], np.float32))
+        if is_cut(self._vectors_ND):
+            raise UserError(f"{self._path}: was cut while it was in use; make it again by bertcli embed")
+        with np.errstate(over="ignore"):
+            vectors_ND = torch.from_numpy(np.array(self._vectors_ND[start : self._next], np.float32))
+        if len(bad := (~vectors_ND.norm(dim=-1).isfinite()).nonzero()):
+            raise UserError(
+                f"{self._path}: vector {start + int(bad[0]) + 1:,} is NaN, infinite or too long; make the "
+                "file again by bertcli embed"
+            )
+        return vectors_ND
 
     def check_end(self) -> None:
         """Raises `UserError` if there are vectors left."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import UserError
+from bertcli.files import is_cut
 from bertcli.store.hashed_file import HASH_BYTES, num_blocks
 from bertcli.store.manifest import MANIFEST, Manifest, SideCounts, read_manifest, rebuild
 from bertcli.text.tokenizer import Tokenizer
@@ -58,13 +59,9 @@ class TokenStore:
     def check_sizes(self) -> None:
         """Raise `UserError` where a file was cut since it was opened; to read there would end the process."""
         for array in (self.ids, self.sentences, self.documents, self.pairs):
-            mapped: Any = array.base
-            if isinstance(mapped, mmap.mmap) and mapped.size() < array.nbytes:
+            if is_cut(array):
                 path = Path(str(getattr(array, "filename", "")))
-                raise UserError(
-                    f"{path}: was cut while it was in use: it has {mapped.size():,} bytes of "
-                    f"{array.nbytes:,}. {rebuild(path.parent.parent)}"
-                )
+                raise UserError(f"{path}: was cut while it was in use. {rebuild(path.parent.parent)}")
 
     @property
     def num_tokens(self) -> int:

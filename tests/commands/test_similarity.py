@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bertcli.errors import UserError
+from bertcli.examples.examples import TextExample
+from bertcli.inference.nearest import VectorFile
 from tests.hf.folders import saved_model
 
 TEXTS = ["The cat sat.", "A dog", "", "the night was dark", "He sat on a cat", "dark", "a cat sat", "it was"]
@@ -100,7 +105,7 @@ def test_texts_on_the_command_line(run_bertcli, folder: Path) -> None:
         (["alone"], "give the texts to compare with: --input FILE, or further texts"),
         (["q", "--input", "FILE", "--vectors", "nowhere.npy"], "nowhere.npy: cannot be read"),
         (["q", "--input", "FILE", "--vectors", "FILE"], "is no .npy file of numbers"),
-        (["q", "--input", "FILE", "--vectors", "wide.npy"], r"holds numbers of the shape \[8, 7\]"),
+        (["q", "--input", "FILE", "--vectors", "wide.npy"], r"holds float32 of the shape \[8, 7\]"),
         (["q", "--input", "FILE", "--vectors", "few.npy"], "holds 3 vectors, but the input has more texts"),
         (["q", "--input", "FILE", "--vectors", "many.npy"], "the input has only 8 texts"),
     ],
@@ -118,3 +123,49 @@ def test_each_message(
     code, out, err = run_bertcli("similarity", folder, *named)
     assert (code, out) == (2, "")
     assert re.search(message, err)
+
+
+def npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def header(shape: tuple[int, ...], rest: bytes = b"") -> bytes:
+    """The first lines of a file that says that it has this shape, and a `rest`."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return file.getvalue() + rest
+
+
+GOOD = npy(np.ones((3, 4), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *((content, "is no .npy file of numbers") for content in (b"", GOOD[:20], GOOD[:-8], b"PK\x03\x04x")),
+        *((header(shape), "is no .npy file") for shape in ((2**62, 4), (2**70, 4), (-1, 4))),
+        (header((True, 4), bytes(40)), "is no .npy file of numbers"),
+        (npy(np.full((3, 4), {}, object)), "is no .npy file of numbers"),
+        (npy(np.ones((3, 4), int)), "holds int64 of the shape"),
+        (npy(np.ones((3, 4), complex)), "holds complex128 of the shape"),
+        (npy(np.full((3, 4), "a")), "holds <U1 of the shape"),
+        (npy(np.ones(4)), r"holds float64 of the shape \[4\]"),
+        (npy(np.ones((3, 4, 1))), r"holds float64 of the shape \[3, 4, 1\]"),
+        *((npy(np.full((3, 4), value)), "vector 1 is NaN") for value in (np.nan, -np.inf, 1e38, 1e300)),
+    ],
+)
+def test_damaged_vectors(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "v.npy").write_bytes(content)
+    example = TextExample("", {}, "a", text_b=None, label=None)
+    with pytest.raises(UserError, match=message):
+        VectorFile(tmp_path / "v.npy", 4).take([example] * 3)
+
+
+def test_vectors_that_are_cut_while_they_are_read(tmp_path: Path) -> None:
+    (tmp_path / "v.npy").write_bytes(GOOD)
+    file = VectorFile(tmp_path / "v.npy", 4)
+    os.truncate(tmp_path / "v.npy", 10)
+    with pytest.raises(UserError, match="was cut while it was in use"):
+        file.take([TextExample("", {}, "a", text_b=None, label=None)])

@@ -182,5 +182,5 @@ def test_a_store_that_is_cut_while_it_is_read(tmp_path, store: OpenStore, name: 
     opened = open_store(Path(shutil.copytree(store.folder, tmp_path / "store")))
     stream = stream_of(opened)
     os.truncate(opened.folder / "train" / f"{name}.bin", 16)
-    with pytest.raises(UserError, match=rf"train/{name}\.bin: was cut while it was in use: it has 16 bytes"):
+    with pytest.raises(UserError, match=rf"train/{name}\.bin: was cut while it was in use"):
         list(stream.steps(0, 1, Share(8), workers))
