@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import getproxies
 
 from bertcli.errors import UserError
 from bertcli.hf.sentence_transformers import SENTENCE_FILES
@@ -57,11 +58,19 @@ def download(name: str) -> Path:
     ) as error:  # of huggingface_hub and of its HTTP library: a proxy, a redirect, a bad address
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
-            f"{name}: no such local folder, and not available from the Hugging Face hub: {reason}. "
+            f"{name}: no such local folder, and not available from the Hugging Face hub: {reason}.{_proxy()} "
             f"Give a folder; or download the model on a machine with a network (hf download {name} "
             f"--local-dir FOLDER), copy that folder here, and give it."
         ) from None
     return folder
+
+
+def _proxy() -> str:
+    """A sentence on the proxy that the environment names; its address may hold a password."""
+    if not getproxies():
+        return ""
+    names = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
+    return f" The request goes through a proxy ({names}): are its address and its password right?"
 
 
 @contextlib.contextmanager

@@ -15,6 +15,9 @@ from functools import cached_property
 import tokenizers
 from tokenizers import Encoding, Regex, pre_tokenizers
 
+_AT_ONCE = 4096
+"""Texts in one call of the library, which Ctrl-C cannot interrupt; enough that all cores have work."""
+
 
 class PlainEncoder:
     """Encodes texts with one tokenizer of the library."""
@@ -63,4 +66,8 @@ def _encode(
     backend: tokenizers.Tokenizer, texts: Sequence[str], places: bool
 ) -> list[tuple[list[int], Encoding]]:
     encode = backend.encode_batch if places else backend.encode_batch_fast
-    return [(encoding.ids, encoding) for encoding in encode(list(texts), add_special_tokens=False)]
+    return [
+        (encoding.ids, encoding)
+        for start in range(0, len(texts), _AT_ONCE)
+        for encoding in encode(list(texts[start : start + _AT_ONCE]), add_special_tokens=False)
+    ]

@@ -8,6 +8,7 @@ import threading
 
 import huggingface_hub
 import pytest
+from huggingface_hub import close_session
 from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
 from bertcli.errors import UserError
@@ -95,6 +96,7 @@ def test_a_hub_that_is_out_of_reach(hub, monkeypatch, capsys, error, reason):
         raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    monkeypatch.setattr("bertcli.hf.hub.getproxies", dict)
     with pytest.raises(UserError) as caught:
         resolve_model("some-org/model")
     assert capsys.readouterr().err.startswith("some-org/model: looking for it on the Hugging Face hub")
@@ -113,14 +115,9 @@ SILENT, REDIRECT, PROXY, CUT = (
 )
 
 
-@pytest.mark.parametrize("answer", [SILENT, REDIRECT, PROXY, CUT, b"", b"403 Forbidden", b"404 Not Found"])
-def test_a_hub_that_answers_wrongly_or_not_at_all(tmp_path, monkeypatch, answer):
-    """A real server on this machine: it says nothing, sends elsewhere for ever, or half of an answer."""
-    monkeypatch.setattr("bertcli.hf.hub.SECONDS", 0.2)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+@contextlib.contextmanager
+def serving(answer):
+    """A real server on this machine that gives this answer; its address and its connections."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         connections = []
 
@@ -131,20 +128,63 @@ def test_a_hub_that_answers_wrongly_or_not_at_all(tmp_path, monkeypatch, answer)
                     connections.append(connection)  # stays open where nothing is answered
                     if answer is not SILENT:
                         connection.recv(65_536)
-                        body = b"\r\nContent-Length: 99\r\nConnection: close\r\n\r\n{"
+                        length = b"99" if answer is CUT else b"1"
+                        body = b"\r\nContent-Length: " + length + b"\r\nConnection: close\r\n\r\n{"
                         connection.sendall(b"HTTP/1.1 " + answer + body if answer else b"nonsense")
                         connection.close()
 
         threading.Thread(target=serve, daemon=True).start()
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
-        monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", address)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-        with pytest.raises(UserError, match=r"org/model: no such local folder, and not available from the"):
-            resolve_model("org/model")
-        assert connections
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", connections
         for connection in connections:
             connection.close()
+
+
+@pytest.fixture
+def short_waiting(tmp_path, monkeypatch):
+    """Real requests that wait for a moment, without a cache and without a proxy."""
+    monkeypatch.setattr("bertcli.hf.hub.SECONDS", 0.2)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.chdir(tmp_path)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    close_session()
+    yield
+    close_session()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [SILENT, REDIRECT, PROXY, CUT, b"", b"403 Forbidden", b"404 Not Found", b"503 Service Unavailable"],
+)
+def test_a_hub_that_answers_wrongly_or_not_at_all(short_waiting, monkeypatch, answer):
+    """It says nothing, sends elsewhere for ever, or half of an answer."""
+    with serving(answer) as (address, connections):
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", address)
+        with pytest.raises(
+            UserError, match=r"org/model: no such local folder, and not available from the"
+        ) as caught:
+            resolve_model("org/model")
+        assert connections
+    assert "503" in str(caught.value) or answer != b"503 Service Unavailable"
+
+
+@pytest.mark.parametrize("answer", [SILENT, PROXY])
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "HTTP_PROXY"])
+def test_a_proxy_that_refuses_or_says_nothing(short_waiting, monkeypatch, name, answer):
+    hub = name.partition("_")[0].lower() + "://hub.example"
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub)
+    monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", hub)
+    with serving(answer) as (address, connections):
+        monkeypatch.setenv(name, address)
+        with pytest.raises(UserError, match="not available from the Hugging Face hub: ") as caught:
+            resolve_model("org/model")
+        assert connections
+    reason = "407 Proxy Authentication Required" if answer is PROXY else "timed out"
+    assert reason in str(caught.value)
+    assert "goes through a proxy (HTTP_PROXY, HTTPS_PROXY" in str(caught.value)
 
 
 def test_a_model_that_is_no_bert_folder_says_what_it_lacks(hub):

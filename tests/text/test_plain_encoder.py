@@ -41,3 +41,20 @@ def test_one_token_may_be_read_in_texts():
         encoder = PlainEncoder(with_text_token(made, "<mask>"), {"</s>": 1})
         ((ids, encoding),) = encoder.encode(["a<mask></s>"], places=True)
         assert (ids.count(2), encoding.tokens) == (1, ["a", "<mask>", "<", "/", "s", ">"])
+
+
+def test_the_library_gets_few_texts_at_once(monkeypatch):
+    """Ctrl-C waits for a call of the library."""
+    monkeypatch.setattr("bertcli.text.plain_encoder._AT_ONCE", 2)
+    calls = []
+
+    class Watched:
+        def encode_batch_fast(self, texts, add_special_tokens):
+            calls.append(texts)
+            return backend().encode_batch_fast(texts, add_special_tokens=add_special_tokens)
+
+    texts = ["a b", "b", "", "a", "b a"]
+    whole = backend().encode_batch_fast(texts, add_special_tokens=False)
+    encoded = PlainEncoder(Watched(), {"</s>": 1}).encode(texts)
+    assert calls == [["a b", "b"], ["", "a"], ["b a"]]
+    assert [ids for ids, _ in encoded] == [encoding.ids for encoding in whole]
