@@ -84,7 +84,10 @@ def parse_yaml(text: str, where: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UserError(f"{where}{place}: not valid YAML: {error.problem or error.context}") from None
+        problem = str(error.problem or error.context)
+        if "'\\t'" in problem:
+            problem += "; YAML is indented with blanks: replace each tab"
+        raise UserError(f"{where}{place}: not valid YAML: {problem}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{where}: not valid YAML: {error}") from None
     except RecursionError:
@@ -118,8 +121,10 @@ def read_config(path: Path, overrides: list[str] | None = None) -> tuple[dict[st
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     value = parse_yaml(text, str(path))
     if not isinstance(value, dict):
+        got = "nothing" if not value else "a list" if isinstance(value, list) else "other text"
         raise UserError(
-            f"{path}: expected `key: value` lines, got {type(value).__name__ if value else 'nothing'}"
+            f"{path}: is no config: expected lines `key: value`, got {got}. For a file of text or of labels, "
+            "bertcli init FILE writes a config"
         )
     if folder is not None:
         value["output_dir"] = output_dir(value.get("output_dir"), folder)
@@ -231,6 +236,9 @@ def _describe(schema: type[BaseModel], problem: dict[str, Any]) -> str:
     name = ".".join(keys) or "the config"
     if problem["type"] == "missing":
         return f"{name}: missing; it has no default"
+    if problem["type"] == "model_type":  # a section
+        known, got = ", ".join(list(section.model_fields)[:3]), _short.repr(problem["input"])
+        return f"{name}: expected a section, indented lines `key: value` ({known}, ...), got {got}"
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return message if name == "the config" else f"{name}: {message}"

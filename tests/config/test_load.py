@@ -82,10 +82,13 @@ def test_a_key_unlike_any_other_lists_the_known_ones(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("corpus: {files: [a\n", r"config.yaml, line 2, column 1: not valid YAML"),
-        ("a: 1\n\tb: 2\n", r"config.yaml, line 2, column 1: not valid YAML"),
+        ("a: 1\n\tb: 2\n", r"config.yaml, line 2, column 1: not valid YAML.* with blanks: replace each tab"),
         ("seed: 1\nseed: 2\n", r"config.yaml, line 2, column 1: not valid YAML: key 'seed' is given twice"),
-        ("[1, 2]\n", r"config.yaml: expected `key: value` lines, got list"),
-        ("", r"config.yaml: expected `key: value` lines, got nothing"),
+        ("[1, 2]\n", r"config.yaml: is no config: .* got a list.*bertcli init FILE writes a config"),
+        ("", r"config.yaml: is no config: expected lines `key: value`, got nothing"),
+        ("text,label\na,b\n", r"config.yaml: is no config: expected lines `key: value`, got other text"),
+        ("corpus: texts/\n", r"corpus: expected a section, indented lines `key: value` \(files, .*'texts/'"),
+        ("corpus:\n- files: a\n", r"corpus: expected a section, .*, got \[\{'files': "),
         ("corpus: *nowhere\n", r"not valid YAML: found undefined alias"),
         ("seed: 1\n? [a]\n: 2\n", r"line 2, column 3: not valid YAML: a key must be a word, got a list or a"),
         (
