@@ -26,6 +26,10 @@ _NO_SHARED_MEMORY = re.compile(
     r"|(out of|insufficient) shared memory|Bus error",
     re.IGNORECASE,
 )
+_CANNOT_SHARE = re.compile(
+    r"unable to open .*(torch_|/dev/shm|shared memory).*(no such file|not permitted|denied|not implemented)",
+    re.IGNORECASE,
+)
 _LOADER_DIED = re.compile(r"DataLoader worker \(pid.*(is killed by|exited unexpectedly)", re.DOTALL)
 _MAKE_ROOM = (
     "close other programs, raise the limit (ulimit -v, or that of the job or container), or use less: a "
@@ -36,14 +40,24 @@ _SHARED = (
     "or draw batches without loader processes: data.workers: 0"
 )
 
+_NONE_SHARED = (errno.ENOENT, errno.ENOSYS, errno.EACCES, errno.EPERM)
+_NOT_SHARED = (
+    "processes can share no memory here: /dev/shm is missing or cannot be used; mount it, or draw "
+    "batches without loader processes: data.workers: 0"
+)
+
 
 def describe_exhausted(error: BaseException) -> str | None:
     """A message with what ran out and what to do; None: the error has another cause."""
     for each in _chain(error):
         text = f"{type(each).__name__}: {each}"
         number = each.errno if isinstance(each, OSError) else None
+        if _CANNOT_SHARE.search(text):
+            return _NOT_SHARED
         if _NO_SHARED_MEMORY.search(text) or (number in DISK_FULL and _shares_memory(each)):
             return _SHARED
+        if number in _NONE_SHARED and _shares_memory(each) and not getattr(each, "filename", None):
+            return _NOT_SHARED
         if isinstance(each, MemoryError) or number == errno.ENOMEM or _NO_MEMORY.search(text):
             return f"not enough memory ({_short(each)}): {_MAKE_ROOM}"
         if number == errno.EAGAIN or _NO_THREADS.search(text):

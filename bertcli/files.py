@@ -62,6 +62,7 @@ _LOCK = re.compile(rb"(process \d+ on [^\n]*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d
 _LOOK = 0.5
 """Seconds. Whoever looks at a lock (`is_locked`) holds it for microseconds; a run holds it to its end."""
 _OF_SHELLS = re.compile(r"/dev/(null|stdin|fd/\d+)|/proc/(self|\d+)/fd/\d+")
+_CANNOT = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 _held: set[TextIO] = set()
 """Locks of this process. A forked process closes them, because loader processes outlive a killed parent."""
 
@@ -124,7 +125,7 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
         try:
             is_free = _take(file) and _is_at(file, path)
         except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            if error.errno not in (errno.ENOLCK, errno.EBADF, errno.EINVAL, *_CANNOT):
                 raise
             is_free = True
         if not is_free:
@@ -159,8 +160,7 @@ def write_text(path: Path, text: str) -> None:
     try:
         with open(partial, "x", encoding="utf-8") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            flush_to_disk(file)
         os.replace(partial, path)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -243,9 +243,23 @@ def file_hash(path: Path, kind: str = "sha256") -> str:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Wait until a file or folder is on the disk, as `flush_to_disk`."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        _fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def flush_to_disk(file: IO[Any]) -> None:
+    """Wait until all that was written to a file is on the disk, if the file system can tell."""
+    file.flush()
+    _fsync(file.fileno())
+
+
+def _fsync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, *_CANNOT):  # some network file systems and pipes of FUSE
+            raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,10 @@ TORCH = (
             RuntimeError("unable to write to file </torch_12_3_4>: No space left on device (28)"),
             "the shared memory of processes",
         ),
+        (
+            RuntimeError("unable to open shared memory object </torch_1_2_3>: No such file or directory (2)"),
+            "processes can share no memory here: /dev/shm is missing",
+        ),
         (RuntimeError("DataLoader worker (pid(s) 12) exited unexpectedly"), "a loader process died"),
     ],
 )
@@ -68,14 +73,24 @@ def test_other_errors_are_not_explained_away(error: BaseException) -> None:
     assert describe_exhausted(error) is None
 
 
-def test_a_full_disk_where_processes_share_memory_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "the shared memory of processes (/dev/shm) is full"),
+        (errno.ENOENT, "/dev/shm is missing or cannot be used; mount it, or draw batches without loader"),
+        (errno.ENOSYS, "/dev/shm is missing or cannot be used"),
+    ],
+)
+def test_shared_memory_that_is_full_or_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, number: int, said: str
+) -> None:
     def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(synchronize._multiprocessing, "SemLock", refuse)  # pyright: ignore
-    with pytest.raises(OSError, match="No space left") as caught:
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))) as caught:
         multiprocessing.get_context("spawn").Lock()
-    assert "shared memory of processes" in (describe_exhausted(caught.value) or "")
+    assert said in (describe_exhausted(caught.value) or "")
 
 
 def can_mount() -> bool:

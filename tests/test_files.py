@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.errors import UserError
-from bertcli.files import disk_errors, is_locked, lock_file
+from bertcli.files import disk_errors, is_locked, lock_file, sync, write_text
 
 HOLD = """
 import sys, time
@@ -77,12 +78,22 @@ def test_a_forked_process_does_not_hold_the_lock_of_its_parent(tmp_path: Path) -
         child.join()
 
 
-def test_a_file_system_without_locks_is_used_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flock(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EBADF, errno.EINVAL, errno.ENOSYS])
+def test_a_file_system_without_locks_and_fsync_is_used_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("fcntl.flock", flock)
+    monkeypatch.setattr("fcntl.flock", refuse)
     hold(tmp_path / ".lock")
+    monkeypatch.setattr("os.fsync", refuse)
+    if number in (errno.EINVAL, errno.ENOSYS):
+        write_text(tmp_path / "text", "a")
+        sync(tmp_path)
+    else:  # an error of the disk
+        with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+            write_text(tmp_path / "text", "a")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def save_checkpoint(
     Only complete checkpoints are counted and removed, and never that of `keep_step`.
 
     Raises:
-        UserError: the disk is full or not writable; earlier checkpoints stay intact.
+        UserError: the disk is full or not writable, or the run was moved; earlier checkpoints stay intact.
     """
 
     def fill(partial: Path) -> None:
@@ -80,7 +80,7 @@ def save_checkpoint(
         (partial / "state.json").write_text(json.dumps(asdict(snapshot.state), indent=1) + "\n")
 
     path = free_path(layout.step(snapshot.state.step))
-    with disk_errors(f"{path}: the checkpoint could not be written"):
+    with layout.stays(), disk_errors(f"{path}: the checkpoint could not be written"):
         write_folder(path, fill)
         others = [
             old

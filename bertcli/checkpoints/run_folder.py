@@ -91,6 +91,7 @@ class RunFolder(RunLayout, Generic[Config]):
                 self.root.mkdir(parents=True, exist_ok=True)
                 advice = "wait for its end, or choose another output_dir"
                 held.enter_context(lock_file(self.lock, f"output_dir {self.root} is in use by", advice))
+                self.settle()
                 if self.is_taken and not (resume or overwrite):
                     raise UserError(
                         f"output_dir {self.root} already has a run: --resume continues it, --overwrite "

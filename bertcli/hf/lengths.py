@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bertcli.errors import UserError
 from bertcli.files import has_file
 from bertcli.hf.config_file import read_architecture
+from bertcli.model.architecture import Architecture
 from bertcli.terminal import say
 from bertcli.text.json_file import read_json
 
@@ -37,6 +38,16 @@ def length_after(source: Path | None, length: int) -> int | None:
         return length
     before = trained_length(source)
     return None if before is None else max(before, length)
+
+
+def untrained_positions(architecture: Architecture, length: int | None) -> Iterator[str]:
+    """A line if a run on rows of `length` tokens leaves learned positions untrained; None: unknown."""
+    positions = architecture.usable_positions
+    if architecture.position_table and length is not None and length < positions:
+        yield (
+            f"positions: the first {length:,} of {positions:,} are trained; if the model shall read longer "
+            "rows, raise data.max_length"
+        )
 
 
 def check_length(folder: Path, max_length: int, key: str) -> None:

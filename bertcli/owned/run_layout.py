@@ -18,8 +18,14 @@ store, checkpoints, model and tensorboard may be links to folders on another dis
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from bertcli.errors import UserError
 
 FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "verdict.json", "report.html")
 FOLDERS = ("model", "checkpoints", "tensorboard")
@@ -39,6 +45,31 @@ class RunLayout:
         self.model, self.checkpoints, self.tensorboard = (root / name for name in FOLDERS)
         self.lock, self.store = root / ".lock", root / "store"
         self.best = self.checkpoints / "best"
+        self._place: os.stat_result | None = None
+
+    def settle(self) -> None:
+        """Remember which folder is at `root` now, for `stays`."""
+        self._place = self.root.stat()
+
+    @contextmanager
+    def stays(self) -> Iterator[None]:
+        """Raise `UserError` if the folder has been moved or removed since `settle`, at the begin of the block
+        or during it."""
+        self._check_place()
+        try:
+            yield
+        except FileNotFoundError:
+            self._check_place()
+            raise
+
+    def _check_place(self) -> None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if self._place is None or os.path.samestat(self._place, self.root.stat()):
+                return
+        raise UserError(
+            f"output_dir {self.root} was moved or removed during the run, so nothing more is written there. "
+            "Where it was moved, --resume goes on from the last checkpoint: set output_dir to its new place"
+        )
 
     def step(self, step: int) -> Path:
         """The checkpoint after `step`, if no other file has that name (`checkpoints.numbered`)."""

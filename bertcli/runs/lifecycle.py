@@ -39,8 +39,7 @@ from bertcli.terminal import said_on_ctrl_c, say
 NOT_BEGUN = "stopped before the first step: there is nothing to resume; the same command starts again"
 Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
 Result = TypeVar("Result")
-Row = dict[str, Any]
-"""Of metrics.jsonl."""
+Row = dict[str, Any]  # of metrics.jsonl
 
 
 class Run(ABC, Generic[Config, Result]):
@@ -156,17 +155,19 @@ class Run(ABC, Generic[Config, Result]):
     def publish(self, folder: Path, weights: dict[str, Tensor], card: str | None = None) -> None:
         """Write a model folder atomically, on the first rank alone; an old one stays until then.
 
-        Raises:
-            UserError: the disk is full or not writable.
+        Raises `UserError` if the disk is full or not writable, or the run was moved.
         """
-        with disk_errors(f"{folder}: the model could not be written"):
-            ranks.on_first(lambda: write_folder(folder, lambda path: self.save_model(path, weights, card)))
+
+        def write() -> None:
+            with self.folder.stays(), disk_errors(f"{folder}: the model could not be written"):
+                write_folder(folder, lambda path: self.save_model(path, weights, card))
+
+        ranks.on_first(write)
 
     def keep_verdict(self, verdict: KeptVerdict) -> None:
         """Write what the run says at its end, on the first rank alone; the model is saved before.
 
-        Raises:
-            UserError: the disk is full or not writable.
+        Raises `UserError` if the disk is full or not writable.
         """
         ranks.on_first(lambda: write_verdict(self.folder.verdict, verdict))
 
@@ -230,8 +231,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
         say(f"{run.folder.root} is finished: stopped early at step {state.step} of {run.steps}")
         return None
     run.describe()
-    config = run.config
-    every = config.logging.every_steps
+    config, every = run.config, run.config.logging.every_steps
     progress = Progress(run.verb, state.step, run.steps, log_every=every, work=run.work_until)
     log = MetricsLog(run.folder, config.logging.tensorboard)
     fit = Fit(

@@ -25,7 +25,7 @@ from bertcli.evaluation.best import BestEvaluation
 from bertcli.evaluation.evaluate import Scores, evaluate
 from bertcli.evaluation.gain import Meter
 from bertcli.evaluation.heldout import HeldoutBatches
-from bertcli.hf.lengths import length_after
+from bertcli.hf.lengths import length_after, untrained_positions
 from bertcli.hf.locate import locate_init_from
 from bertcli.model.build import position_tables, tile_positions
 from bertcli.model.encoder import encoders
@@ -212,13 +212,8 @@ class Pretraining(Run[PretrainConfig, Path]):
             f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
             f"on {training.device}{compiled}{processes}"
         )
-        trained = length_after(self.source, data.max_length)
-        if position_tables(self.model) and trained is not None and trained < sizes.usable_positions:
-            say(
-                f"positions: the first {trained:,} of {sizes.usable_positions:,} are trained; if the model "
-                "shall read longer rows, raise data.max_length"
-            )
-        for line in [*self.stream.reuse_lines(self.steps), *self.health.lines()]:
+        untrained = untrained_positions(sizes, length_after(self.source, data.max_length))
+        for line in [*untrained, *self.stream.reuse_lines(self.steps), *self.health.lines()]:
             say(line)
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:

@@ -9,6 +9,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from bertcli.files import flush_to_disk
+
 BLOCK_BYTES = 1 << 20
 HASH_BYTES = 16
 SUFFIX = ".hashes"
@@ -64,7 +66,7 @@ class HashedFile:
             self._write_hash()  # of the unfinished block; it is written again once the block is full
         self._hashes.truncate((self._blocks + (self._filled > 0)) * HASH_BYTES)
         for file in (self._file, self._hashes):
-            os.fsync(file.fileno())
+            flush_to_disk(file)
 
     def close(self) -> None:
         """Close both files."""

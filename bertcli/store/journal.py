@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import UserError
-from bertcli.files import has_file, is_lock, lock_file, plain_text
+from bertcli.files import flush_to_disk, has_file, is_lock, lock_file, plain_text
 from bertcli.owned.mark import NOTE
 from bertcli.owned.sealed import walk
 from bertcli.store.manifest import MANIFEST
@@ -63,8 +63,7 @@ def write_journal(folder: Path, journal: Journal) -> None:
     with open(new, "w", encoding="utf-8") as file:
         value = asdict(journal)
         json.dump(value | {"sha256": _hash(value)}, file)
-        file.flush()
-        os.fsync(file.fileno())
+        flush_to_disk(file)
     os.replace(new, folder / JOURNAL)
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bertcli.errors import UserError
-from bertcli.files import file_hash, open_plain
+from bertcli.files import file_hash, flush_to_disk, open_plain
 from bertcli.store.hashed_file import BLOCK_BYTES, HASH_BYTES, SUFFIX, block_hash, num_blocks
 from bertcli.store.manifest import rebuild
 from bertcli.store.progress import Report
@@ -34,8 +34,7 @@ def gather_hashes(folder: Path) -> str:
         for name in ARRAYS:
             with open((folder / name).with_suffix(SUFFIX), "rb") as part:
                 shutil.copyfileobj(part, gathered)
-        gathered.flush()
-        os.fsync(gathered.fileno())
+        flush_to_disk(gathered)
     return file_hash(path, "blake2b")
 
 

@@ -85,6 +85,25 @@ def test_a_file_size_limit_keeps_what_was_saved(text: Path, undisturbed: Path, t
     assert differences(undisturbed, folder) == []
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_folder_that_is_moved_or_removed_ends_its_run(
+    text: Path, undisturbed: Path, tmp_path: Path, is_removed: bool
+) -> None:
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+
+    def take() -> None:
+        shutil.rmtree(folder) if is_removed else folder.rename(moved)
+
+    with pytest.MonkeyPatch.context() as patch:
+        at_row(patch, 6, take)
+        with pytest.raises(UserError, match=f"output_dir {folder} was moved or removed during the run"):
+            pretrain(config(text, folder), resume=False, overwrite=False)
+    assert not folder.exists()  # nothing is written where it was
+    if not is_removed:
+        pretrain(config(text, moved), resume=True, overwrite=False)
+        assert differences(undisturbed, moved) == []
+
+
 def test_a_row_that_the_disk_refuses_is_one_message(tmp_path: Path) -> None:
     log = MetricsLog(RunLayout(tmp_path), tensorboard=False)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
