@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Example(ABC):
     """One row of a labeled file, or one text to predict.
 
@@ -27,7 +27,7 @@ class Example(ABC):
         duplicates."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TextExample(Example):
     """classification, regression: a text or a pair, and its label (None: unlabeled).
 
@@ -44,7 +44,7 @@ class TextExample(Example):
         return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TaggedExample(Example):
     """token-classification: words with a tag each (None: unlabeled), and their places in `text`.
 
@@ -66,7 +66,7 @@ class TaggedExample(Example):
         return (self.text,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A span of the context that answers a question."""
 
@@ -75,7 +75,7 @@ class Answer:
     """In characters of the context."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class QuestionExample(Example):
     """question-answering: `answers` is empty if the context has none (SQuAD 2.0), None if unlabeled."""
 
@@ -90,7 +90,7 @@ class QuestionExample(Example):
         return self.question, self.context
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChoiceExample(Example):
     """multiple-choice: the text is paired with each choice; `label` is the number of the right one.
 
@@ -108,7 +108,7 @@ class ChoiceExample(Example):
         return (self.text_a, *([] if self.text_b is None else [self.text_b]), *self.choices)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SimilarExample(Example):
     """sentence-embedding: texts that shall be near each other, and texts that shall not.
 

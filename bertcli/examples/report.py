@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.config.finetune import TaskSettings
 from bertcli.examples.examples import (
@@ -83,7 +84,8 @@ def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) 
     """
     train, dev = splits["train"], splits.get("dev")
     in_windows = settings.type in ("token-classification", "question-answering")
-    train_texts = {example.texts for example in train}
+    hashes = {split: _hashes(each) for split, each in splits.items()}
+    repeated = {split: _among(each, _twice(hashes[split])) for split, each in splits.items()}
     has_values = settings.type == "regression" or (
         settings.type == "sentence-embedding" and settings.label is not None
     )
@@ -94,11 +96,32 @@ def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) 
         "lengths": {split: _lengths(each.lengths, settings.max_length) for split, each in sizes.items()},
         **({"windows": {split: each.items for split, each in sizes.items()}} if in_windows else {}),
         "duplicates": {
-            **{split: len(each) - len({e.texts for e in each}) for split, each in splits.items()},
-            **({} if dev is None else {"across": sum(example.texts in train_texts for example in dev)}),
+            **{split: len(each) - len({e.texts for e in each}) for split, each in repeated.items()},
+            **({} if dev is None else {"across": _across(train, dev, hashes)}),
         },
-        "contradictions": _contradictions(train),
+        "contradictions": _contradictions(repeated["train"]),
     }
+
+
+def _hashes(examples: Sequence[Example]) -> NDArray[np.int64]:
+    """A number for each example, equal for equal texts: a set of all texts would take far more memory."""
+    return np.fromiter((hash(example.texts) for example in examples), np.int64, len(examples))
+
+
+def _twice(hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which hashes occur more than once."""
+    _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    return counts[places] > 1
+
+
+def _among(examples: Sequence[Example], are: NDArray[np.bool_]) -> list[Example]:
+    return [examples[number] for number in np.flatnonzero(are).tolist()]
+
+
+def _across(train: Sequence[Example], dev: Sequence[Example], hashes: Mapping[str, NDArray[np.int64]]) -> int:
+    """The examples of dev whose texts are in train."""
+    texts = {each.texts for each in _among(train, np.isin(hashes["train"], hashes["dev"]))}
+    return sum(each.texts in texts for each in _among(dev, np.isin(hashes["dev"], hashes["train"])))
 
 
 def _lengths(lengths: Sequence[int], max_length: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 
@@ -32,6 +33,7 @@ def text_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterat
             value = flagged_labels(row, labels)
         else:
             value = _label(row, labels[0], settings) if labels else None
+            value = sys.intern(value) if type(value) is str else value  # one text for all rows
         return TextExample(row.where, row.values, text_a, text_b=text_b[0] if text_b else None, label=value)
 
     return each(table.rows, example)

@@ -110,7 +110,7 @@ def attention_of(body: Body, tokenizer: Tokenizer, read: ReadRow) -> Attention:
     """The attention of all layers, before dropout, on the plain path of the model (`Body.trace`)."""
     device, row = next(body.parameters()).device, read.row
     segments_T = (torch.arange(row.length) >= row.second_starts).long().to(device)
-    _, probabilities = body.eval().trace(torch.tensor([row.ids], device=device), segments_T[None])
+    _, probabilities = body.eval().trace(torch.tensor([list(row.ids)], device=device), segments_T[None])
     stacked_LNTT = torch.cat([each_1NTT.float().cpu() for each_1NTT in probabilities])
     tokens = tuple(tokenizer.readable(id_) for id_ in row.ids)
     return Attention(

@@ -71,7 +71,7 @@ def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Att
     model, row, words = loaded.model.eval(), decision.read.row, decision.read.words
     table = model.body.embeddings.word
     device = table.weight.device
-    ids_T = torch.tensor(row.ids, device=device)
+    ids_T = torch.tensor(list(row.ids), device=device)
     segments_T = (torch.arange(row.length) >= row.second_starts).long().to(device)
     masked_T = ids_T.clone()
     masked_T[[place for word in words for place in word.tokens]] = loaded.tokenizer.mask_id

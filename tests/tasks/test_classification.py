@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from array import array
 
 import pytest
 import torch
@@ -160,3 +161,19 @@ def test_answers_of_many_labels_hold_no_more_than_their_logits(multi_label: bool
     assert len(pickle.dumps(targets)) < 5000
     assert len(pickle.dumps(predictions[:2])) < 70_000  # for other ranks: the own logits, and the names once
     assert task.score(examples, predictions)["macro_f1"] == pytest.approx(0.05 if multi_label else 1.0)
+
+
+def test_texts_are_tokenized_some_at_a_time_and_kept_compactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, tokenizer = Classification(settings(), LABELS), tiny_tokenizer()
+    examples = [text(f"the cat {n}", "good", b="a dog" if n % 3 else None) for n in range(10)]
+    at_once = task.encode(examples, tokenizer)
+    asked: list[int] = []
+    encode = tokenizer.encode_batch
+    monkeypatch.setattr(
+        type(tokenizer), "encode_batch", lambda self, texts: asked.append(len(texts)) or encode(texts)
+    )
+    monkeypatch.setattr("bertcli.tasks.texts._AT_ONCE", 4)
+    assert task.encode(examples, tokenizer) == at_once
+    assert max(asked) == 4
+    ids = at_once[0].rows[0].ids
+    assert (type(ids), ids.itemsize) == (array, 4)  # pyright: ignore[reportAttributeAccessIssue]
