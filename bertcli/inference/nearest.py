@@ -68,7 +68,8 @@ class VectorFile:
         self._path, self._next = path, 0
         refuse_special(path)
         try:
-            self._vectors_ND = np.lib.format.open_memmap(path, mode="r")  # never a pickle
+            with np.errstate(over="ignore"):  # a size beyond all memory is refused all the same
+                self._vectors_ND = np.lib.format.open_memmap(path, mode="r")  # never a pickle
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
         except (ValueError, EOFError, OverflowError, TypeError, MemoryError):

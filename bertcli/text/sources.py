@@ -95,7 +95,7 @@ def _matches(pattern: Path, outputs: Collection[Path]) -> set[str]:
         return set(glob.glob(str(pattern)))
     cut = pattern.parts.index("**")
     tops = glob.glob(str(Path(*pattern.parts[:cut])))
-    folders = (path for top in tops for path in _below(Path(top), set(), outputs) if path.is_dir())
+    folders = (path for top in tops for path in _below(Path(top), outputs) if path.is_dir())
     return {
         match
         for folder in folders
@@ -104,30 +104,34 @@ def _matches(pattern: Path, outputs: Collection[Path]) -> set[str]:
 
 
 def _walk(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
-    return (path for path in _below(folder, set(), outputs) if path.is_file())
+    return (path for path in _below(folder, outputs) if path.is_file())
 
 
-def _below(folder: Path, seen: set[tuple[int, int]], outputs: Collection[Path]) -> Iterator[Path]:
-    """A folder and all in it that is not hidden, sorted, without folders that are already in `seen`."""
-    stat = folder.stat()
-    if (stat.st_dev, stat.st_ino) in seen:
-        return
-    seen.add((stat.st_dev, stat.st_ino))
-    yield folder
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or _is_output(path, outputs):
-            continue
+def _below(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
+    """A folder and all in it that is not hidden, sorted; a folder that links reach twice comes once."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [folder]  # no recursion: folders may lie a thousand deep
+    while waiting:
+        path = waiting.pop()
         if path.is_dir():
-            yield from _below(path, seen, outputs)
-        else:
-            yield path
+            status = path.stat()
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            inside = sorted(path.iterdir(), reverse=True)
+            waiting += [
+                each for each in inside if not each.name.startswith(".") and not _is_output(each, outputs)
+            ]
+        yield path
 
 
 def _is_output(path: Path, outputs: Collection[Path]) -> bool:
     """Whether bertcli wrote or will write it: a run or a store, or a part of one."""
+    # To resolve each path of a deep folder would look at all folders above it again.
+    may_be = path.is_symlink() or any(path.name == output.name for output in outputs)
     if path.is_dir():
-        return read_note(path) is not None or path.resolve() in outputs or _is_part_of_run(path)
-    return path.name in FILES and (path.resolve() in outputs or _is_part_of_run(path))
+        return read_note(path) is not None or (may_be and path.resolve() in outputs) or _is_part_of_run(path)
+    return path.name in FILES and ((may_be and path.resolve() in outputs) or _is_part_of_run(path))
 
 
 def _is_part_of_run(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,18 @@ def test_a_run_in_the_corpus_folder_itself_leaves_the_texts(folder: Path):
     for with_outputs in (outputs, set()):
         assert names(find_sources([str(folder)], with_outputs)) == ["a.txt", "b.txt", "config.yaml", "c.txt"]
         assert names(find_sources([str(folder / "deep")], with_outputs)) == ["config.yaml", "c.txt"]
+
+
+def test_folders_a_thousand_deep(tmp_path: Path) -> None:
+    folders = [str(tmp_path / "top") + "/d" * depth for depth in range(1001)]
+    for folder in folders:
+        os.mkdir(folder)
+    with open(f"{folders[-1]}/a.txt", "w") as file:
+        file.write("The cat sat.")
+    try:
+        found = find_sources([folders[0]], [tmp_path / "run"])
+        assert [source.path.name for source in found] == ["a.txt"]
+    finally:
+        os.remove(f"{folders[-1]}/a.txt")
+        for folder in reversed(folders):  # pytest would remove them by recursion
+            os.rmdir(folder)
