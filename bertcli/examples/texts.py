@@ -26,6 +26,11 @@ def text_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterat
     labels = [table.column(column, "task.label") for column in settings.label_columns] if labeled else []
     if labeled and not labels:
         table.label(None)
+    if same := sorted({*columns} & {*labels}):
+        raise UserError(
+            f"{table.path}: task.text and task.label both name the column {same[0]!r}: the model would "
+            "read its answer. Name two columns"
+        )
 
     def example(row: Row) -> TextExample:
         text_a, *text_b = (row.text(column) for column in columns)

@@ -126,3 +126,11 @@ def test_a_comma_in_a_number_is_refused_with_what_to_write(tmp_path: Path, value
     expected = rf"line 2, column 'label': .* is not a number; its comma may be .* such as {point}"
     with pytest.raises(UserError, match=expected):
         read(path, settings(type="regression"))
+
+
+@pytest.mark.parametrize("same", [{"text": "label"}, {"text": ["text", "label"]}, {"label": 0}])
+def test_one_column_is_not_both_text_and_label(tmp_path: Path, same: dict[str, object]):
+    path = write(tmp_path / "a.tsv", "text\tlabel\none\tx\ntwo\ty\n")
+    with pytest.raises(UserError, match=r"task.text and task.label both name the column '(text|label)'"):
+        read(path, settings(**same))
+    assert len(list(read(path, settings(**same), labeled=False))) == 2
