@@ -53,7 +53,7 @@ class CorpusCounts:
     documents: RepeatCounter = field(default_factory=RepeatCounter)
     repeated_lines: RepeatCounter = field(default_factory=RepeatCounter)
     faults: dict[Fault, Places] = field(default_factory=dict)
-    identified: int = 0
+    identified: Places = field(default_factory=Places)
     others: dict[str, Places] = field(default_factory=dict)
     uses: np.ndarray = field(default_factory=lambda: np.zeros((len(SIDES) + 1, 0), np.int64))
     moments: np.ndarray = field(default_factory=lambda: np.zeros(5))
@@ -199,9 +199,11 @@ class _Tally:
         # In this process and not in the workers: each would have to load the classifier, which is slow.
         for number in sample(examined.hashes, self._identified_below):
             language = other_language(line := batch.lines[number], self._corpus.language)
-            counts.identified += language is not None
+            if language is not None:
+                counts.identified.add(1, [], examined.sizes[number])
             if language:
-                counts.others.setdefault(language, Places()).add(1, [f"{place_of(number)}: {excerpt(line)}"])
+                places = counts.others.setdefault(language, Places())
+                places.add(1, [f"{place_of(number)}: {excerpt(line)}"], examined.sizes[number])
         hashes = struct.unpack(f">{len(batch.lines)}Q", b"".join(examined.hashes))
         starts = [*batch.starts, len(batch.lines)]
         for (first, last), piece in zip(itertools.pairwise(starts), batch.pieces, strict=True):

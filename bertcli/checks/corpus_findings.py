@@ -23,7 +23,7 @@ from bertcli.text.sources import Source
 REPEATED_LINES = 0.01
 """Share of the text. Below it, headings and refrains repeat, which does no harm."""
 OTHER_LANGUAGE = 0.02
-"""Share of the identified lines. Below it: quotations, and mistakes of the classifier."""
+"""Share of the identified text. Below it: quotations, and mistakes of the classifier."""
 ONE_SENTENCE = 0.1
 """Share of the documents."""
 READS = 100
@@ -160,17 +160,19 @@ def _repeats(
 
 def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     number = sum(places.count for places in counts.others.values())
-    share = number / max(1, counts.identified)
+    all_bytes = max(1, counts.identified.num_bytes)
+    share = sum(places.num_bytes for places in counts.others.values()) / all_bytes
     if share <= OTHER_LANGUAGE:
         return
-    commonest = sorted(counts.others.items(), key=lambda item: -item[1].count)
-    named = ", ".join(f"{name} {places.count / counts.identified:.1%}" for name, places in commonest[:PLACES])
+    commonest = sorted(counts.others.items(), key=lambda item: -item[1].num_bytes)
+    named = ", ".join(f"{name} {places.num_bytes / all_bytes:.1%}" for name, places in commonest[:PLACES])
     every = Places()
     for _, places in commonest:
         every.add(0, places.first)
     yield Finding(
         False,
-        f"{_percent(share)} of {counts.identified:,} lines are likely not {config.corpus.language}: {named}",
+        f"{_percent(share)} of the text is likely not {config.corpus.language}: {named}; it is {number:,} of "
+        f"{counts.identified.count:,} sampled lines",
         "set corpus.language to the language of the text, or leave the other text out; py3langid identifies "
         f"lines of {FEWEST_LETTERS} letters and more, and may confuse similar languages",
         places=tuple(every.first),

@@ -38,14 +38,15 @@ class Finding:
 
 @dataclass
 class Places:
-    """How often a fault was seen, and the first few places."""
+    """How often a fault was seen, in how many bytes of text, and the first few places."""
 
     count: int = 0
+    num_bytes: int = 0
     first: list[str] = field(default_factory=list)
 
-    def add(self, count: int, places: Sequence[str]) -> None:
+    def add(self, count: int, places: Sequence[str], num_bytes: int = 0) -> None:
         """Count `count` more, of which `places` are the first."""
-        self.count += count
+        self.count, self.num_bytes = self.count + count, self.num_bytes + num_bytes
         self.first += places[: PLACES - len(self.first)]
 
 

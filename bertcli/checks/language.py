@@ -32,34 +32,39 @@ def _identifier() -> LanguageIdentifier:
 
 
 def likely_language(lines: Iterable[str]) -> tuple[str | None, float, int]:
-    """The commonest language of the lines, as an ISO code, its share of them, and their number.
+    """The commonest language of the lines, as an ISO code, its share of their bytes, and their number.
 
-    Lines that are too short are identified with the next ones. Those without words are left out; None: all.
+    Lines that are too short are identified with the next ones. None: no line has words.
     """
     found: Counter[str] = Counter()
-    for text, number in _long_enough(lines):
-        found[_identifier().classify(text)[0]] += number
+    sizes: Counter[str] = Counter()
+    for text, number, size in _long_enough(lines):
+        language = _identifier().classify(text)[0]
+        found[language] += number
+        sizes[language] += size
+    number = found.total()
     del found["zxx"]
     if not found:
         return None, 0.0, 0
-    code, count = found.most_common(1)[0]
+    code = found.most_common(1)[0][0]
     own = next((alike for alike in _ALIKE if code in alike), {code})
-    count = sum(found[each] for each in own)
-    return code, count / found.total(), found.total()
+    return code, sum(sizes[each] for each in own) / sizes.total(), number
 
 
-def _long_enough(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Texts of `FEWEST_LETTERS` or more, and of how many lines each is."""
+def _long_enough(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """Texts of `FEWEST_LETTERS` or more; of each the number of lines, and their bytes."""
     short: list[str] = []
-    letters = 0
-    for line in (line[:_READ] for line in lines):
+    letters = size = 0
+    for full in lines:
+        line, of_line = full[:_READ], len(full.encode(errors="replace"))
         if (own := sum(map(str.isalpha, line))) >= FEWEST_LETTERS:
-            yield line, 1
+            yield line, 1, of_line
         elif own:
             short.append(line)
+            size += of_line
             if (letters := letters + own) >= FEWEST_LETTERS:
-                yield "\n".join(short), len(short)
-                short, letters = [], 0
+                yield "\n".join(short), len(short), size
+                short, letters, size = [], 0, 0
 
 
 def other_language(line: str, language: str) -> str | None:

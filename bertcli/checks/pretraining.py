@@ -246,7 +246,9 @@ def _figures(
         "long_lines": counts.faults.get("long", Places()).count,
         "control_character_lines": counts.faults.get("control", Places()).count,
         "mojibake_lines": counts.faults.get("mojibake", Places()).count,
-        "identified_lines": counts.identified,
+        "identified_lines": counts.identified.count,
+        "other_language_share": sum(places.num_bytes for places in counts.others.values())
+        / max(1, counts.identified.num_bytes),
         "other_language_lines": {name: places.count for name, places in counts.others.items()},
         "tokens_from": None,
     }

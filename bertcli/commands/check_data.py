@@ -119,8 +119,8 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
         f"({f['repeated_lines_share']:.1%} of the text)",
         "damaged": f"{f['mojibake_lines']:,} lines with mojibake, {f['control_character_lines']:,} with "
         f"control characters, {f['long_lines']:,} too long",
-        "language": f"{others / max(1, f['identified_lines']):.1%} of {f['identified_lines']:,} sampled "
-        "lines are likely in another",
+        "language": f"{f['other_language_share']:.1%} of the text is likely in another: {others:,} of "
+        f"{count(f['identified_lines'], 'sampled line')}",
         "time": f"{f['seconds']:.1f} s, {f['bytes'] / 1e6 / f['seconds']:.1f} MB/s",
     }
     return [f"{name:<13}{value}" for name, value in rows.items()]

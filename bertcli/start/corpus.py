@@ -128,7 +128,7 @@ def _language(found: Found, corpus: CorpusConfig) -> tuple[str, str]:
     except ValueError:
         return "en", f"most lines look like {code}, for which there is no code; or the code of your language"
     doubt = "" if share >= _SURE else "; uncertain, or the code of your language"
-    return code, f"{share:.0%} of {number:,} lines are in it{doubt}"
+    return code, f"{share:.0%} of the text of {number:,} lines is in it{doubt}"
 
 
 def _some_lines(sources: Sequence[Source], corpus: CorpusConfig, number: int) -> Iterator[str]:

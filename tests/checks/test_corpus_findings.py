@@ -25,6 +25,7 @@ def test_what_spoils_a_corpus_is_named_with_its_place(folder: Path) -> None:
     assert figures["repeated_documents"] == 1
     assert (figures["mojibake_lines"], figures["control_character_lines"], figures["long_lines"]) == (1, 1, 1)
     assert figures["other_language_lines"] == {"de": 1}
+    assert 0 < figures["other_language_share"] < 0.1
     places = "\n".join(place for finding in said.values() for place in finding.places)
     assert f"{folder}/spoilt.txt, document 32: 'A CafÃ© stood there." in places
     assert f"{folder}/spoilt.txt, document 33: 'Old\\rMac. Lines.'" in places

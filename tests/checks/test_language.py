@@ -75,7 +75,13 @@ def test_workers_that_examine_lines_do_not_load_the_classifier() -> None:
 
 def test_the_commonest_language_of_lines_is_found_with_its_share() -> None:
     lines = [LINES["de"]] * 3 + [LINES["fr"], "too short", "12 34 56"]
-    assert likely_language(lines) == ("de", 0.75, 4)
+    code, share, number = likely_language(lines)
+    assert (code, 0.7 < share < 0.85, number) == ("de", True, 4)
     assert likely_language(["no", "words"]) == (None, 0.0, 0)
     short = ["Merhaba arkadaşlar", "Çok güzel bir gün", "Işık söndü", "12 34"] * 2
     assert likely_language(short) == ("tr", 1.0, 4)  # the last two are too short
+
+
+def test_a_share_is_one_of_the_text_not_of_the_lines() -> None:
+    code, share, number = likely_language([LINES["de"]] * 9 + [" ".join([LINES["fr"]] * 50)])
+    assert (code, share < 0.3, number) == ("de", True, 10)

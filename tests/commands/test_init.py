@@ -55,7 +55,7 @@ def test_a_corpus_gets_a_config_that_passes_check_data_and_runs(
     assert isinstance(config, PretrainConfig)
     assert (config.model.preset, config.corpus.language, config.output_dir) == ("tiny", "en", "runs/stories")
     assert "seconds" in comments(tmp_path / "bertcli.yaml").splitlines()[0]
-    assert " lines are in it" in comments(tmp_path / "bertcli.yaml")
+    assert " lines is in it" in comments(tmp_path / "bertcli.yaml")
     assert run_bertcli("check-data", "bertcli.yaml")[0] == 0
     short = ("--set", "training.steps=2", "--set", "evaluation.batches=1", "--set", "data.short_steps=0")
     code, out, err = run_bertcli("pretrain", "bertcli.yaml", *short)
