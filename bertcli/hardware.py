@@ -9,8 +9,8 @@ from typing import Any, Literal, cast
 import torch
 
 from bertcli.errors import UserError
-from bertcli.memory.free import all_memory
-from bertcli.memory.need import CHECKPOINT_BYTES, StepSizes, rows_that_fit
+from bertcli.memory.free import all_memory, free_memory
+from bertcli.memory.need import CHECKPOINT_BYTES, FP32, StepSizes, rows_that_fit, step_memory
 from bertcli.memory.parameters import pretraining_parameters
 from bertcli.model.architecture import Architecture
 
@@ -132,3 +132,20 @@ def fitting_rows(
     if sizes.on_cpu:
         available = (available - CHECKPOINT_BYTES * parameters) / num_local_ranks
     return rows_that_fit(architecture, parameters, sizes, available=available, at_most=at_most)
+
+
+def crowded(
+    architecture: Architecture, sizes: StepSizes, device: torch.device, num_local_ranks: int = 1
+) -> str | None:
+    """A warning if a step of `sizes.rows` at once needs more than is free on the device now; else None."""
+    parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
+    need = step_memory(architecture, parameters, parameters, sizes=sizes).total
+    need += CHECKPOINT_BYTES * parameters * sizes.on_cpu - FP32 * parameters  # the weights are there already
+    free = free_memory(device) / (num_local_ranks if sizes.on_cpu else 1)
+    if need <= free:
+        return None
+    return (
+        f"warning: a step of {sizes.rows:,} rows at once needs about {need / (1 << 30):.1f} GiB, and "
+        f"{free / (1 << 30):.1f} are free now: close other programs, or set a smaller "
+        "training.micro_batch_size (other rows at once draw another dropout)"
+    )

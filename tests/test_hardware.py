@@ -9,6 +9,7 @@ import torch
 from bertcli.errors import UserError
 from bertcli.hardware import (
     auto_micro_batch_size,
+    crowded,
     resolve_device,
     resolve_precision,
     resolve_workers,
@@ -88,6 +89,14 @@ def test_an_automatic_micro_batch_fits_into_the_memory(
     """BERT-large on rows of 512, with the copy for checkpoints; `memory` in GiB."""
     monkeypatch.setattr("bertcli.hardware.all_memory", lambda device: memory << 30)
     assert rows(LARGE, 256, 512, CPU) == fit
+
+
+def test_what_does_not_fit_into_the_free_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = StepSizes(rows=8, length=512, predicted=0.15, half=False, checkpointing=False, on_cpu=True)
+    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 4 << 30)
+    assert (crowded(LARGE, sizes, CPU) or "").startswith("warning: a step of 8 rows at once needs about ")
+    monkeypatch.setattr("bertcli.hardware.free_memory", lambda device: 400 << 30)
+    assert crowded(LARGE, sizes, CPU) is None
 
 
 def test_ranks_share_the_memory_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:

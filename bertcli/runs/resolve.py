@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from bertcli.config.loop import LoopConfig
@@ -18,6 +19,7 @@ from bertcli.engine.schedule import learning_rate
 from bertcli.errors import UserError
 from bertcli.hardware import (
     auto_micro_batch_size,
+    crowded,
     fitting_rows,
     resolve_device,
     resolve_precision,
@@ -28,6 +30,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.runs.recipe import adopt_recipe, update_sections
 from bertcli.store.token_store import OpenStore
 from bertcli.store.vocabulary import given_tokenizer
+from bertcli.terminal import say
 
 Loop = TypeVar("Loop", bound=LoopConfig)
 
@@ -101,16 +104,16 @@ def resolve_loop(
     device = resolve_device(training.device)
     precision = resolve_precision(training.precision, device)
     micro_batch_size = training.micro_batch_size
+    sizes = StepSizes(
+        rows=1,
+        length=length,
+        predicted=predicted,
+        half=precision != "fp32",
+        checkpointing=training.activation_checkpointing,
+        on_cpu=device.type == "cpu",
+    )
+    num_ranks = ranks.num_local_ranks()
     if micro_batch_size == "auto":
-        sizes = StepSizes(
-            rows=1,
-            length=length,
-            predicted=predicted,
-            half=precision != "fp32",
-            checkpointing=training.activation_checkpointing,
-            on_cpu=device.type == "cpu",
-        )
-        num_ranks = ranks.num_local_ranks()
         if joint_rows is not None:
             micro_batch_size = fitting_rows(
                 architecture, sizes, at_most=joint_rows, device=device, num_local_ranks=num_ranks
@@ -125,12 +128,12 @@ def resolve_loop(
                 mean_length=mean_length,
             )
     micro_batch_size = min(micro_batch_size, joint_rows or training.largest_batch)
-    decided: dict[str, Any] = {
-        "micro_batch_size": micro_batch_size,
-        "precision": precision,
-        "device": str(device),
-        "compile": training.compile,
-    }
+    if warning := crowded(
+        architecture, replace(sizes, rows=micro_batch_size), device, num_local_ranks=num_ranks
+    ):
+        say(warning)
+    decided: dict[str, Any] = {"micro_batch_size": micro_batch_size, "precision": precision}
+    decided |= {"device": str(device), "compile": training.compile}
     if training.compile == "auto":
         decided["compile"] = is_worth_compiling(
             architecture, tokens, micro_batch_size * length, length=length, predicted=predicted, device=device
