@@ -118,7 +118,7 @@ def write_model_files(
     files are written one by one: for an atomic write, write to a new folder and rename it. Raises `OSError`
     if the disk is full or read-only.
     """
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
     write_description(folder, architecture, tokenizer, declared=declared)
     family, state = FAMILIES[architecture.family], weights or model.state_dict()

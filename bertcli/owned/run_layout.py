@@ -58,7 +58,7 @@ class RunLayout:
         self._check_place()
         try:
             yield
-        except FileNotFoundError:
+        except Exception:  # a library's own error where its file is gone
             self._check_place()
             raise
 

@@ -46,7 +46,7 @@ def check_known(config: PretrainConfig, unk_rate: float) -> None:
 def unknown(rate: float) -> str:
     """What a share of unknown tokens means, in words."""
     return (
-        f"{rate:.1%} of the tokens are unknown ([UNK]): the vocabulary lacks their characters, or words are "
+        f"{rate:.1%} of the tokens are unknown: the vocabulary lacks their characters, or words are "
         "too long for WordPiece (over 100 characters)"
     )
 

@@ -167,7 +167,11 @@ def test_rows_that_were_cut_are_counted(run_bertcli, models, tmp_path):
         ("classification", ["--data", "D", "--label", "golden"], "no column 'golden'; did you mean 'gold'?"),
         ("classification", ["--data", "D", "--wrong", "w.txt"], "w.txt: the suffix selects the format"),
         ("classification", ["--data", "nowhere.tsv"], "nowhere.tsv: no such file"),
-        ("classification", ["--data", "D", "--label", "premise"], "labels that the model does not learn"),
+        (
+            "classification",
+            ["--data", "D", "--text", "gold", "--text", "hypothesis", "--label", "premise"],
+            "labels that the model does not learn",
+        ),
     ],
 )
 def test_bad_input_exits_2_with_its_message_alone(run_bertcli, models, model, arguments, message):

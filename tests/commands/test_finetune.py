@@ -87,11 +87,11 @@ def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     _, out, _ = run_bertcli(*measure, "--positive-label", "spam")
     assert "\nf1 of spam            0.0000\n" in out
     code, _, err = run_bertcli(*measure, "--positive-label", "eggs")
-    wrong = "error: task.positive_label: 'eggs' is not a label; the labels are ham, spam\n"
-    assert (code, err.splitlines(keepends=True)[-1]) == (2, wrong)
+    wrong = "'eggs' is not a label; the labels are ham, spam\n"
+    assert (code, err.splitlines(keepends=True)[-1]) == (2, f"error: --positive-label: {wrong}")
     config["task"]["positive_label"] = "eggs"
     config["output_dir"] = str(tmp_path / "other")
-    assert refused(run_bertcli, tmp_path, config) == wrong.removeprefix("error: ")
+    assert refused(run_bertcli, tmp_path, config) == f"task.positive_label: {wrong}"
 
 
 def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path) -> None:

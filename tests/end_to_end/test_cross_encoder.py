@@ -97,7 +97,7 @@ def test_rows_of_one_question_are_kept_together_for_evaluation(files: Path, tmp_
     [
         ({"text": "passage", "dev_fraction": 0.25}, "'ndcg_at_10' is not a metric of this task; give one of"),
         ({"type": "classification"}, "sigmoid is for type: regression, not classification"),
-        ({"label": "passage"}, "is not a number"),
+        ({"text": "question", "label": "passage"}, "is not a number"),
     ],
 )
 def test_bad_input_is_refused(files: Path, tmp_path: Path, task: dict[str, Any], message: str) -> None:

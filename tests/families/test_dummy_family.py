@@ -167,7 +167,7 @@ def test_it_learns_a_task_and_keeps_it(folder: Path, tmp_path: Path):
     task, label = build_task(settings, ("no", "yes")), ("yes", "no")
     texts = [TextExample("here", {}, "the cat", "a dog ran", each) for each in label]
     items = task.encode(texts, loaded.tokenizer)
-    assert items[0].rows[0].ids == [START, 5, 7, END, END, 6, 8, 12, END]
+    assert list(items[0].rows[0].ids) == [START, 5, 7, END, END, 6, 8, 12, END]
     assert items[0].rows[0].second_starts == 9
     before = loaded.model.body.embeddings.word.weight.clone()
     loop = LoopSettings(seed=1, device=CPU, precision="fp32", max_grad_norm=1.0, rate=lambda step: 1e-2)

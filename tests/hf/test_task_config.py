@@ -53,7 +53,11 @@ def labels(*names):
             {"type": "token-classification"},
             ("O", "B-X", "I-X"),
         ),
-        ({"architectures": ["BertForQuestionAnswering"]}, {"type": "question-answering"}, ()),
+        (
+            {"architectures": ["BertForQuestionAnswering"]},
+            {"type": "question-answering", "null_threshold": None},
+            (),
+        ),
         (
             {"architectures": ["BertForMultipleChoice"]},
             {"type": "multiple-choice", "text": "text", "choices": "choices"},

@@ -91,6 +91,8 @@ def for_transformers(batch: LabeledBatch, kind: str, numbers: list[float]) -> di
         for row, item in enumerate(batch.items):
             labels_BT[row, item.layout.positions] = torch.tensor(item.target)
         return inputs | {"labels": labels_BT}
+    if kind == "multi-label":
+        targets = [[float(label in target) for label in range(len(LABELS[kind]))] for target in targets]
     if kind == "questions":
         starts_B, ends_B = torch.tensor(targets).unbind(1)
         return inputs | {"start_positions": starts_B, "end_positions": ends_B}

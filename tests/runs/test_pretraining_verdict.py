@@ -122,6 +122,7 @@ def test_the_best_model_is_kept_and_a_resume_keeps_the_same(
     assert f"the model is the best by held-out loss: that of step {best}" in capsys.readouterr().err
     for lost in ("step-00000009", "best"):
         shutil.rmtree(tmp_path / "run" / "checkpoints" / lost)
+        shutil.rmtree(tmp_path / "run" / "model")  # a finished run is not trained again
         assert run(tmp_path / "run", resume=True) == kept
     training = {"learning_rate": 0.3, "steps": 9, "warmup_steps": 0}
     changed = check_config(PretrainConfig, small_config(corpus, tmp_path / "run", training=training), "test")
