@@ -72,7 +72,7 @@ class VectorFile:
                 self._vectors_ND = np.lib.format.open_memmap(path, mode="r")  # never a pickle
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except (ValueError, EOFError, OverflowError, TypeError, MemoryError):
+        except Exception:  # the header is Python's syntax: numpy fails in many ways on what is none
             raise UserError(f"{path}: is no .npy file of numbers; make it by bertcli embed") from None
         shape, dtype = self._vectors_ND.shape, self._vectors_ND.dtype
         if len(shape) != 2 or shape[1] != hidden or dtype.kind != "f":
