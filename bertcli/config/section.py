@@ -28,6 +28,8 @@ def _expanded(path: str) -> str:
             f"{reprlib.repr(path)} begins with ~ and a name, and no user has this name; write the path of "
             "the folder, which begins with ./ if it is in the current folder"
         )
+    if (depth := expanded.count(os.sep)) > MOST_FOLDERS:
+        raise ValueError(f"the path leads through {depth:,} folders; at most {MOST_FOLDERS} are possible")
     return expanded
 
 
@@ -38,6 +40,8 @@ MOST = 10**9
 """Steps and the like: far more than anyone waits for, and products of two still fit into 64 bits."""
 MOST_ROWS = MOST_TOKENS = 2**24
 """Rows of a step, tokens of a row, entries of a vocabulary: beyond it, tables of them fill any memory."""
+MOST_FOLDERS = 500
+"""Folders inside each other: Python makes and removes them by recursion, within its limit of 1,000 calls."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]

@@ -277,6 +277,11 @@ def test_a_weight_of_a_class_is_a_number(tmp_path: Path, weight: str) -> None:
         load_config(FinetuneConfig, write(tmp_path, FINETUNE), [f"task.class_weights={{a: {weight}}}"])
 
 
+def test_a_path_is_no_deeper_than_python_can_go(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="output_dir: the path leads through 1,500 folders; at most 500"):
+        load_config(FinetuneConfig, write(tmp_path, FINETUNE), [f"output_dir={'a/' * 1500}b"])
+
+
 def test_truth_values_are_no_seeds(tmp_path: Path) -> None:
     task = {"type": "classification", "train": "t", "text": "a", "label": "b"}
     with pytest.raises(UserError, match="seeds: expected a number, got true"):
