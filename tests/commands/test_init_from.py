@@ -28,16 +28,18 @@ def test_every_command_refuses_a_contradiction(run_bertcli, model: Path, tmp_pat
 def test_a_run_records_the_folder_goes_on_and_warns_of_its_vocabulary(
     run_bertcli, model: Path, tmp_path: Path
 ):
-    config = small_config(write_corpus(tmp_path / "corpus.txt", 20, 3), tmp_path / "new")
+    text = tmp_path / "corpus.txt"
+    line = "the cat sat on a mat . the dog ran of night .\nthe Ž was dark in {} ."
+    text.write_text("\n\n".join(line.format("night " * i) for i in range(1, 40)), encoding="utf-8")
+    config = small_config(text, tmp_path / "new")
     config["model"], config["data"] = {"init_from": str(model)}, {"max_length": 16}
     del config["tokenizer"]
     config["training"] |= {"steps": 1, "warmup_steps": 0}
     path = write_config(tmp_path / "config.yaml", config)
     code, _, err = run_bertcli("pretrain", path)
     assert code == 0, err
-    assert (
-        f"of the tokens are unknown: the vocabulary of {model / 'model'} lacks characters of this text" in err
-    )
+    assert "of the tokens are unknown: the vocabulary lacks their characters" in err
+    assert "To read them, leave model.init_from out" in err
     saved = yaml.safe_load((tmp_path / "new" / "config.yaml").read_text())
     assert (saved["model"]["preset"], saved["model"]["hidden"], saved["tokenizer"]["vocab_size"]) == (
         None,
