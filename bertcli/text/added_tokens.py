@@ -52,8 +52,9 @@ def register_tokens(
             )
         found = backend.token_to_id(content)
         if token_id is not None and found != token_id:
+            with_ids = where if "added_tokens_decoder" in config else folder / "added_tokens.json"
             raise UserError(
-                f"{where}: the token {content[:60]!r} has the id {token_id} there, but {found} in the "
+                f"{with_ids}: the token {content[:60]!r} has the id {token_id} there, but {found} in the "
                 "vocabulary. Copy or download the tokenizer again"
             )
     return set(registered)

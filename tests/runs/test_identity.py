@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentencepiece import sentencepiece_model_pb2
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.errors import UserError
 from bertcli.runs.identity import check_same_data, pretraining_inputs, task_identity
-from tests.finetunes import checked, run, spam_config, spam_files, write_spam
+from tests.families.published import family_folder
+from tests.finetunes import checked, run, spam_config, spam_files, write_model, write_spam
 from tests.small_runs import small_config, write_config
 
 LABELS = ("ham", "spam")
@@ -62,6 +64,8 @@ READ: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "tokenizer": ("tokenizer.json", lambda path: path.write_text(path.read_text() + "\n")),
     "weights": ("model.safetensors", damage),
 }
+UNREADABLE = ("activation", "a new token")
+"""These changes make a folder that cannot be read at all, which its reader says."""
 UNREAD = ("README.md", "vocab.txt", "training_args.bin", "manifest.json", "notes.txt")
 
 
@@ -93,9 +97,57 @@ def test_a_resume_refuses_another_source_or_teacher(
         if kept is not None:
             path.write_bytes(kept)
     assert code == 2
-    # some changes make a folder that cannot be read at all, which the reader says
-    assert f"cannot resume: {path} changed since the start of the run" in said or str(path.parent) in said
+    refused = f"cannot resume: {path} changed since the start of the run"
+    if change in UNREADABLE:
+        refused = f"error: {path}:"
+    assert refused in said
     assert (finished / "run/model/model.safetensors").read_bytes() == model
+
+
+def swap_last_ids(path: Path) -> None:
+    first, second = list(ids := json.loads(path.read_text()))[-3:-1]
+    path.write_text(json.dumps(ids | {first: ids[second], second: ids[first]}))
+
+
+def drop_last_merge(path: Path) -> None:
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+def change_a_score(path: Path) -> None:
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())  # pyright: ignore[reportAttributeAccessIssue]
+    model.pieces[-1].score -= 1.0
+    path.write_bytes(model.SerializeToString())
+
+
+VOCABULARIES: dict[str, dict[str, Callable[[Path], Any]]] = {
+    "roberta": {"vocab.json": swap_last_ids, "merges.txt": drop_last_merge},
+    "albert": {"spiece.model": change_a_score},
+    "deberta-v2": {"spm.model": change_a_score},
+}
+"""Model type -> the files of a folder without a tokenizer.json, and a change that another folder may have."""
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+def test_a_resume_refuses_another_vocabulary(
+    kind: str, tmp_path: Path, run_bertcli: Callable[..., tuple[int, str, str]]
+) -> None:
+    folder = family_folder(kind, tmp_path / "source", slow=True)
+    write_spam(tmp_path / "train.tsv", rows=16)
+    write_spam(tmp_path / "dev.tsv", rows=8, skip=16)
+    config = write_config(
+        tmp_path / "config.yaml", spam_config(tmp_path, model=str(folder), training={"epochs": 1})
+    )
+    code, _, said = run_bertcli("finetune", config)
+    assert code == 0, said
+    for name, act in VOCABULARIES[kind].items():
+        kept = (folder / name).read_bytes()
+        act(folder / name)
+        code, _, said = run_bertcli("finetune", config, "--resume")
+        assert code == 2
+        assert f"cannot resume: {folder / name} changed since the start of the run" in said
+        (folder / name).write_bytes(kept)
+    code, _, said = run_bertcli("finetune", config, "--resume")
+    assert (code, "is finished" in said) == (0, True), said
 
 
 def test_a_file_that_is_not_read_may_change(
@@ -106,6 +158,27 @@ def test_a_file_that_is_not_read_may_change(
             (finished / folder / name).write_text("changed")
     code, _, said = run_bertcli("finetune", finished / "config.yaml", "--resume")
     assert (code, "is finished" in said) == (0, True), said
+
+
+@pytest.mark.parametrize("key", ["distillation.teacher", "model.init_from"])
+def test_a_pretraining_resume_refuses_another_config_json(
+    key: str, tmp_path: Path, corpus: Path, run_bertcli: Callable[..., tuple[int, str, str]]
+) -> None:
+    folder = write_model(tmp_path / "bert", dropout=0.0)
+    config = small_config(corpus, tmp_path / "run", training={"steps": 2}, data={"objective": "mlm"})
+    config["corpus"]["store"], config["tokenizer"] = str(tmp_path / "store"), {}
+    section, name = key.split(".")
+    config["model"] = {"preset": "tiny", "layers": 2, "hidden": 32, "max_positions": 32, "dropout": 0.0}
+    config[section] = {name: str(folder)}
+    path = write_config(tmp_path / "config.yaml", config)
+    code, _, said = run_bertcli("pretrain", path)
+    assert code == 0, said
+    model = (tmp_path / "run/model/model.safetensors").read_bytes()
+    edit(folder / "config.json", hidden_dropout_prob=0.3, layer_norm_eps=1e-6)
+    code, _, said = run_bertcli("pretrain", path, "--resume")
+    assert code == 2
+    assert f"cannot resume: {folder / 'config.json'} changed since the start of the run" in said
+    assert (tmp_path / "run/model/model.safetensors").read_bytes() == model
 
 
 def test_a_run_of_an_earlier_version_is_compared_by_what_it_noted(finished: Path, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_killed_runs_end_as_the_undisturbed_one(corpus: Path, undisturbed: Path,
     assert_same(run, undisturbed)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_saves_first(
     corpus: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
