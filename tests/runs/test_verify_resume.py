@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.runs import verify_resume as module
 from bertcli.runs.verify_resume import Verification, verify_resume
@@ -98,12 +97,18 @@ def test_a_run_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
 def test_what_is_auto_stays_so_and_no_code_of_the_current_folder_runs(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in the configs of the package and of `bertcli init`: warm-up and short rows are left to the run."""
-    config = small_config(corpus, tmp_path / "run", training={"steps": 4})
-    del config["training"]["warmup_steps"], config["data"]["short_steps"]
+    """As in the configs of the package and of `bertcli init`: all that can be decided is left to the run."""
+    sizes = {"layers": 2, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 32}
+    config = {
+        "output_dir": str(tmp_path / "run"),
+        "corpus": {"files": [str(corpus)], "heldout_fraction": 0.1},
+        "data": {"max_length": 32},
+        "model": sizes,
+        "training": {"steps": 4},
+    }
     for name in ("random", "yaml"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('code of the current folder')")
     monkeypatch.chdir(tmp_path)
-    checked = check_config(PretrainConfig, config, "test")
-    verified = verify_resume(checked, steps=4, kills=1, seed=0, parent=tmp_path / "scratch")
-    assert (verified.differences, verified.steps) == ([], 4)
+    result = run_cli("verify-resume", write_config(tmp_path / "config.yaml", config), "--kills", "1")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("equal: killed 1 times (seed 0) in 4 steps and resumed")
