@@ -137,8 +137,10 @@ def _in_option(found: re.Match[str]) -> str:
     return f"give {option}{colon[1:]}" if set_ else f"{option}{colon}"
 
 
-SILENCE = 12.0
-"""Seconds; more than between two lines of a display: `told_while_silent` speaks where there is none."""
+SILENCE = 5.0
+"""Seconds without a line, after which `told_while_silent` speaks."""
+BETWEEN_LINES = 4.0
+"""Seconds between two lines of a display: fewer than `SILENCE`, so that nothing is said twice."""
 
 _spoken = 0.0
 """When a guarded stream was last written to (`time.monotonic`)."""

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -77,6 +78,11 @@ def write_config(path: Path, config: dict[str, Any]) -> Path:
     return path
 
 
+def without_waiting(said: str) -> str:
+    """What a process said, without the lines that say on a busy machine that it is still at work."""
+    return re.sub(r"^.* \(\d+ s so far\)\n", "", said, flags=re.MULTILINE)
+
+
 def run_cli(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The console script in this process, which has torch imported already."""
     command = ["bertcli", *map(str, arguments)]
@@ -86,6 +92,7 @@ def run_cli(*arguments: object) -> subprocess.CompletedProcess[str]:
     ):
         with (
             patch.object(sys, "argv", command),
+            patch("bertcli.terminal.SILENCE", 1e6),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
             pytest.raises(SystemExit) as exit_,
@@ -99,7 +106,9 @@ def run_process(*arguments: object, **options: Any) -> subprocess.CompletedProce
     """The console script in a process of its own."""
     command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.run(command, text=True, timeout=300, check=False, **(pipes | options))
+    done = subprocess.run(command, text=True, timeout=300, check=False, **(pipes | options))
+    done.stderr = done.stderr and without_waiting(done.stderr)
+    return done
 
 
 def start_and_signal(verb: str, config: Path, run: Path, step: int, number: signal.Signals) -> int:

@@ -12,6 +12,8 @@ import sys
 import termios
 from collections.abc import Sequence
 
+from tests.small_runs import without_waiting
+
 CTRL_C = b"\x03"
 
 
@@ -45,4 +47,4 @@ def on_a_terminal(
                 seen = len(shown)
     os.close(ours)
     assert not waiting, shown.decode()
-    return shown.decode().replace("\r\n", "\n"), process.wait()
+    return without_waiting(shown.decode().replace("\r\n", "\n")), process.wait()

@@ -9,14 +9,12 @@ from contextlib import contextmanager, nullcontext
 
 from tqdm import tqdm
 
-from bertcli.terminal import raw_stream, working
+from bertcli.terminal import BETWEEN_LINES, raw_stream, working
 from bertcli.text.sources import Source
 from bertcli.text.streams import Progress
 
 Report = Callable[[str], None]
 """Takes a line for the user."""
-
-SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
@@ -32,7 +30,7 @@ def progress_display(
         done += num_bytes
         if bar is not None:
             bar.update(num_bytes)
-        elif time.monotonic() - last_line >= SECONDS_BETWEEN_LINES:
+        elif time.monotonic() - last_line >= BETWEEN_LINES:
             last_line = time.monotonic()
             report(line())
 

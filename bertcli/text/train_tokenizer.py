@@ -28,9 +28,10 @@ from bertcli.text.train_wordpiece import train_wordpiece
 
 Result = TypeVar("Result")
 RECORD_END = "\n"
+_SECONDS_BETWEEN_LINES = 4.0
+"""As `terminal.BETWEEN_LINES`, which this layer does not know."""
 _PART = re.compile(r"(\S{1000})(?=\S)")
 """A longer word is counted in parts: the time that trainers take grows with the square of its length."""
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Training:
     Attributes:
         language: an ISO 639 code, for the rules of lower case.
         spool_folder: for the temporary copy of the texts; None: the system's folder.
-        report: takes lines for the user: a doubt, and every ten seconds that the trainer works.
+        report: takes lines for the user: a doubt, and every few seconds that the trainer works.
     """
 
     language: str = "en"
@@ -97,7 +98,7 @@ def train_tokenizer(
 def patiently(work: Callable[[], Result], what: str, report: Callable[[str], None]) -> Result:
     """What `work` returns. It runs in a thread, so that Ctrl-C ends a library's work at once.
 
-    `report` takes a line on `what` every ten seconds.
+    `report` takes a line on `what` every few seconds.
     """
     done: list[Result] = []
     failed: list[BaseException] = []

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.terminal import guard_streams, say, told_while_silent, visible, working
+from bertcli.terminal import BETWEEN_LINES, SILENCE, guard_streams, say, told_while_silent, visible, working
+from bertcli.text.train_tokenizer import _SECONDS_BETWEEN_LINES
 from tests.hf.folders import saved_task
 from tests.terminals import on_a_terminal
 
@@ -87,6 +88,10 @@ def test_what_a_silent_command_says(run_bertcli, models, tmp_path, monkeypatch, 
     assert run_bertcli(*command.split())[0] == 0
     said = {line() for line in asked}
     assert {line.replace("FILE", str(file)) for line in lines} <= said
+
+
+def test_nothing_is_silent_for_more_than_five_seconds_or_says_the_same_twice() -> None:
+    assert _SECONDS_BETWEEN_LINES == BETWEEN_LINES < SILENCE <= 5
 
 
 def test_a_command_that_prints_nothing_says_that_it_is_at_work(monkeypatch, capsys) -> None:
