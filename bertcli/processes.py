@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from bertcli.errors import UserError
@@ -40,24 +41,37 @@ def in_processes(
     """
     context = multiprocessing.get_context("spawn")
     in_flight: deque[tuple[Piece, Future[Result]]] = deque()
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (make_worker, given))
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"  # of the children: a file in the current folder is no module of theirs
-    try:
-        for piece in pieces:
-            in_flight.append((piece, pool.submit(_work, *arguments(piece))))
-            if len(in_flight) > _IN_FLIGHT * processes:
+    with _safe_path():
+        pool = ProcessPoolExecutor(processes, context, _start_worker, (make_worker, given))
+        try:
+            for piece in pieces:
+                in_flight.append((piece, pool.submit(_work, *arguments(piece))))
+                if len(in_flight) > _IN_FLIGHT * processes:
+                    done, future = in_flight.popleft()
+                    yield done, future.result()
+            while in_flight:
                 done, future = in_flight.popleft()
                 yield done, future.result()
-        while in_flight:
-            done, future = in_flight.popleft()
-            yield done, future.result()
-    except BrokenProcessPool:
-        raise UserError(died) from None
+        except BrokenProcessPool:
+            raise UserError(died) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """In the block, new Python processes take no file in the current folder for a module of theirs.
+
+    A pool starts one when it is made, for what it shares, and the others when they have work.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
+        os.environ.pop("PYTHONSAFEPATH", None)
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 _worker: Callable[..., Any]

@@ -1,0 +1,59 @@
+"""No child process runs code that lies in the current folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.small_runs import small_config, write_config
+from tests.start.files import FIT
+
+CODE = "from pathlib import Path; Path(__file__ + '.ran').touch(); raise SystemExit('of the current folder')"
+NAMES = ("random", "yaml", "socket", "pickle", "tempfile")
+"""Modules that Python's own processes, torch or bertcli import."""
+SCRIPT = """
+from bertcli.cli import main
+from bertcli.store import build
+
+if __name__ == "__main__":
+    build.num_processes = lambda *given: 2
+    main()
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with files that have the names of modules."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for name in NAMES:
+        (folder / f"{name}.py").write_text(CODE)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_init_starts_no_code_of_the_current_folder(
+    here: Path, run_bertcli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.start.pretraining.fit_pretraining", lambda *_, report: FIT)
+    (here / "text.txt").write_text("The cat sat on the mat. It was dark.\n\n" * 200)
+    code, _, err = run_bertcli("init", "text.txt", "--for", "pretrain")
+    assert code == 0, err
+    assert not list(here.glob("*.ran"))
+
+
+def test_workers_run_no_code_of_the_current_folder(here: Path, corpus: Path, tmp_path: Path) -> None:
+    config = small_config(corpus, here / "run")
+    config["corpus"]["store"] = str(here / "store")
+    write_config(here / "config.yaml", config)
+    (tmp_path / "bertcli").mkdir()
+    script = tmp_path / "bertcli" / "script.py"  # like the console script, it lies in another folder
+    script.write_text(SCRIPT)
+    command = [sys.executable, script, "prepare", "config.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert (here / "store" / "manifest.json").exists()
+    assert not list(here.glob("*.ran"))
