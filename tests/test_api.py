@@ -491,17 +491,25 @@ def test_labels_are_learned_in_a_thread_too(tmp_path: Path) -> None:
     assert done["verdict"]
 
 
-def test_a_second_run_in_another_thread_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("verb", ["finetune", "pretrain"])
+def test_a_second_run_in_another_thread_is_refused(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both would draw their dropout from torch's one generator."""
     from bertcli import training
 
     said: list[str] = []
-    config = spam_config(spam_files(tmp_path), training={"epochs": 0.3})
-    finetune = training.finetuning.finetune
+    if verb == "finetune":
+        config = spam_config(spam_files(tmp_path), training={"epochs": 0.3})
+    else:
+        text = write_corpus(tmp_path / "corpus.txt")
+        config = small_config(text, tmp_path / "run", training={"steps": 2, "warmup_steps": 0})
+    train, module = getattr(bertcli, verb), getattr(training, f"{verb.removesuffix('e')}ing")
+    begin = getattr(module, verb)
 
     def second() -> None:
         try:
-            bertcli.finetune(config | {"output_dir": str(tmp_path / "other")})
+            train(config | {"output_dir": str(tmp_path / "other")})
         except bertcli.UserError as error:
             said.append(str(error))
 
@@ -509,12 +517,14 @@ def test_a_second_run_in_another_thread_is_refused(tmp_path: Path, monkeypatch: 
         thread = threading.Thread(target=second)
         thread.start()
         thread.join()
-        return finetune(*arguments)
+        return begin(*arguments)
 
-    monkeypatch.setattr(training.finetuning, "finetune", first)
-    bertcli.finetune(config)
+    monkeypatch.setattr(module, verb, first)
+    train(config)
     assert len(said) == 1
     assert "another run is training in this process" in said[0]
     assert not (tmp_path / "other").exists()
     monkeypatch.undo()
-    bertcli.finetune(config | {"output_dir": str(tmp_path / "other")})
+    train(config | {"output_dir": str(tmp_path / "other")})
+    weights = [(tmp_path / run / "model/model.safetensors").read_bytes() for run in ("run", "other")]
+    assert weights[0] == weights[1]

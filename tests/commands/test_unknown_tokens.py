@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bertcli.hf.folder import save_model_folder
+from bertcli.text.tokenizer import Tokenizer
 from bertcli.text.train_tokenizer import train_tokenizer
 from tests.hf.folders import random_model, tiny_tokenizer
 from tests.small_runs import small_config, write_config
@@ -87,6 +88,36 @@ def test_a_given_vocabulary_is_refused_from_a_fifth_and_the_remedy_works(run_ber
     config_of(tmp_path, russian=45, tokenizer={"kind": "byte-bpe", "vocab_size": 400})
     code, out, err = run_bertcli("prepare", config, "--json")
     assert (code, json.loads(out)["unk_rate"]) == (0, 0.0), err
+
+
+@pytest.mark.parametrize("key", ["tokenizer.path", "model.init_from"])
+@pytest.mark.parametrize("name", ["thai without blanks", "dna"])
+def test_words_too_long_for_a_given_vocabulary_are_refused_and_the_remedy_works(
+    run_bertcli, tmp_path: Path, name: str, key: str
+) -> None:
+    """Its characters are known, its words are longer than WordPiece reads; the remedy is taken literally."""
+    line = UNBROKEN[name]
+    (tmp_path / "text.txt").write_text("\n\n".join(f"{line} {number}" for number in range(50)))
+    given = tmp_path / "given"
+    train_tokenizer([" ".join(line)], 300).save(given)
+    if key == "model.init_from":
+        tokenizer = Tokenizer.load(given)
+        save_model_folder(given, random_model(vocab_size=tokenizer.vocab_size), tokenizer, None, 16)
+    config = small_config(tmp_path / "text.txt", tmp_path / "run", data={"objective": "mlm"})
+    section, last = key.split(".")
+    config["tokenizer"], config[section] = {}, {last: str(given)}
+    config["data"]["max_length"] = 16
+    path = write_config(tmp_path / "c.yaml", config)
+    for command in ("prepare", "pretrain"):
+        code, _, err = run_bertcli(command, path)
+        assert (code, "words are too long for WordPiece (over 100 characters)" in err) == (2, True), err
+        assert f"leave {key} out, and set tokenizer.kind: byte-bpe" in err
+    del config[section][last]
+    config["tokenizer"]["kind"] = "byte-bpe"
+    code, out, err = run_bertcli("prepare", write_config(path, config), "--json")
+    assert (code, json.loads(out)["unk_rate"]) == (0, 0.0), err
+    code, _, err = run_bertcli("pretrain", path, "--set", "training.steps=1", "--set", "model.preset=tiny")
+    assert code == 0, err
 
 
 def test_a_store_of_unknown_words_that_exists_is_refused(
