@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -53,9 +54,20 @@ def in_processes(
                 done, future = in_flight.popleft()
                 yield done, future.result()
         except BrokenProcessPool:
+            _end_sending(pool)
             raise UserError(died) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_sending(pool: ProcessPoolExecutor) -> None:
+    """Close the pipe of a pool that is broken, where Python does not.
+
+    Before 3.11.5 it waits for ever for its own thread, which sends a piece that no process will read:
+    https://github.com/python/cpython/issues/94777
+    """
+    if sys.version_info < (3, 11, 5):
+        pool._call_queue._reader.close()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""No child process runs code that lies in the current folder."""
+"""Child processes run no code that lies in the current folder; one that dies ends the work."""
 
 from __future__ import annotations
 
@@ -57,3 +57,18 @@ def test_workers_run_no_code_of_the_current_folder(here: Path, corpus: Path, tmp
     assert done.returncode == 0, done.stderr
     assert (here / "store" / "manifest.json").exists()
     assert not list(here.glob("*.ran"))
+
+
+def test_a_worker_that_dies_before_it_has_read_its_work_ends_all() -> None:
+    """Pieces are larger than a pipe holds, so the thread that sends them waits for a reader."""
+    program = (
+        "import os\n"
+        "from bertcli.processes import in_processes\n"
+        "pieces = [bytes(10**6)] * 9\n"
+        "work = in_processes(pieces, lambda piece: (piece,), os._exit, (3,), processes=2, died='one died')\n"
+        "list(work)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=20
+    )
+    assert done.stderr.endswith("UserError: one died\n")
