@@ -7,6 +7,6 @@ bertcli.load(run["model"]).fill_mask("The [MASK] was dark.")
 """
 
 from bertcli.api import Model, finetune, load, pretrain
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 
 __all__ = ["Model", "UserError", "finetune", "load", "pretrain"]

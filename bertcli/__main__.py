@@ -5,14 +5,14 @@ import signal
 import sys
 from types import FrameType
 
-from bertcli.terminal import line_on_ctrl_c, say_in_handler
+from bertcli.system.terminal import line_on_ctrl_c, say_in_handler
 
 
 def main() -> None:
     """Import the command line and run it."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the caller ignores Ctrl-C
         signal.signal(signal.SIGINT, _on_ctrl_c)
-    from bertcli.cli import main as run
+    from bertcli.cli.main import main as run
 
     run()
 

@@ -10,14 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli import calls
+from bertcli.cli import calls
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
     from numpy.typing import NDArray
 
-    from bertcli.hf.folder import LoadedModel
+    from bertcli.folders.model_folder import LoadedModel
     from bertcli.inference.opened import Compute, OpenedEncoder, OpenedTask
 
 Config = str | Path | Mapping[str, Any]
@@ -41,7 +41,7 @@ def load(
     path = calls.path("model", model)
     calls.text("device", device)
     calls.one_of("precision", precision, "fp32", "bf16", "fp16", "auto")
-    from bertcli.hf.locate import find_onnx, resolve_model
+    from bertcli.folders.locate import find_onnx, resolve_model
     from bertcli.inference.opened import Compute
 
     place, compute = find_onnx(path), Compute(device, precision)
@@ -64,24 +64,24 @@ def pretrain(config: Config, resume: bool = False, overwrite: bool = False) -> d
         UserError: the config, the text or the folder cannot be used.
         KeyboardInterrupt: after Ctrl-C, when the checkpoint is saved.
     """
-    from bertcli import training
-    from bertcli.distributed import ranks
+    from bertcli.training import ranks
+    from bertcli.training import train as training
 
     given = _given(config, resume, overwrite)
     with ranks.joined():
-        return training.pretrain(given, [], resume, overwrite=overwrite)
+        return training.run_pretraining(given, [], resume, overwrite=overwrite)
 
 
 @calls.call_of_torch
 def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, Any]:
     """A model and labeled data -> a task model, as `bertcli finetune --json`: its folder as `model`, its
     scores on the dev data, and the verdict. Arguments and errors are those of `pretrain`."""
-    from bertcli import training
-    from bertcli.distributed import ranks
+    from bertcli.training import ranks
+    from bertcli.training import train as training
 
     given = _given(config, resume, overwrite)
     with ranks.joined():
-        return training.finetune(given, [], resume, overwrite=overwrite)
+        return training.run_finetuning(given, [], resume, overwrite=overwrite)
 
 
 class Model:
@@ -99,10 +99,10 @@ class Model:
 
         Raises `UserError` for a model without an MLM head, and for a text without a mask.
         """
-        from bertcli.hf.lengths import LongRows
-        from bertcli.inference.buffers import default_batch_size
+        from bertcli.folders.lengths import LongRows
         from bertcli.inference.fill_mask import fill_masks
         from bertcli.inference.lines import Line
+        from bertcli.inference.predict import default_batch_size
 
         several, top_k = _texts(texts), calls.count("top_k", top_k)
         device, long_rows = self._device, LongRows(self.folder)
@@ -126,10 +126,9 @@ class Model:
 
         Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
         """
-        from bertcli.hf.lengths import LongRows
-        from bertcli.inference.formats import row_json
+        from bertcli.folders.lengths import LongRows
         from bertcli.inference.inputs import example_of
-        from bertcli.inference.outputs import CutRows
+        from bertcli.inference.outputs import CutRows, row_json
         from bertcli.inference.predict import predict_stream
 
         several = enumerate(calls.texts("rows", rows), start=1)
@@ -157,9 +156,9 @@ class Model:
         """
         import numpy as np
 
-        from bertcli.examples.examples import TextExample
-        from bertcli.hf.lengths import LongRows
+        from bertcli.folders.lengths import LongRows
         from bertcli.inference.outputs import CutRows
+        from bertcli.tasks.examples import TextExample
 
         several = _texts(texts)
         calls.one_of("pooling", pooling, None, "mean", "cls", "max")
@@ -183,9 +182,8 @@ class Model:
 
         `text`: one text; or a tuple of those that the model reads together, as in `predict`.
         """
-        from bertcli.inference.attention_links import attention_of
+        from bertcli.inference.attention import attention_of, read_one
         from bertcli.inference.inputs import example_of
-        from bertcli.inference.one_row import read_one
 
         texts = calls.row("text", text)
         row = read_one(
@@ -206,8 +204,8 @@ class Model:
     @cached_property
     @calls.call_of_torch
     def _words(self) -> LoadedModel:
-        from bertcli.hf.folder import load_model_folder
-        from bertcli.hf.locate import resolve_model
+        from bertcli.folders.locate import resolve_model
+        from bertcli.folders.model_folder import load_model_folder
 
         return load_model_folder(resolve_model(self.folder), pairs=False)
 

@@ -2,7 +2,7 @@
 
     python scripts/command_reference.py     # writes it
 
-The texts stand in `bertcli/commands/`; `tests/scripts/test_command_reference.py`
+The texts stand in `bertcli/cli/`; `tests/scripts/test_command_reference.py`
 compares the file with what this gives.
 """
 
@@ -14,13 +14,13 @@ from typing import Any
 
 import typer
 
-from bertcli.cli import PROGRAM, app
+from bertcli.cli.main import PROGRAM, app
 
 PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 HEAD = """# Commands
 
 Every command with its arguments and options, as `bertcli COMMAND --help` prints them. Written by
-`python scripts/command_reference.py`; the text stands in `bertcli/commands/`.
+`python scripts/command_reference.py`; the text stands in `bertcli/cli/`.
 
 Data goes to standard output, everything else to standard error. Bad input is one message and exit code 2.
 `bertcli --install-completion` teaches your shell the commands and options.

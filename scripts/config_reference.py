@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bertcli.config.reference import CONFIGS, Keys, keys_of
+from bertcli.config.keys import CONFIGS, Keys, keys_of
 from bertcli.config.yaml_text import scalar
 
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"

@@ -17,11 +17,11 @@ matplotlib.use("Agg")  # draws into a file; needs no screen
 
 from matplotlib import pyplot as plt
 
-from bertcli.checkpoints.metrics_log import read_metrics
-from bertcli.checkpoints.run_folder import RunFolder
 from bertcli.config.schema import PretrainConfig
-from bertcli.store.manifest import read_manifest
-from bertcli.store.matching import store_folder
+from bertcli.corpus.manifest import read_manifest
+from bertcli.corpus.matching import store_folder
+from bertcli.training.metrics_log import read_metrics
+from bertcli.training.run_folder import RunFolder
 
 SMOOTHED_ROWS = 10
 """Logged steps to a point of the training curve: single steps are too noisy to read."""

@@ -10,8 +10,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 from hypothesis import settings
 
-from bertcli import cli
-from tests.hf.folders import saved_task, saved_vectors
+from bertcli.cli import main as cli
+from tests.folders.folders import saved_task, saved_vectors
 from tests.small_runs import write_corpus
 
 settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
@@ -29,7 +29,7 @@ def run_bertcli(monkeypatch, capsys):
     """(exit code, standard output, standard error) of a command line."""
 
     def run(*arguments):
-        monkeypatch.setattr("bertcli.terminal.SILENCE", 1e6)  # on a busy machine too, the same lines
+        monkeypatch.setattr("bertcli.system.terminal.SILENCE", 1e6)  # on a busy machine too, the same lines
         monkeypatch.setattr("sys.argv", ["bertcli", *map(str, arguments)])
         with pytest.raises(SystemExit) as exit_:
             cli.main()

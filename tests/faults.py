@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.checkpoints.metrics_log import MetricsLog
+from bertcli.training.metrics_log import MetricsLog
 
 
 def at_row(patch: pytest.MonkeyPatch, step: int, do: Callable[[], object], split: str = "train") -> None:

@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
-from bertcli.config.decoding import Decoding
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
-from bertcli.examples.files import find_labeled_file
-from bertcli.hf.folder import save_model_folder
+from bertcli.config.section import Decoding
+from bertcli.corpus.streams import read_lines
+from bertcli.folders.model_folder import save_model_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.runs.finetuning import Finetuned, finetune
-from bertcli.text.streams import read_lines
-from bertcli.text.tokenizer import Normalization, Tokenizer
+from bertcli.tasks.files import find_labeled_file
+from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
+from bertcli.training.finetuning import Finetuned, finetune
 from tests.small_runs import read_rows
 
 _CHARACTERS = string.ascii_lowercase + string.digits + string.punctuation

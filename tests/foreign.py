@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from bertcli.cli import main as bertcli
+from bertcli.cli.main import main as bertcli
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import small_config, write_corpus
 from tests.snapshots import compare, snapshot

@@ -1,4 +1,4 @@
-"""Examples of every kind of labeled task in the words of `tests.hf.folders`, drawn by seed."""
+"""Examples of every kind of labeled task in the words of `tests.folders.folders`, drawn by seed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from bertcli.examples.examples import Answer, ChoiceExample, QuestionExample, TaggedExample, TextExample
-from tests.hf.folders import LABELS
+from bertcli.tasks.examples import Answer, ChoiceExample, QuestionExample, TaggedExample, TextExample
+from tests.folders.folders import LABELS
 
 _WORDS = "the a cat dog sat on mat ran house dark was of night he she it".split()  # noqa: SIM905
 _CONTEXT = 8
@@ -15,7 +15,7 @@ _CONTEXT = 8
 
 
 def draw_examples(kind: str, number: int, seed: int = 0) -> list[Any]:
-    """For a task of `tests.hf.folders.SETTINGS`; rows differ in length, but for questions."""
+    """For a task of `tests.folders.folders.SETTINGS`; rows differ in length, but for questions."""
     source = random.Random(seed)
     return [_DRAW[kind](source) for _ in range(number)]
 

@@ -38,7 +38,7 @@ def parameters(function: Function) -> int:
 
 def is_command(path: Path, name: str) -> bool:
     """Whether a function declares the options of a command, a parameter each."""
-    return path.parent.name == "commands" and "." not in name and not name.startswith("_")
+    return path.parent.name == "cli" and "." not in name and not name.startswith("_")
 
 
 def is_autograd(name: str) -> bool:

@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 import bertcli
+from bertcli.advice.init import finetuning as fit_finetuning
+from bertcli.advice.init import fit_pretraining
+from bertcli.advice.init.fit_pretraining import StepSpeed
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import Section
 from bertcli.samples import LABELED, SAMPLES
-from bertcli.start import fit_finetuning, fit_pretraining
-from bertcli.start.speed import StepSpeed
 from tests.pages import ROOT
 from tests.small_runs import write_corpus
 

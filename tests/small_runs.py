@@ -19,7 +19,7 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from bertcli import cli
+from bertcli.cli import main as cli
 from bertcli.samples import SAMPLES
 
 
@@ -92,7 +92,7 @@ def run_cli(*arguments: object) -> subprocess.CompletedProcess[str]:
     ):
         with (
             patch.object(sys, "argv", command),
-            patch("bertcli.terminal.SILENCE", 1e6),
+            patch("bertcli.system.terminal.SILENCE", 1e6),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
             pytest.raises(SystemExit) as exit_,

@@ -24,10 +24,10 @@ import torch
 from safetensors import SafetensorError
 
 import bertcli
-from bertcli.runs.stop_signal import stop_signal
-from bertcli.terminal import said_on_ctrl_c
+from bertcli.system.terminal import said_on_ctrl_c
+from bertcli.training.fit import stop_signal
 from tests.finetunes import spam_config, spam_files
-from tests.hf.folders import saved_model
+from tests.folders.folders import saved_model
 from tests.small_runs import small_config, write_config, write_corpus
 
 Bertcli = Callable[..., tuple[int, str, str]]
@@ -328,7 +328,7 @@ def test_training_leaves_all_as_it_was(
             raise error
         return {}
 
-    monkeypatch.setattr(f"bertcli.training.{call.__name__}", train)
+    monkeypatch.setattr(f"bertcli.training.train.{call.__name__}", train)
     before = state()
     expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else bertcli.UserError
     with nullcontext() if error is None else pytest.raises(expected):
@@ -337,7 +337,7 @@ def test_training_leaves_all_as_it_was(
 
 
 def test_ctrl_c_at_any_line_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch, own_ctrl_c: None) -> None:
-    monkeypatch.setattr("bertcli.training.pretrain", disturb)
+    monkeypatch.setattr("bertcli.training.train.run_pretraining", disturb)
     before, ended, moment = state(), 0, 0
     for moment in range(1, 1_000):
         lines = iter(range(moment, -1, -1))
@@ -379,7 +379,7 @@ def test_a_second_ctrl_c_does_not_end_the_callers_process(
                     signal.raise_signal(signal.SIGINT)
                     signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("bertcli.training.pretrain", lambda *_, **__: train())
+    monkeypatch.setattr("bertcli.training.train.run_pretraining", lambda *_, **__: train())
     before = state()
     with pytest.raises(KeyboardInterrupt):
         bertcli.pretrain({})
@@ -390,7 +390,9 @@ def test_ctrl_c_before_training_leaves_the_next_one_to_the_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_ctrl_c: None
 ) -> None:
     config = small_config(write_corpus(tmp_path / "corpus.txt"), tmp_path / "run")
-    monkeypatch.setattr("bertcli.runs.pretraining.Pretraining.prepare", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(
+        "bertcli.training.pretraining.Pretraining.prepare", Mock(side_effect=KeyboardInterrupt)
+    )
     before = state()
     with pytest.raises(KeyboardInterrupt):
         bertcli.pretrain(config)
@@ -434,7 +436,7 @@ def test_no_error_of_another_library_comes_out(
 
 def test_another_ranks_error_is_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     for code, error in ((2, bertcli.UserError), (128 + 15, KeyboardInterrupt)):
-        monkeypatch.setattr("bertcli.training.finetune", Mock(side_effect=SystemExit(code)))
+        monkeypatch.setattr("bertcli.training.train.run_finetuning", Mock(side_effect=SystemExit(code)))
         with pytest.raises(error):
             bertcli.finetune({})
 
@@ -496,7 +498,7 @@ def test_a_second_run_in_another_thread_is_refused(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both would draw their dropout from torch's one generator."""
-    from bertcli import training
+    from bertcli.training import train as training
 
     said: list[str] = []
     if verb == "finetune":
@@ -504,8 +506,7 @@ def test_a_second_run_in_another_thread_is_refused(
     else:
         text = write_corpus(tmp_path / "corpus.txt")
         config = small_config(text, tmp_path / "run", training={"steps": 2, "warmup_steps": 0})
-    train, module = getattr(bertcli, verb), getattr(training, f"{verb.removesuffix('e')}ing")
-    begin = getattr(module, verb)
+    train, begin = getattr(bertcli, verb), getattr(training, verb)
 
     def second() -> None:
         try:
@@ -519,7 +520,7 @@ def test_a_second_run_in_another_thread_is_refused(
         thread.join()
         return begin(*arguments)
 
-    monkeypatch.setattr(module, verb, first)
+    monkeypatch.setattr(training, verb, first)
     train(config)
     assert len(said) == 1
     assert "another run is training in this process" in said[0]

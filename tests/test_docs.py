@@ -12,7 +12,7 @@ import pytest
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config, parse_yaml
 from bertcli.config.schema import PretrainConfig
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 from tests.pages import NO_CODE, PAGES, ROOT, Bertcli, Reader, begins_with, blocks_of
 from tests.small_pages import copy_runs, enter, write_runs
 

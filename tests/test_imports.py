@@ -1,156 +1,100 @@
-"""Imports flow one way: a file may import only from its own layer and those above it."""
+"""Imports flow one way: no file imports itself by way of others; what needs no torch never imports it."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import bertcli
 
 PACKAGE = Path(bertcli.__file__).parent
-LAYERS: dict[str, set[str]] = {
-    "errors": set(),
-    "terminal": set(),
-    "files": {"errors"},
-    "owned": {"errors", "files"},
-    "processes": {"errors"},
-    "exhausted": {"errors"},
-    "samples": set(),
-    "families": set(),
-    "config": {"errors", "files", "owned", "families"},
-    "text": {"errors", "files", "owned", "families", "config", "samples"},
-    "store": {"errors", "terminal", "files", "owned", "processes", "families", "config", "text"},
-    "examples": {"errors", "terminal", "files", "config", "text", "samples"},
-    "metrics": {"errors", "text"},
-    "data": {"errors", "terminal", "config", "text", "store"},
-    "model": {"errors", "families", "config"},
-    "distributed": {"errors"},
-    "memory": {"config", "families", "model"},
-    "hardware": {"errors", "model", "memory"},
-    "tasks": {"errors", "config", "text", "examples", "metrics", "data", "model"},
-    "hf": {"errors", "files", "owned", "families", "config", "text", "model", "terminal"},
-    "inference": {
-        *(
-            "errors",
-            "files",
-            "config",
-            "text",
-            "examples",
-            "data",
-            "model",
-            "hardware",
-            "tasks",
-            "hf",
-            "terminal",
-        ),
-    },
-    "export": {
-        *("errors", "files", "owned", "terminal", "families", "config", "text", "examples", "data", "model"),
-        *("store", "tasks", "hf", "inference"),
-    },
-    "engine": {
-        *("errors", "config", "store", "data", "model", "distributed", "memory", "hardware", "tasks"),
-    },
-    "checkpoints": {"errors", "files", "owned", "config", "distributed", "engine", "terminal"},
-    "evaluation": {
-        *("files", "owned"),
-        *("errors", "config", "text", "store", "examples", "metrics", "data", "model", "distributed"),
-        *("owned", "samples", "hardware", "tasks", "hf", "inference", "engine", "checkpoints", "terminal"),
-    },
-    "cards": {"families", "config", "text", "store", "evaluation", "model", "tasks"},
-    "runs": {
-        *("families", "errors", "files", "owned", "config", "text", "store", "examples", "metrics"),
-        *("samples", "terminal", "data", "model", "distributed", "memory", "hardware", "tasks", "hf"),
-        *("inference", "engine", "checkpoints", "evaluation", "cards"),
-    },
-    "checks": {"errors", "processes", "config", "text", "store", "examples", "data", "tasks", "hf", "runs"},
-    "report": {
-        *("errors", "files", "owned", "terminal", "config", "text", "store", "examples", "metrics", "data"),
-        *("model", "hardware", "tasks", "hf", "inference", "checkpoints", "evaluation", "cards", "runs"),
-        "checks",
-    },
-    "measure": {
-        *("errors", "config", "text", "store", "examples", "data", "model", "memory", "hardware"),
-        *(
-            "tasks",
-            "hf",
-            "inference",
-            "engine",
-            "checkpoints",
-            "evaluation",
-            "runs",
-            "distributed",
-            "terminal",
-        ),
-    },
-    "start": {
-        *("errors", "files", "samples", "config", "text", "store", "examples", "model", "hardware", "hf"),
-        *("runs", "checks", "measure"),
-    },
-    "commands": {
-        *("families", "errors", "files", "owned", "config", "text", "store", "examples", "metrics"),
-        *("data", "model", "distributed", "hardware", "tasks", "hf", "inference", "engine", "checks"),
-        *("memory", "measure", "start", "terminal", "checkpoints", "evaluation", "runs", "report"),
-        *("export", "training"),
-    },
-    "training": {
-        *("errors", "config", "distributed", "evaluation", "report", "runs", "store", "terminal"),
-    },
-    "calls": {"errors", "exhausted", "terminal"},
-    "api": {"calls", "distributed", "errors", "examples", "hf", "inference", "training"},
-    "cli": {"errors", "exhausted", "terminal"},
-    "__main__": {"cli", "terminal"},
-    "__init__": {"api", "errors"},
+ROOMS = {
+    *("advice", "batches", "cli", "config", "corpus", "families", "folders", "inference", "model"),
+    *("objectives", "reports", "samples", "system", "tasks", "tokenizer", "training"),
 }
-"""Layer -> the layers it may import from, besides itself."""
-NO_TORCH = (
-    *("errors", "families", "processes", "samples", "config", "text", "store", "examples", "metrics"),
-    "cli",
-)
+LOOSE = {"__init__", "__main__", "api"}
+NO_TORCH = ("config", "corpus", "families", "samples", "tokenizer", "cli")
+"""Rooms that never import torch when they are imported."""
+NO_TORCH_FILES = ("advice.check.pretraining", "tasks.files", "training.recipe")
 
 
-def imported_modules(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def name_of(path: Path) -> str:
+    """`bertcli/model/layer.py` -> `bertcli.model.layer`."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imported(nodes: Iterable[ast.AST], files: Iterable[str]) -> set[str]:
+    """The names of what these statements import; of `from a import b` the module `a.b`, if there is one."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            names.add(node.module or "")
+            assert node.level == 0, "imports are absolute"
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                names.add(name if name in files else node.module or "")
     return names
 
 
-def layer_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def graph() -> dict[str, set[str]]:
+    """File -> what it imports, also inside functions and for types alone."""
+    return {
+        name: imported(ast.walk(ast.parse(path.read_text(encoding="utf-8"))), FILES)
+        for name, path in FILES.items()
+    }
 
 
-def test_imports_flow_one_way() -> None:
-    wrong = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        layer = layer_of(path)
-        for name in imported_modules(path):
-            parts = name.split(".")
-            if parts[0] == "bertcli" and len(parts) > 1 and parts[1] not in LAYERS[layer] | {layer}:
-                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
-    assert wrong == []
+def find_circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """The names on a way from a file back to itself; empty if there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def reached(start: str) -> set[str]:
+    """What is imported with a file: by its own statements, by those of what they import, and so on."""
+    seen, waiting = set[str](), [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            if name in FILES:
+                waiting += imported(ast.parse(FILES[name].read_text(encoding="utf-8")).body, FILES)
+    return seen
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    imports = graph()
+    assert find_circle({name: names & FILES.keys() for name, names in imports.items()}) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert set(find_circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+
+
+def test_rooms_are_few_and_nothing_lies_loose() -> None:
+    assert {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))} == ROOMS
+    assert {path.stem for path in PACKAGE.glob("*.py")} == LOOSE
+    assert len(FILES) <= 260
 
 
 def test_text_and_config_know_nothing_of_torch() -> None:
-    wrong = [
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if layer_of(path) in NO_TORCH
-        and any(name.split(".")[0] == "torch" for name in imported_modules(path))
-    ]
-    assert wrong == []
+    names = [name for name in FILES if name.split(".")[1:2] and name.split(".")[1] in NO_TORCH]
+    names += [f"bertcli.{name}" for name in NO_TORCH_FILES]
+    assert [name for name in names if any(each.split(".")[0] == "torch" for each in reached(name))] == []
+    assert "torch" in reached("bertcli.model.layer")
 
 
 def test_only_tests_know_the_packages_that_they_compare_with() -> None:
     packages = {"transformers", "sentence_transformers", "google", "sklearn", "scipy"}
-    users = [
-        path
-        for path in PACKAGE.rglob("*.py")
-        if packages & {name.split(".")[0] for name in imported_modules(path)}
-    ]
+    users = [name for name, names in graph().items() if packages & {each.split(".")[0] for each in names}]
     assert users == []

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config, read_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 
 
 class _Sections(BaseModel):

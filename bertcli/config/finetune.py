@@ -2,265 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from bertcli.config.decoding import BadBytes, Decoding
-from bertcli.config.distillation import FinetuneDistillationConfig
-from bertcli.config.finetune_training import (
-    FinetuneCheckpointConfig,
-    FinetuneEvaluationConfig,
-    FinetuneTrainingConfig,
-)
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import MOST_TOKENS, Auto, FilePath, Positive, Section, Tokens, refuse_other_kind
-
-TaskType = Literal[
-    "classification",
-    "regression",
-    "token-classification",
-    "question-answering",
-    "multiple-choice",
-    "sentence-embedding",
-]
-LABEL_LINES = ("fasttext", "trec")
-"""Formats whose lines hold their labels before the text."""
-Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
-"""A column's name, or its number counted from 0."""
-PoolingMode = Literal["mean", "cls", "max"]
+from bertcli.config.section import MOST, Count, FilePath, Positive, Rows, Section, Weight, refuse_other_kind
+from bertcli.config.shared import LoopConfig
+from bertcli.config.task import TaskConfig
 
 
-class TaskSettings(Section):
-    """What a fine-tuned model needs to read its input again; saved in its `config.json`."""
+class FinetuneDistillationConfig(Section):
+    """The model learns the answers of a fine-tuned teacher besides the labels (Hinton et al. 2015)."""
 
-    type: TaskType
-    """What is predicted of a text: a label, a number, a tag for each word, a span, or one of its choices; or
-    sentence-embedding: a vector, near those of similar texts."""
-    text: Column | Annotated[list[Column], Field(min_length=1)] | None = None
-    """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, `text` of
-    fasttext and trec, and in tables `text` (token-classification, sentence-embedding) or `question` and
-    `context` (question-answering). sentence-embedding: [anchor, positive], or with more columns, which are
-    texts that do not fit the anchor; one column, or a .txt file with a text a line, is plain text."""
-    choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
-    """multiple-choice: a column for each choice, or one column with a list of them."""
-    first_choice: Literal[0, 1] | None = None
-    """multiple-choice: the number that stands for the first choice in the label's column. null: 0, and the
-    label may also be a letter (A is the first), the name of the choice's column, or the choice's text."""
-    label: Column | Annotated[list[Column], Field(min_length=2)] | None = None
-    """The column of the label; null: the last one of CoNLL files, `answers` of questions in a table, `label`
-    of fasttext and trec. classification: several columns, 0 or 1 in each, are several labels (`multi_label`).
-    sentence-embedding: of the number that says how similar the two texts are; null: there is none."""
-    label_names: Annotated[list[str], Field(min_length=2)] | None = None
-    """classification, token-classification: the names of labels that the file gives as numbers from 0, or as
-    multi-hot lists (a 0 or 1 for each name)."""
-    skip_labels: list[str] | None = None
-    """classification: labels that say that a row has none, such as "-1" or "-": such rows are left out. null:
-    none, and a label that surely means that is refused; []: none."""
-    tag_scheme: Literal["bio", "plain"] = "bio"
-    """token-classification: tags with B, I and the like before a type; or plain names, such as parts of
-    speech, each of which tags one word (B-NOUN in the model)."""
-    format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec"] = "auto"
-    """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list. fasttext:
-    `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine before each text; `label:
-    label` learns the first part, `label: fine` both. In csv, semicolons or tabs separate fields if the first
-    line has no comma."""
-    separator: Annotated[str, Field(max_length=1)] | None = None
-    """The character between the fields of tsv and csv, such as `;` or `|`; `\\t` is a tab. null: a tab in
-    tsv, and in csv as `format` says."""
-    columns: Annotated[list[str], Field(min_length=1)] | None = None
-    """The columns' names, where the file has no header."""
-    quoting: Literal["auto", "csv", "none"] = "auto"
-    """Whether `"` quotes a field. auto: in csv; in tsv, if every record then has as many fields as the
-    header, and no record consists of lines that would be records themselves."""
-    ignore_extra_fields: bool = False
-    """Read a row of tsv or csv that has more fields than the header without those beyond it, such as the
-    empty one after a separator at its end; else such a row is an error."""
-    encoding: str = "utf-8"
-    """Of the text files, as Python names it. With utf-8, a file with the byte order mark of UTF-16 or UTF-32
-    is read as that."""
-    bad_bytes: BadBytes = "refuse"
-    """Bytes of the labeled files that are not in the encoding: refuse ends the run; replace reads U+FFFD in
-    their place; skip-line leaves out the rows. Both name and count the lines first."""
-    max_length: Tokens = 128
-    """Tokens in a row, [CLS] and [SEP] included."""
-    doc_stride: Annotated[int, Field(ge=0, le=MOST_TOKENS)] = 64
-    """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
-    multi_label: bool = False
-    """classification: any number of labels a text: a list, or a text with `label_separator` between them."""
-    label_separator: str | None = None
-    """multi_label: what stands between the labels of a text, such as "|"; null: a comma."""
-    positive_label: str | None = None
-    """classification, two labels: the one whose F1 is the metric `f1`; null: the second, numbers sorted by
-    value, then words."""
-    sigmoid: bool = False
-    """regression: the number is a probability from 0 to 1, such as that of a passage that is relevant (1) or
-    not (0), by a sigmoid and binary cross-entropy; false: any number, by the squared error, on any scale."""
-    null_threshold: Annotated[float, Field(ge=-1e6, le=1e6)] | Auto | None = "auto"
-    """question-answering: "no answer" is given if it is better than the best answer by more than this, a sum
-    of two logits; null: never. auto: each evaluation finds the number with the best F1 on dev, which the
-    model keeps; without dev it is 0, and where all questions have answers null."""
-    scale: Positive = 20.0
-    """sentence-embedding: the loss multiplies cosines by this."""
-
-    @property
-    def decoding(self) -> Decoding:
-        """How the files are read."""
-        return Decoding(self.encoding, self.bad_bytes, "task")
-
-    @property
-    def text_columns(self) -> tuple[Column, ...]:
-        """The columns of text; none where `text` is null."""
-        if self.text is None:
-            return ()
-        return tuple(self.text) if isinstance(self.text, list) else (self.text,)
-
-    @property
-    def label_columns(self) -> tuple[Column, ...]:
-        """The columns of the label; none where `label` is null."""
-        if self.label is None:
-            return ()
-        return tuple(self.label) if isinstance(self.label, list) else (self.label,)
-
-    @property
-    def is_plain_text(self) -> bool:
-        """Whether a row is one text of sentence-embedding, which has no right answer."""
-        return self.type == "sentence-embedding" and len(self.text_columns) == 1
-
-    @model_validator(mode="before")
-    @classmethod
-    def _usual_columns(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        if values.get("format") in LABEL_LINES:
-            given = {key: value for key, value in values.items() if value is not None}
-            return {"text": "text", "label": "label"} | given
-        if values.get("type") == "sentence-embedding" and values.get("text") is None:
-            return values | {"text": "text"}
-        if isinstance(values.get("label"), list):
-            return {"multi_label": True} | values
-        return values
-
-    @field_validator("separator", mode="before")
-    @classmethod
-    def _separator(cls, value: Any) -> Any:
-        if value == "":
-            raise ValueError('it is empty; a bare | begins a text of lines in YAML: write "|" in quotes')
-        if isinstance(value, str) and value in ('"', "\n", "\r"):
-            raise ValueError("fields cannot be separated by a quote or the end of a line")
-        return "\t" if value == "\\t" else value
-
-    @field_validator("positive_label", "label_names", "skip_labels", mode="before")
-    @classmethod
-    def _label_as_text(cls, value: Any) -> Any:
-        if isinstance(value, list):
-            return [cls._label_as_text(each) for each in value]
-        if isinstance(value, bool):
-            raise ValueError("YAML reads a bare yes, no, true or false as no text; write it in quotes")
-        return str(value) if isinstance(value, int | float) else value
-
-    @model_validator(mode="after")
-    def _check_settings(self) -> Self:
-        tabular = self.type in ("classification", "regression", "multiple-choice")
-        if tabular and self.text is None:
-            raise ValueError(f"text: name the column of the text, or two columns for pairs ({self.type})")
-        if self.type == "multiple-choice" and self.choices is None:
-            raise ValueError("choices: name the column of each choice, or the one that holds their list")
-        for name, is_set, type in (
-            ("choices", self.choices is not None, "multiple-choice"),
-            ("first_choice", self.first_choice is not None, "multiple-choice"),
-            ("label: several columns", isinstance(self.label, list), "classification"),
-            ("multi_label", self.multi_label, "classification"),
-            ("label_separator", self.label_separator is not None, "classification"),
-            ("skip_labels", self.skip_labels is not None, "classification"),
-            ("tag_scheme: plain", self.tag_scheme == "plain", "token-classification"),
-            ("positive_label", self.positive_label is not None, "classification"),
-            ("sigmoid", self.sigmoid, "regression"),
-            ("null_threshold", self.null_threshold not in (None, "auto"), "question-answering"),
-            ("scale", self.scale != 20.0, "sentence-embedding"),
-            ("format: conll", self.format == "conll", "token-classification"),
-            *((f"format: {name}", self.format == name, "classification") for name in LABEL_LINES),
-            ("format: squad", self.format == "squad", "question-answering"),
-        ):
-            if is_set and self.type != type:
-                raise ValueError(f"{name} is for type: {type}, not {self.type}")
-        if len(self.text_columns) > 2 and self.type != "sentence-embedding":
-            raise ValueError(f"text: one column, or two for pairs ({self.type})")
-        if self.type == "sentence-embedding" and self.label is not None and len(self.text_columns) != 2:
-            raise ValueError("text: with a label, the score of a pair, two columns (sentence-embedding)")
-        self._check_labels()
-        if self.positive_label is not None and self.multi_label:
-            raise ValueError("positive_label is for two labels, one a text: not with multi_label")
-        if self.type == "token-classification" and len(self.text_columns) > 1:
-            raise ValueError("text: one column, not a pair (token-classification)")
-        if self.type == "question-answering" and len(self.text_columns) == 1:
-            raise ValueError("text: two columns, the question's and the context's (question-answering)")
-        if self.columns is not None and len(set(self.columns)) < len(self.columns):
-            raise ValueError("columns: a name is given twice")
-        return self
-
-    def _check_labels(self) -> None:
-        if isinstance(self.label, list) and not self.multi_label:
-            raise ValueError("label: several columns are several labels a text: set multi_label: true")
-        if self.label_separator == "":
-            raise ValueError("label_separator: it is empty")
-        if self.label_separator is not None and (not self.multi_label or isinstance(self.label, list)):
-            raise ValueError("label_separator is for multi_label: true, and one column")
-        if self.label_names is None:
-            return
-        if self.type not in ("classification", "token-classification") or isinstance(self.label, list):
-            raise ValueError("label_names is for classification and token-classification, and one column")
-        if len(set(self.label_names)) < len(self.label_names):
-            raise ValueError("label_names: a name is given twice")
-
-
-class TaskConfig(TaskSettings):
-    """The task, its files and how it is evaluated."""
-
-    train: FilePath
-    """A file, or a bundled sample's name."""
-    dev: FilePath | None = None
-    """A file of the same form, by whose scores the best model is chosen."""
-    dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
-    """Without `dev`: this share of the training file, by seed, labels in their proportions; a row that alone
-    has a label or tag stays in training."""
-    class_weights: Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None = None
-    """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
-    metric: str | None = None
-    """Selects the best checkpoint, of equal ones that with the lower loss; null: the task's default."""
-    pooling: PoolingMode | None = None
-    """sentence-embedding: the vector of a text is the mean of its tokens, [CLS], or the maximum. null: as the
-    folder of a sentence-transformers model says, else mean."""
-    skip_bad: bool = False
-    """Leave out unusable rows, and report them, instead of stopping: a wrong number of fields, an empty text,
-    a SQuAD answer that is not at the place that the file gives."""
-
-    @property
-    def has_dev(self) -> bool:
-        """Whether there is data to evaluate on."""
-        return self.dev is not None or self.dev_fraction is not None
-
-    @property
-    def settings(self) -> TaskSettings:
-        """The part that is saved with the model."""
-        return TaskSettings(**{name: getattr(self, name) for name in TaskSettings.model_fields})
+    teacher: FilePath
+    """A model that `bertcli finetune` made from the same task, with the tokenizer of `model`."""
+    temperature: Positive = 2.0
+    """Divides the logits of both; a number that is predicted stays as it is."""
+    weights: tuple[Weight, Weight] = (1.0, 1.0)
+    """Of two losses: the teacher's answers, and the labels."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.dev is not None and self.dev_fraction is not None:
-            raise ValueError("give dev or dev_fraction, not both")
-        if self.label is None and self.type in ("classification", "regression", "multiple-choice"):
-            raise ValueError("label: name the column of the label")
-        if self.pooling is not None and self.type != "sentence-embedding":
-            raise ValueError(f"pooling is for type: sentence-embedding, not {self.type}")
-        if self.is_plain_text and self.has_dev:
-            raise ValueError(
-                "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "
-                "measure the model on pairs: bertcli evaluate RUN --data PAIRS --text A --text B"
-            )
-        if self.class_weights is not None and (self.type != "classification" or self.multi_label):
-            raise ValueError("class_weights is for type: classification with one label a text")
+        if not any(self.weights):
+            raise ValueError("weights: both are 0, so that nothing is learned; give one that is larger")
         return self
+
+
+class FinetuneTrainingConfig(LoopConfig):
+    """The optimizer's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
+
+    epochs: Positive = 3.0
+    """How often the rows are read; also a part, such as 0.5."""
+    batch_size: Rows = 32
+    """Rows per optimizer step."""
+    learning_rate: Positive = 2.0e-5
+    """The peak."""
+    warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
+    """Share of the steps over which the rate rises."""
+    early_stopping: Count | None = None
+    """Consecutive evaluations without a better score before the run stops."""
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """Each layer's rate is this times that of the layer above it (Howard and Ruder 2018, section 3.2)."""
+    keep_layers: Count | None = None
+    """The number of layers that the model starts with, evenly spaced among its own; null: all."""
+    freeze_layers: Annotated[int, Field(ge=0, le=MOST)] = 0
+    """The number of lowest layers that keep their weights, as do then the embeddings."""
+
+    @property
+    def largest_batch(self) -> int:
+        return self.batch_size
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.schedule == "stable-decay":
+            raise ValueError(
+                "schedule: stable-decay is for bertcli pretrain; take linear, cosine or constant"
+            )
+        return self
+
+
+class FinetuneEvaluationConfig(Section):
+    """When the model is evaluated on the dev data."""
+
+    every_steps: Count | None = None
+    """null: after each epoch."""
+
+
+class FinetuneCheckpointConfig(Section):
+    """When checkpoints are saved, and how many are kept."""
+
+    every_steps: Count | None = None
+    """null: after each epoch."""
+    keep_last: Count = 1
+    """The number of checkpoints that are kept, besides the best one."""
 
 
 class FinetuneConfig(Section):

@@ -1,4 +1,4 @@
-"""The section of a pretraining config about the model."""
+"""The section of a pretraining config about the model, and the published sizes of BERT."""
 
 from __future__ import annotations
 
@@ -6,10 +6,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertcli.config.presets import HEAD_SIZE, PRESETS
 from bertcli.config.section import AUTO, Decided, FilePath, Section, Tokens
-from bertcli.families.fresh import FamilyName, Fresh, Sharing
+from bertcli.families.family import FamilyName, Fresh, Sharing
 from bertcli.families.registry import NEW
+
+HEAD_SIZE = 64
+"""Features of one attention head, in every published size."""
+
+PRESETS: dict[str, tuple[int, int]] = {
+    "tiny": (2, 128),
+    "mini": (4, 256),
+    "small": (4, 512),
+    "medium": (8, 512),
+    "base": (12, 768),
+    "large": (24, 1024),
+}
+"""Name -> (layers, hidden). The other sizes follow: heads = hidden / 64, feed-forward = 4 x hidden
+(modernbert 1.5 x)."""
+
 
 Layers = Annotated[int, Field(ge=1, le=1_000)]
 Width = Annotated[int, Field(ge=1, le=2**20)]

@@ -11,19 +11,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bertcli.config.decoding import BadBytes, Decoding, own_encoding
-from bertcli.config.distillation import DistillationConfig
 from bertcli.config.languages import language_code
-from bertcli.config.loop import LoopConfig
 from bertcli.config.model import ModelConfig
-from bertcli.config.ramp import ends
 from bertcli.config.section import (
     AUTO,
     MOST,
     MOST_TOKENS,
     Auto,
+    BadBytes,
     Count,
     Decided,
+    Decoding,
     FilePath,
     Paths,
     Positive,
@@ -31,10 +29,12 @@ from bertcli.config.section import (
     Rows,
     Section,
     Tokens,
+    ends,
+    own_encoding,
     refuse_other_kind,
 )
-from bertcli.families.family import Objective
-from bertcli.families.fresh import TokenizerKind
+from bertcli.config.shared import DistillationConfig, LoopConfig
+from bertcli.families.family import Objective, TokenizerKind
 
 
 class CorpusConfig(Section):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -67,7 +69,7 @@ else:
 
     class Decided:
         """`Decided[int, Field(ge=1)]`: in a file a number or `auto`. Code reads the field only after
-        `bertcli.runs.recipe` has replaced `auto`; its type there is `int`."""
+        `bertcli.training.recipe` has replaced `auto`; its type there is `int`."""
 
         def __class_getitem__(cls, items: Any) -> Any:
             return Annotated[items] | Auto
@@ -132,3 +134,59 @@ def refuse_other_kind(own: str, other: str, command: str) -> Callable[[Any], Any
         return value
 
     return check
+
+
+BadBytes = Literal["refuse", "replace", "skip-line"]
+
+
+class Decoding(NamedTuple):
+    """An encoding, as Python names it, and what happens to bytes that are not in it.
+
+    `section`: the config's section that has the keys `encoding` and `bad_bytes`, for messages.
+    """
+
+    encoding: str = "utf-8"
+    bad_bytes: BadBytes = "refuse"
+    section: str = "corpus"
+
+    @property
+    def key(self) -> str:
+        """The config's key of the encoding."""
+        return f"{self.section}.encoding"
+
+
+def fits(path: Path, name: str) -> bool:
+    """Whether `name`, a path or a pattern of paths, means this file."""
+    given, own = Path(os.path.expanduser(name)), str(path.expanduser().resolve())
+    return own == str(given.resolve()) or fnmatchcase(own, str(given.parent.resolve() / given.name))
+
+
+def own_encoding(path: Path, encodings: Mapping[str, str]) -> str | None:
+    """The encoding of the first name that means the file; None: no name does."""
+    return next((encoding for name, encoding in encodings.items() if fits(path, name)), None)
+
+
+Number = TypeVar("Number", int, float)
+
+
+def ends(value: Number | tuple[Number, Number]) -> tuple[Number, Number]:
+    """(start, end) of a value of a config."""
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def mean_of(value: float | tuple[float, float]) -> float:
+    """Over the steps of a ramp."""
+    return sum(ends(value)) / 2
+
+
+def value_at(value: float | tuple[float, float], step: int, ramp_steps: int) -> float:
+    """The value of step `step` (counted from 0): linear, `ramp_steps` steps from start to end, then the
+    end. A pure function of the step, as the learning rate is."""
+    start, end = ends(value)
+    return start + (end - start) * min(1.0, step / max(1, ramp_steps - 1))
+
+
+def shown(value: float | tuple[float, float], form: str = ",") -> str:
+    """In words: `64 to 256`."""
+    start, end = ends(value)
+    return f"{end:{form}}" if start == end else f"{start:{form}} to {end:{form}}"

@@ -10,11 +10,11 @@ from bertcli.families.family import (
     BERT_SIZES,
     ENCODER_ALONE,
     Family,
+    Fresh,
     Head,
     class_names,
     task_heads,
 )
-from bertcli.families.fresh import Fresh
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
 

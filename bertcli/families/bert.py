@@ -7,12 +7,12 @@ from bertcli.families.family import (
     BERT_SIZES,
     ENCODER_ALONE,
     Family,
+    Fresh,
     Head,
     bert_layers,
     class_names,
     task_heads,
 )
-from bertcli.families.fresh import Fresh
 
 BERT = Family(
     model_type="bert",

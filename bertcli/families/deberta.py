@@ -14,13 +14,14 @@ from bertcli.families.family import (
     BERT_SIZES,
     ENCODER_ALONE,
     Family,
+    Fresh,
     Fused,
+    Generator,
     Head,
     bert_layers,
     class_names,
     task_heads,
 )
-from bertcli.families.fresh import Fresh, Generator
 from bertcli.families.relative import Convolution, Relative
 
 _ATTENTION = "body.encoder.layers.{}.attention."

@@ -5,8 +5,7 @@ No dropout after attention's output; ReLU in the head of a task.
 
 from __future__ import annotations
 
-from bertcli.families.family import Family, Head, class_names, task_heads
-from bertcli.families.fresh import Fresh
+from bertcli.families.family import Family, Fresh, Head, class_names, task_heads
 
 _LAYER = "distilbert.transformer.layer.{}."
 _SEQUENCES = Head("classifier", dense="pre_classifier", activation="relu")

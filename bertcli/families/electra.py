@@ -14,12 +14,13 @@ from bertcli.families.family import (
     BERT_SIZES,
     ENCODER_ALONE,
     Family,
+    Fresh,
+    Generator,
     Head,
     bert_layers,
     class_names,
     task_heads,
 )
-from bertcli.families.fresh import Fresh, Generator
 
 
 def _width(config: Mapping[str, Any]) -> dict[str, int | None]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertcli.families.family import Family, Fused, Head, class_names, task_heads
-from bertcli.families.fresh import Fresh
+from bertcli.families.family import Family, Fresh, Fused, Head, class_names, task_heads
 
 _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"

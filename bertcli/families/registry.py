@@ -7,8 +7,7 @@ from bertcli.families.bert import BERT, NEW_BERT
 from bertcli.families.deberta import DEBERTA, DEBERTA_V2, NEW_DEBERTA, NEW_DEBERTA_V3
 from bertcli.families.distilbert import DISTILBERT, NEW_DISTILBERT
 from bertcli.families.electra import ELECTRA, NEW_ELECTRA
-from bertcli.families.family import Family
-from bertcli.families.fresh import FamilyName, Fresh
+from bertcli.families.family import Family, FamilyName, Fresh
 from bertcli.families.modernbert import MODERNBERT, NEW_MODERNBERT
 from bertcli.families.roberta import CAMEMBERT, NEW_ROBERTA, ROBERTA, XLM_ROBERTA
 

@@ -41,7 +41,7 @@ class Relative:
 
 @dataclass(frozen=True)
 class Convolution:
-    """Over the embeddings, added to the first layer's output (`bertcli.model.convolution`).
+    """Over the embeddings, added to the first layer's output (`bertcli.model.encoder`).
 
     Attributes:
         width: tokens, an odd number.

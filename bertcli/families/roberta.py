@@ -15,12 +15,12 @@ from bertcli.families.family import (
     BERT_SIZES,
     ENCODER_ALONE,
     Family,
+    Fresh,
     Head,
     bert_layers,
     class_names,
     task_heads,
 )
-from bertcli.families.fresh import Fresh
 
 
 def _first_position(config: Mapping[str, Any]) -> dict[str, int]:

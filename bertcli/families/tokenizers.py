@@ -21,7 +21,7 @@ class TokenizerFacts:
         mask_strips: whether a mask in a text takes the blank before it along.
         class_errs: whether the classes make other rows than the model was trained with, also in files.
         written: the class that builds exactly this pipeline and rows; None: the file's own are written.
-        steps: of the normalizer, see `text/pipelines.py`.
+        steps: of the normalizer, see `tokenizer/pipelines.py`.
         lowercase: the default of `do_lower_case`.
         words_first: whether text is cut at white space before blanks become `▁`.
         first, replaced: pieces (or roles) in place of the first pieces of a SentencePiece file.

@@ -8,18 +8,16 @@ from typing import Any, cast
 
 from torch import Tensor
 
-from bertcli.errors import UserError
-from bertcli.examples.examples import ChoiceExample, Example, TaggedExample
-from bertcli.hf.task_folder import LoadedTask
-from bertcli.inference.buffers import default_batch_size
-from bertcli.inference.examples import Runner
+from bertcli.folders.task_folder import LoadedTask
+from bertcli.inference.predict import Runner, default_batch_size
 from bertcli.inference.words import ReadRow, read_item
+from bertcli.system.errors import UserError
+from bertcli.tasks.data import build_task
+from bertcli.tasks.examples import ChoiceExample, Example, TaggedExample
 from bertcli.tasks.question_answering import NOWHERE, Answered, Passage, QuestionAnswering
-from bertcli.tasks.registry import build_task
 from bertcli.tasks.regression import Regression
-from bertcli.tasks.supervised import Item
+from bertcli.tasks.supervised import Item, most_context
 from bertcli.tasks.token_classification import OUTSIDE
-from bertcli.tasks.windows import most_context
 
 _SHOWN = 12
 """Answers that a message lists."""

@@ -10,15 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bertcli.config.finetune import TaskSettings
 from bertcli.config.load import check_config
-from bertcli.errors import UserError
-from bertcli.examples.bad_rows import keep_usable
-from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TextExample
-from bertcli.examples.files import find_labeled_file, read_examples
-from bertcli.examples.label_lines import format_hint, without_labels
-from bertcli.examples.words import tagged_text
+from bertcli.config.task import TaskSettings
 from bertcli.inference.lines import STANDARD_INPUT, Line, read_lines
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TextExample, keep_usable
+from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.rows import format_hint, without_labels
+from bertcli.tasks.words import tagged_text
 
 COMMAND_LINE = "the command line"
 
@@ -34,7 +33,7 @@ def read_inputs(
 
     If a row of the task is one text, each of `texts` and each line of standard input is a row. Otherwise
     (a pair; question and context; text or pair with choices) `texts` together are one row, and a line has its
-    texts with tabs between them. Files are read by `examples.files.read_examples`.
+    texts with tabs between them. Files are read by `tasks.files.read_examples`.
 
     Rows with an empty text, such as blank lines, are kept and reported: answers and rows are parallel.
 

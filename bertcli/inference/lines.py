@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from bertcli.errors import UserError
-from bertcli.files import open_input
-from bertcli.terminal import say
-from bertcli.text.decoders import mark_note, new_decoder
-from bertcli.text.wide_encodings import marked_encoding
+from bertcli.corpus.encodings import mark_note, marked_encoding, new_decoder
+from bertcli.system.errors import UserError
+from bertcli.system.files import open_input
+from bertcli.system.terminal import say
 
 STANDARD_INPUT = "standard input"
 

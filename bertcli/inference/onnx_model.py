@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertcli.errors import UserError
+from bertcli.corpus.streams import import_extra
 from bertcli.model.architecture import Architecture
-from bertcli.text.streams import import_extra
+from bertcli.system.errors import UserError
 
 IDS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
 """int64 [B, T], or [B, choices, T]; the mask has 1 at real tokens."""

@@ -9,24 +9,23 @@ from typing import Literal
 import torch
 from torch import nn
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.errors import UserError
-from bertcli.hardware import Precision, resolve_device, resolve_precision
-from bertcli.hf.config_file import find_family, read_architecture
-from bertcli.hf.folder import load_encoder_folder
-from bertcli.hf.lengths import LongRows
-from bertcli.hf.locate import OnnxPlace, find_onnx, resolve_model
-from bertcli.hf.sentence_transformers import PLAIN, SentencePooling, read_pooling
-from bertcli.hf.task_config import read_task
-from bertcli.hf.task_folder import load_task_folder, refuse_vectors
-from bertcli.inference.buffers import default_batch_size
-from bertcli.inference.embed import Embedder
-from bertcli.inference.examples import Runner
+from bertcli.config.task import TaskSettings
+from bertcli.folders.config_file import find_family, read_architecture
+from bertcli.folders.lengths import LongRows
+from bertcli.folders.locate import OnnxPlace, find_onnx, resolve_model
+from bertcli.folders.model_folder import load_encoder_folder
+from bertcli.folders.sentence_transformers import PLAIN, SentencePooling, read_pooling
+from bertcli.folders.task_config import read_task
+from bertcli.folders.task_folder import load_task_folder, refuse_vectors
 from bertcli.inference.onnx_model import HIDDEN, LOGITS, SPANS, OnnxModel
+from bertcli.inference.predict import Runner, default_batch_size
+from bertcli.inference.vectors import Embedder
 from bertcli.model.task_models import PooledModel
-from bertcli.tasks.registry import build_task
-from bertcli.text.json_file import read_json
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.system.errors import UserError
+from bertcli.system.formats import read_json
+from bertcli.system.hardware import Precision, resolve_device, resolve_precision
+from bertcli.tasks.data import build_task
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

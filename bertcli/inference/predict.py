@@ -1,16 +1,153 @@
-"""A task model and a stream of examples -> an answer for each, in the same order."""
+"""A stream of examples -> lists that fit into memory, long enough for batches of similar length."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, Protocol, TypeVar
 
-from bertcli.examples.examples import Example
-from bertcli.inference.buffers import in_buffers
-from bertcli.inference.examples import Runner
-from bertcli.tasks.supervised import Prediction
-from bertcli.text.tokenizer import Tokenizer
+import torch
+from torch import Tensor, nn
+
+from bertcli.system.errors import UserError
+from bertcli.system.hardware import Precision, autocast
+from bertcli.tasks.examples import Example
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+BUFFERED_BATCHES = 64
+"""Examples read ahead, in batches: enough for batches whose rows have nearly the same length."""
+BUFFERED_CHARACTERS = 4_000_000
+"""Limit of the text that is read ahead, so that long texts take no more memory than short ones."""
+
+Some = TypeVar("Some", bound=Example)
+
+
+def in_buffers(examples: Iterable[Some], batch_size: int) -> Iterator[list[Some]]:
+    """The examples in lists that fill `BUFFERED_BATCHES` batches or hold `BUFFERED_CHARACTERS`.
+
+    If `examples` raises a `UserError`, the examples before it come first.
+    """
+    buffer: list[Some] = []
+    characters = 0
+    try:
+        for example in examples:
+            buffer.append(example)
+            characters += sum(map(len, example.texts))
+            if len(buffer) == BUFFERED_BATCHES * batch_size or characters >= BUFFERED_CHARACTERS:
+                yield buffer
+                buffer, characters = [], 0
+    except UserError:
+        if buffer:
+            yield buffer
+        raise
+    if buffer:
+        yield buffer
+
+
+def default_batch_size(device: torch.device) -> int:
+    """The fastest number of rows in a batch: on a CPU small enough for its caches."""
+    return 16 if device.type == "cpu" else 128
+
+
+SORTED_BATCHES = 16
+"""Texts read ahead, in batches: enough for rows of similar length, and few enough for any memory."""
+
+
+class HasLength(Protocol):
+    """Anything that is put into batches by its length."""
+
+    @property
+    def length(self) -> int:
+        """In tokens."""
+        ...
+
+
+Input = TypeVar("Input")
+Encoded = TypeVar("Encoded", bound=HasLength)
+Result = TypeVar("Result")
+
+
+def only_numbers(outputs: Tensor) -> Tensor:
+    """The same outputs of a model. Raises `UserError` where one is NaN or infinite."""
+    if outputs.isfinite().all():
+        return outputs
+    raise UserError(
+        "the model's answer is NaN or infinite: its weights are too large, so its sums overflow. The "
+        "training diverged, or a file is damaged: give an earlier checkpoint, or copy the model again"
+    )
+
+
+def in_similar_lengths(
+    inputs: Iterable[Input],
+    batch_size: int,
+    encode: Callable[[list[Input]], list[Encoded]],
+    compute: Callable[[list[Encoded]], list[Result]],
+) -> Iterator[tuple[Input, Result]]:
+    """Each of `inputs`, in order, with its result, computed on batches of rows of similar length.
+
+    At most `SORTED_BATCHES` batches are in memory at once.
+    """
+    stream = iter(inputs)
+    while buffer := list(islice(stream, batch_size * SORTED_BATCHES)):
+        yield from zip(buffer, by_length(encode(buffer), batch_size, compute), strict=True)
+
+
+def by_length(
+    rows: list[Encoded], batch_size: int, compute: Callable[[list[Encoded]], list[Result]]
+) -> list[Result]:
+    """The results of `rows` in their order, computed on batches of rows of similar length."""
+    order = sorted(range(len(rows)), key=lambda i: rows[i].length)
+    results: dict[int, Result] = {}
+    for start in range(0, len(order), batch_size):
+        chosen = order[start : start + batch_size]
+        results.update(zip(chosen, compute([rows[i] for i in chosen]), strict=True))
+    return [results[i] for i in range(len(rows))]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Computes a model's answers to a task's items, batch by batch, without dropout.
+
+    Attributes:
+        batch_size: items of similar length at once.
+        watch: called with the logits of each batch before they are split, for the loss.
+        in_training: training follows, which says itself that it diverged. FSDP cannot train parameters that
+            it allocated in torch's inference mode, which is faster than `torch.no_grad`.
+    """
+
+    model: nn.Module
+    task: LabeledTask
+    pad_id: int
+    device: torch.device
+    precision: Precision
+    batch_size: int
+    watch: Callable[[Tensor, LabeledBatch], None] = lambda logits, batch: None
+    in_training: bool = False
+
+    def logits(self, items: Sequence[Item]) -> list[Tensor]:
+        """The logits of each item, fp32 on the CPU. The model must be in evaluation mode."""
+        with torch.no_grad() if self.in_training else torch.inference_mode():
+            return by_length(list(items), self.batch_size, self._compute)
+
+    def predict(self, examples: Sequence[Any], items: Sequence[Item]) -> list[Prediction]:
+        """The answer for each example; `items` are what `LabeledTask.encode` returned for them."""
+        answered = zip(items, self.logits(items), strict=True)
+        predictions = []
+        for number, group in groupby(answered, key=lambda pair: pair[0].example):
+            own, logits = zip(*group, strict=True)
+            predictions.append(self.task.predict(examples[number], own, logits))
+        assert len(predictions) == len(examples)
+        return predictions
+
+    def _compute(self, items: list[Item]) -> list[Tensor]:
+        batch = LabeledBatch(tuple(items), self.pad_id, self.device)
+        with autocast(self.precision, self.device):
+            logits = forward(self.model, batch)
+        self.watch(logits, batch)
+        logits = logits.float().cpu()
+        return self.task.split_logits(logits if self.in_training else only_numbers(logits), batch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TaggedExample
-from bertcli.examples.words import word_spans
+from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TaggedExample
 from bertcli.tasks.question_answering import Passage
 from bertcli.tasks.supervised import Item
 from bertcli.tasks.token_classification import WindowWords
-from bertcli.text.frame import Frame, Row
-from bertcli.text.pieces import needs_no_blank
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tasks.words import word_spans
+from bertcli.tokenizer.frame import Frame, Row
+from bertcli.tokenizer.pieces import needs_no_blank
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def split_words(text: str, spans: NDArray[np.int32], first: int, segment: int = 
     """The words of pieces, whose places in the text are `spans` and whose positions in a row begin at
     `first`.
 
-    Words are those of `examples.words.word_spans`. In scripts without blanks between words each piece is one,
+    Words are those of `tasks.words.word_spans`. In scripts without blanks between words each piece is one,
     except that all pieces of one character are together.
     """
     starts = [start for start, _ in word_spans(text)]

@@ -1,8 +1,8 @@
 """BERT's encoder (Devlin et al. 2019) and its family's, tensors only. Read the files in this order:
 
-`architecture`, `embeddings`, `attention`, `feed_forward`, `layer`, `encoder`, `heads`, `pretraining`,
-`task_models`, `init`. Then what differs in the family: `rotary`, `pre_norm`, `disentangled`, `convolution`.
-This is the plain path. `fast/` computes the same in less time.
+`architecture`, `layer`, `encoder`, `heads`, `pretraining`, `task_models`, `init`. Then what differs in the
+family: `rotary`, `disentangled`. This is the plain path. `fast/` computes the same in less time: `seam` says
+which functions it may replace.
 
 Names of tensors end with their axes:
 

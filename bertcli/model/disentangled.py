@@ -14,10 +14,8 @@ from torch import Tensor, nn
 
 from bertcli.families.relative import Relative
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention import Attention
-from bertcli.model.fast import disentangled as fast
-from bertcli.model.fast.dropout import Dropout
-from bertcli.model.fast.switch import is_on_cpu, replaced_by
+from bertcli.model.layer import Attention, Dropout
+from bertcli.model.seam import replaceable
 
 
 def disentangled_probabilities(
@@ -48,7 +46,7 @@ def disentangled_probabilities(
     return scores_BNTT.softmax(dim=-1)
 
 
-@replaced_by(fast.attend, when=lambda query_BNTH, *_, **named: is_on_cpu("disentangled", query_BNTH))
+@replaceable
 def attend(
     query_BNTH: Tensor,
     key_BNTH: Tensor,

@@ -1,27 +1,97 @@
-"""The stack of layers, and with the embeddings the body: ids -> hidden states."""
+"""Ids -> hidden states: the embeddings, and the stack of layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from bertcli.families.relative import Convolution
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention import Attention
-from bertcli.model.convolution import ConvolutionLayer
 from bertcli.model.disentangled import DisentangledAttention, RelativeTable
-from bertcli.model.embeddings import Embeddings
-from bertcli.model.fast import encoder as fast_encoder
-from bertcli.model.fast.switch import plain_path, replaced_by
-from bertcli.model.feed_forward import FeedForward
-from bertcli.model.layer import EncoderLayer
-from bertcli.model.mask_decoder import TIMES
-from bertcli.model.norm import layer_norm
-from bertcli.model.pre_norm import PreNormLayer
-from bertcli.model.rotary import RotaryAttention
+from bertcli.model.layer import ACTIVATIONS, Attention, Dropout, EncoderLayer, FeedForward, Rows, layer_norm
+from bertcli.model.rotary import PreNormLayer, RotaryAttention
+from bertcli.model.seam import plain_path, replaceable
+
+
+class Embeddings(nn.Module):
+    """Word + learned position + segment (Devlin et al. 2019, section 3, figure 2).
+
+    Embeddings narrower than the layers are widened at the end (Lan et al. 2020, section 3.1).
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        sizes, width = architecture, architecture.embedding or architecture.hidden
+        self.word = nn.Embedding(sizes.vocab_size, width)
+        self.position = nn.Embedding(sizes.max_positions, width) if sizes.position_table else None
+        self.segment = nn.Embedding(sizes.num_segments, width) if sizes.num_segments else None
+        self.norm = layer_norm(sizes, width)
+        self.dropout = Dropout(sizes.dropout)
+        self.widen = nn.Linear(width, sizes.hidden) if sizes.embedding else None
+        self.position_offset, self.usable_positions = sizes.position_offset, sizes.usable_positions
+
+    def forward(self, ids_BT: Tensor, segments_BT: Tensor) -> Tensor:
+        """`ids_BT` and `segments_BT` (int64; ignored by a model with one segment or none) -> hidden_BTD.
+
+        Raises `ValueError` if T exceeds the model's positions.
+        """
+        num_tokens, usable = ids_BT.shape[1], self.usable_positions
+        if num_tokens > usable:
+            raise ValueError(f"rows of {num_tokens} tokens, but the model has {usable} positions")
+        # The order of this sum is that of the original: another order differs in the last bit.
+        hidden_BTD = self.word(ids_BT)
+        if self.segment is not None:
+            hidden_BTD = hidden_BTD + self.segment(segments_BT.clamp(max=self.segment.num_embeddings - 1))
+        if self.position is not None:
+            positions_T = torch.arange(num_tokens, device=ids_BT.device) + self.position_offset
+            hidden_BTD = hidden_BTD + self.position(positions_T)
+        hidden_BTD = self.dropout(self.norm(hidden_BTD))
+        return hidden_BTD if self.widen is None else self.widen(hidden_BTD)
+
+
+class ConvolutionLayer(nn.Module):
+    """LayerNorm(first layer's output + activation(Dropout(convolution(embeddings))))."""
+
+    def __init__(self, architecture: Architecture, sizes: Convolution) -> None:
+        super().__init__()
+        hidden = architecture.hidden
+        self.convolve = nn.Conv1d(hidden, hidden, sizes.width, padding=sizes.width // 2, groups=sizes.groups)
+        self.activation = ACTIVATIONS[sizes.activation]
+        self.dropout = Dropout(architecture.dropout)
+        self.norm = nn.LayerNorm(hidden, eps=architecture.layer_norm_eps)
+
+    def forward(self, embedded_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
+        """The embeddings [B, T, D] -> what `add` adds [B, T, D]. Padding counts as zeros."""
+        if mask_BT is not None:
+            embedded_BTD = embedded_BTD * mask_BT[..., None].to(embedded_BTD)
+        return self.activation(self.dropout(self.convolve(embedded_BTD.mT).mT))
+
+    def add(self, hidden_BTD: Tensor, convolved_BTD: Tensor) -> Tensor:
+        """-> the second layer's input, for each token by itself."""
+        return self.norm(hidden_BTD + convolved_BTD).to(hidden_BTD.dtype)
+
+
+TIMES = 2
+"""The last layer is applied so often, as in the authors' code."""
+
+
+class MaskDecoder(nn.Module):
+    """The positions that the last layer's queries get; keys and values stay those of the layers below.
+
+    The layer is the encoder's own (`Encoder.forward`), so that only this table is new.
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.positions = nn.Embedding(architecture.max_positions, architecture.hidden)
+
+    def forward(self, length: int) -> Tensor:
+        """-> positions_TD of rows of `length` tokens."""
+        return self.positions.weight[:length]
 
 
 def build_layer(architecture: Architecture, number: int) -> EncoderLayer:
@@ -51,7 +121,6 @@ class Encoder(nn.Module):
         self.convolution = None if convolution is None else ConvolutionLayer(architecture, convolution)
         self.activation_checkpointing = False
 
-    @replaced_by(fast_encoder.encode, when=fast_encoder.is_faster)
     def forward(
         self,
         hidden_BTD: Tensor,
@@ -66,36 +135,58 @@ class Encoder(nn.Module):
             selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
             positions_TD: of `MaskDecoder`, for the queries of the last layer; None: without it.
         """
-        mask_B11T, shared = _for_attention(mask_BT, hidden_BTD), self.shared()
-        beside_BTD = self.beside_first(hidden_BTD, mask_BT)
-        *lower, last = self.in_order()
-        for layer in lower if positions_TD is not None else [*lower, last]:
-            hidden_BTD = self.run(layer, hidden_BTD, mask_B11T, *shared)
-            hidden_BTD, beside_BTD = self.join(hidden_BTD, beside_BTD), None
+        rows = lay_out(hidden_BTD, mask_BT, selected_K)
+        last_BTD = self.norm(self.walk(hidden_BTD, mask_BT, rows, positions_TD=positions_TD))
+        return last_BTD if selected_K is not None else rows.unpack(last_BTD)
+
+    def walk(
+        self,
+        hidden_BTD: Tensor,
+        mask_BT: Tensor | None,
+        rows: Rows,
+        positions_TD: Tensor | None = None,
+        visit: Callable[[nn.Module, Tensor], None] | None = None,
+    ) -> Tensor:
+        """All layers, one after the other -> what the last one gives of the selected tokens of `rows`.
+
+        `visit` is told of each layer and of its input. What is beside the first layer joins its output.
+        """
+        beside_BTD = None if self.convolution is None else rows.pack(self.convolution(hidden_BTD, mask_BT))
         if positions_TD is not None:
-            queries_BTD = hidden_BTD + positions_TD.to(hidden_BTD.dtype)
-            for _ in range(TIMES):
-                queries_BTD = self.run(last, hidden_BTD, mask_B11T, *shared, queries_BTD=queries_BTD)
-            hidden_BTD = queries_BTD
-        return self.norm(hidden_BTD if selected_K is None else hidden_BTD.flatten(0, 1)[selected_K])
+            positions_TD = rows.pack(positions_TD.to(hidden_BTD.dtype).expand_as(hidden_BTD))
+        hidden_BTD, shared = rows.pack(hidden_BTD), self.shared()
+        *lower, last = (self.layers[number] for number in self.order)
+        for layer in lower:
+            if visit is not None:
+                visit(layer, hidden_BTD)
+            hidden_BTD = self.join(self.run(layer, hidden_BTD, rows, *shared), beside_BTD)
+            beside_BTD = None
+        if visit is not None:
+            visit(last, hidden_BTD)
+        if positions_TD is not None:
+            rows = rows.in_decoder()
+            return rows.select(self.decode(last, hidden_BTD, rows, queries_BTD=hidden_BTD + positions_TD))
+        rows = rows.in_last_layer() if beside_BTD is None else rows
+        return rows.select(self.join(self.run(last, hidden_BTD, rows, *shared), beside_BTD))
+
+    def decode(self, last: nn.Module, hidden_BTD: Tensor, rows: Rows, queries_BTD: Tensor) -> Tensor:
+        """The last layer as `MaskDecoder` says, from the output of the layers below it."""
+        shared = self.shared()
+        decoded_BTD = self.run(last, hidden_BTD, rows, *shared, queries_BTD=queries_BTD)
+        for _ in range(TIMES - 1):
+            queries_BTD = rows.put(queries_BTD, decoded_BTD)
+            decoded_BTD = self.run(last, hidden_BTD, rows, *shared, queries_BTD=queries_BTD)
+        return decoded_BTD
 
     def shared(self) -> tuple[Tensor, ...]:
         """What the attention of all layers reads besides hidden states."""
         return () if self.relative is None else (self.relative(),)
-
-    def beside_first(self, embedded_BTD: Tensor, mask_BT: Tensor | None) -> Tensor | None:
-        """What `join` adds to the first layer's output; None: nothing."""
-        return None if self.convolution is None else self.convolution(embedded_BTD, mask_BT)
 
     def join(self, hidden_BTD: Tensor, beside_BTD: Tensor | None) -> Tensor:
         """A layer's output, with what was computed beside it, for each token by itself."""
         if self.convolution is None or beside_BTD is None:
             return hidden_BTD
         return self.convolution.add(hidden_BTD, beside_BTD)
-
-    def in_order(self) -> list[nn.Module]:
-        """The layers as `forward` takes them; one with shared weights several times."""
-        return [self.layers[number] for number in self.order]
 
     def run(self, layer: nn.Module, *inputs: Any, **named: Any) -> Tensor:
         """One layer, with or without activation checkpointing."""
@@ -136,19 +227,20 @@ class Body(nn.Module):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """The intermediate values of `forward` on the plain path: layers + 1 hidden states [B, T, D], the
         embeddings first, and the probabilities_BNTT of each layer's attention."""
-        hidden_states, probabilities = [_narrow(self.embeddings(ids_BT, segments_BT))], []
-        mask_B11T, shared = _for_attention(mask_BT, ids_BT), self.encoder.shared()
-        beside_BTD = self.encoder.beside_first(hidden_states[0], mask_BT)
+        hidden_states: list[Tensor] = []
+        probabilities: list[Tensor] = []
+        embedded_BTD, encoder = _narrow(self.embeddings(ids_BT, segments_BT)), self.encoder
+        rows, shared = Rows(_for_attention(mask_BT, ids_BT)), encoder.shared()
+
+        def visit(layer: nn.Module, hidden_BTD: Tensor) -> None:
+            assert isinstance(layer, EncoderLayer)
+            attention_input_BTD = layer.before_attention(hidden_BTD)
+            probabilities.append(layer.attention.probabilities(attention_input_BTD, rows.mask_B11T, *shared))
+            hidden_states.append(hidden_BTD)
+
         with plain_path():
-            for layer in self.encoder.in_order():
-                assert isinstance(layer, EncoderLayer)
-                attention_input_BTD = layer.before_attention(hidden_states[-1])
-                probabilities.append(layer.attention.probabilities(attention_input_BTD, mask_B11T, *shared))
-                hidden_BTD = layer(hidden_states[-1], mask_B11T, *shared)
-                hidden_states.append(self.encoder.join(hidden_BTD, beside_BTD))
-                beside_BTD = None
-        hidden_states[-1] = self.encoder.norm(hidden_states[-1])
-        return hidden_states, probabilities
+            last_BTD = encoder.walk(embedded_BTD, mask_BT, rows, visit=visit)
+        return [*hidden_states, encoder.norm(last_BTD)], probabilities
 
 
 def encoders(model: nn.Module) -> Iterator[Encoder]:
@@ -168,6 +260,12 @@ def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
     mask_BT = mask_BT.to(hidden_BTD.device)
     number_B1 = mask_BT.sum(dim=1, keepdim=True).clamp_min(1)
     return (hidden_BTD * mask_BT[:, :, None]).sum(dim=1) / number_B1
+
+
+@replaceable
+def lay_out(hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None) -> Rows:
+    """Where the tokens of `hidden_BTD` are while the layers compute; arguments as in `Encoder.forward`."""
+    return Rows(_for_attention(mask_BT, hidden_BTD), selected_K)
 
 
 def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:

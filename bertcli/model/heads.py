@@ -10,9 +10,7 @@ from torch.nn.parameter import Parameter
 from bertcli.families.family import Head
 from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
-from bertcli.model.fast.dropout import Dropout
-from bertcli.model.feed_forward import ACTIVATIONS
-from bertcli.model.norm import layer_norm
+from bertcli.model.layer import ACTIVATIONS, Dropout, layer_norm
 
 
 class Pooler(nn.Module):

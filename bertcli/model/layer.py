@@ -1,15 +1,176 @@
-"""One layer of the encoder: attention, then the feed-forward network."""
+"""One layer of the encoder: attention to the other tokens, then a feed-forward network on each."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention import Attention
-from bertcli.model.fast import encoder as fast_encoder
-from bertcli.model.fast.dropout import Dropout
-from bertcli.model.fast.switch import replaced_by
-from bertcli.model.norm import layer_norm
+from bertcli.model.seam import replaceable
+
+
+def layer_norm(architecture: Architecture, width: int | None = None) -> nn.LayerNorm:
+    """Of `width` values; None: of the hidden size."""
+    return nn.LayerNorm(
+        width or architecture.hidden, eps=architecture.layer_norm_eps, bias=architecture.biases
+    )
+
+
+class Dropout(nn.Dropout):
+    """In training, each element is 0 with probability `p`, else scaled so that the mean does not change
+    (Srivastava et al. 2014)."""
+
+    @replaceable
+    def forward(self, input: Tensor) -> Tensor:
+        """[...] -> [...]."""
+        return super().forward(input)
+
+
+def attention_probabilities(query_BNTH: Tensor, key_BNTH: Tensor, mask_B11T: Tensor | None) -> Tensor:
+    """softmax(Q K^T / sqrt(H)): [B, N, T, T], the attention of each token (row) to each token (column).
+
+    `mask_B11T` (bool): True at real tokens; None: no padding.
+    """
+    scores_BNTT = query_BNTH @ key_BNTH.mT / math.sqrt(query_BNTH.shape[-1])
+    if mask_B11T is not None:
+        scores_BNTT = scores_BNTT.masked_fill(~mask_B11T, float("-inf"))
+    return scores_BNTT.softmax(dim=-1)
+
+
+@replaceable
+def attend(
+    query_BNTH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None, dropout: float
+) -> Tensor:
+    """softmax(Q K^T / sqrt(H)) V, equation 1 of Vaswani et al. 2017: [B, N, T, H].
+
+    `dropout` is applied to the probabilities, as in BERT.
+    """
+    return F.dropout(attention_probabilities(query_BNTH, key_BNTH, mask_B11T), dropout) @ value_BNTH
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) with its output projection."""
+
+    any_queries: ClassVar[bool] = True
+    """Whether `attend` may get the queries of some tokens alone: the result does not depend on their places.
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.head_size = architecture.head_size
+        self.dropout = architecture.attention_dropout
+        hidden, biases = architecture.hidden, architecture.biases
+        self.query = nn.Linear(hidden, hidden, bias=biases)
+        self.key = nn.Linear(hidden, hidden, bias=biases)
+        self.value = nn.Linear(hidden, hidden, bias=biases)
+        self.output = nn.Linear(hidden, hidden, bias=biases)
+
+    def forward(
+        self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor, queries_BTD: Tensor | None = None
+    ) -> Tensor:
+        """[B, T, D] -> [B, T, D]; `shared`: what `Encoder.shared` gives; `queries_BTD`: None: the tokens."""
+        query_BNTH = self.split_heads(self.query(hidden_BTD if queries_BTD is None else queries_BTD))
+        key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.key, self.value))
+        context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=mask_B11T)
+        return self.output(self.join_heads(context_BNTH))
+
+    def attend(
+        self,
+        query_BNWH: Tensor,
+        key_BNTH: Tensor,
+        value_BNTH: Tensor,
+        *shared: Tensor,
+        mask_B11T: Tensor | None,
+    ) -> Tensor:
+        """-> context [B, N, W, H]; the other kinds of attention have a function of their own here."""
+        return attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)
+
+    def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
+        """[B, T, D] -> probabilities_BNTT, the weights of the values in `forward`, before dropout."""
+        query_BNTH, key_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.query, self.key))
+        return attention_probabilities(query_BNTH, key_BNTH, mask_B11T)
+
+    @property
+    def dropout_now(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def split_heads(self, projected_BTD: Tensor) -> Tensor:
+        """-> [B, N, T, H]."""
+        return projected_BTD.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
+
+    def join_heads(self, context_BNTH: Tensor) -> Tensor:
+        """-> [B, T, D]."""
+        return context_BNTH.transpose(1, 2).flatten(-2)
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "tanh": torch.tanh,
+}
+"""By their names in `Architecture` and `families.family.Head`. GELU (Hendrycks and Gimpel 2016) is exact, by
+the error function, or their approximation by tanh."""
+
+
+class FeedForward(nn.Module):
+    """D -> F -> D (Vaswani et al. 2017, section 3.3) with GELU in place of ReLU (Devlin et al. 2019,
+    appendix A.2)."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[architecture.activation]
+        self.expand = nn.Linear(architecture.hidden, architecture.feed_forward)
+        self.contract = nn.Linear(architecture.feed_forward, architecture.hidden)
+
+    def forward(self, hidden_BTD: Tensor) -> Tensor:
+        """[..., D] -> [..., D]."""
+        return self.contract(self.activation(self.expand(hidden_BTD)))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a batch, and where its tokens are in hidden states: here [B, T, D], padding included.
+
+    Attributes:
+        mask_B11T: bool, True at real tokens, for attention; None: no padding.
+        selected_K: int64, flat positions b * T + t of the real tokens whose last hidden states are needed;
+            None: all tokens, also padding.
+    """
+
+    mask_B11T: Tensor | None
+    selected_K: Tensor | None = None
+
+    def pack(self, values_BTD: Tensor) -> Tensor:
+        """[B, T, D] -> the values of the tokens as the layers take them."""
+        return values_BTD
+
+    def unpack(self, values: Tensor) -> Tensor:
+        """The inverse of `pack`."""
+        return values
+
+    def in_last_layer(self) -> Rows:
+        """The rows for the last layer, which may give the selected tokens alone."""
+        return self
+
+    def in_decoder(self) -> Rows:
+        """The rows for the last layer as `encoder.MaskDecoder` applies it, as `in_last_layer`."""
+        return self
+
+    def put(self, values: Tensor, last: Tensor) -> Tensor:
+        """`values`, in which `last` takes the place of those that the last layer gives."""
+        return last
+
+    def select(self, last: Tensor) -> Tensor:
+        """What the last layer gave -> [K, D]; all of it where no tokens are selected."""
+        return last if self.selected_K is None else last.flatten(0, 1)[self.selected_K]
 
 
 class EncoderLayer(nn.Module):
@@ -28,14 +189,14 @@ class EncoderLayer(nn.Module):
         rate = architecture.attention_output_dropout
         self.attention_dropout = self.dropout if rate is None else Dropout(rate)
 
-    @replaced_by(fast_encoder.run_layer, when=fast_encoder.is_packed)
+    @replaceable
     def forward(
-        self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor, queries_BTD: Tensor | None = None
+        self, hidden_BTD: Tensor, rows: Rows, *shared: Tensor, queries_BTD: Tensor | None = None
     ) -> Tensor:
-        """[B, T, D] -> [B, T, D]; `mask_B11T` as in `attention.attend`, `shared`: what `Encoder.shared` gives
-        to the attention of all layers. `queries_BTD`: what attends to the tokens; None: themselves."""
+        """[B, T, D] -> [B, T, D] of `rows`; `shared`: what `Encoder.shared` gives to the attention of all
+        layers. `queries_BTD`: what attends to the tokens; None: themselves."""
         attended_BTD = self.attention(
-            self.before_attention(hidden_BTD), mask_B11T, *shared, queries_BTD=queries_BTD
+            self.before_attention(hidden_BTD), rows.mask_B11T, *shared, queries_BTD=queries_BTD
         )
         return self.combine(hidden_BTD if queries_BTD is None else queries_BTD, attended_BTD)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.attention import Attention, attend, attention_probabilities
-from bertcli.model.fast import window as fast
-from bertcli.model.fast.switch import replaced_by
+from bertcli.model.layer import ACTIVATIONS, Attention, Dropout, EncoderLayer, attend, attention_probabilities
+from bertcli.model.seam import replaceable
 
 
 class RotaryAttention(Attention):
@@ -61,7 +60,7 @@ def rotate(values_BNTH: Tensor, base: float) -> Tensor:
     return turned_BNTH.to(values_BNTH.dtype)
 
 
-@replaced_by(fast.attend_window, when=fast.is_faster)
+@replaceable
 def attend_window(
     query_BNTH: Tensor,
     key_BNTH: Tensor,
@@ -86,3 +85,37 @@ def window_mask(mask_B11T: Tensor | None, window: int, like: Tensor) -> Tensor:
     if mask_B11T is None:
         return near_TT[None, None]
     return (mask_B11T & near_TT) | (distance_TT == 0)
+
+
+class GatedFeedForward(nn.Module):
+    """D -> 2 F -> F -> D: the activation of one half times the other half (Shazeer 2020, "GeGLU")."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        hidden, inner = architecture.hidden, architecture.feed_forward
+        self.activation = ACTIVATIONS[architecture.activation]
+        self.expand = nn.Linear(hidden, 2 * inner, bias=architecture.biases)
+        self.dropout = Dropout(architecture.feed_forward_dropout)
+        self.contract = nn.Linear(inner, hidden, bias=architecture.biases)
+
+    def forward(self, hidden_BTD: Tensor) -> Tensor:
+        """[..., D] -> [..., D]."""
+        inner, gate = self.expand(hidden_BTD).chunk(2, dim=-1)
+        return self.contract(self.dropout(self.activation(inner) * gate))
+
+
+class PreNormLayer(EncoderLayer):
+    """x + sublayer(LayerNorm(x)), for attention and feed-forward (Xiong et al. 2020; Warner et al. 2024,
+    section 2.1). The first layer has no norm before attention: the embeddings end in one."""
+
+    def __init__(self, architecture: Architecture, attention: Attention, is_first: bool) -> None:
+        super().__init__(architecture, attention, GatedFeedForward(architecture))
+        if is_first:
+            self.attention_norm = nn.Identity()
+
+    def before_attention(self, hidden_BTD: Tensor) -> Tensor:
+        return self.attention_norm(hidden_BTD)
+
+    def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
+        hidden_BTD = hidden_BTD + self.attention_dropout(attended_BTD)
+        return hidden_BTD + self.feed_forward(self.feed_forward_norm(hidden_BTD))

@@ -3,19 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertcli.config.finetune import TaskType
+import bertcli.model.fast  # noqa: F401 - its functions replace plain ones
+from bertcli.config.task import PoolingMode, TaskType
 from bertcli.families.family import Head
 from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
 from bertcli.model.encoder import Body, first_tokens, mean
-from bertcli.model.fast.dropout import Dropout
 from bertcli.model.heads import PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize
-from bertcli.model.pooling import VectorModel
+from bertcli.model.layer import Dropout
+from bertcli.system.errors import UserError
+
+
+def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: PoolingMode) -> Tensor:
+    """vectors_BD: the mean or the maximum over the real tokens of a row, or the first token's hidden state.
+
+    `mask_BT` (bool): True at real tokens, also special ones; None: no padding.
+    """
+    if mode == "cls":
+        return hidden_BTD[:, 0]
+    if mode == "mean":
+        return mean(hidden_BTD, mask_BT)
+    if mask_BT is None:
+        return hidden_BTD.amax(dim=1)
+    return hidden_BTD.masked_fill(~mask_BT.to(hidden_BTD.device)[:, :, None], -torch.inf).amax(dim=1)
+
+
+class VectorModel(nn.Module):
+    """The body, whose hidden states are pooled to a vector a row; `normalize`: to length 1."""
+
+    def __init__(
+        self, architecture: Architecture, mode: PoolingMode = "mean", normalize: bool = False
+    ) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.mode: PoolingMode = mode
+        self.normalize = normalize
+        self.body = Body(architecture)
+        initialize(self, architecture.init_std)
+
+    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
+        """Returns vectors_BD, fp32; the arguments are those of `Body`."""
+        if self.mode == "cls":
+            vectors_BD = self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT)).float()
+        else:
+            vectors_BD = pool(self.body(ids_BT, segments_BT, mask_BT).float(), mask_BT, self.mode)
+        return F.normalize(vectors_BD, dim=-1) if self.normalize else vectors_BD
 
 
 @dataclass(frozen=True)
@@ -152,3 +191,31 @@ def build_task_model(task: TaskType, architecture: Architecture, num_labels: int
 
 def _dropout(architecture: Architecture, head: Head) -> Dropout:
     return Dropout(getattr(architecture, head.dropout) if head.dropout else 0.0)
+
+
+def evenly_spaced(layers: int, kept: int) -> list[int]:
+    """The numbers of the layers that are kept, the first and the last among them: 0, 2, 4, 7, 9, 11 for six
+    of twelve (Sanh et al. 2019)."""
+    return [round(number * (layers - 1) / max(1, kept - 1)) for number in range(kept)]
+
+
+def keep_layers(model: TaskModel, number: int) -> None:
+    """Leave `number` layers in the model, evenly spaced.
+
+    Raises:
+        UserError: it has fewer; several groups of layers share their weights.
+    """
+    sizes, encoder = model.architecture, model.body.encoder
+    if number > sizes.layers:
+        raise UserError(f"training.keep_layers: {number}, but the model has only {sizes.layers} layers")
+    if sizes.layer_groups not in (None, 1):
+        raise UserError(
+            f"training.keep_layers: the layers of this model share weights in {sizes.layer_groups} groups, "
+            "which cannot be thinned out; leave it out"
+        )
+    kept = evenly_spaced(sizes.layers, number)
+    if sizes.layer_groups is None:
+        encoder.layers = nn.ModuleList(encoder.layers[layer] for layer in kept)
+    local = tuple(sizes.local_layers[layer] for layer in kept) if sizes.local_layers else ()
+    model.architecture = replace(sizes, layers=number, local_layers=local)
+    encoder.order = model.architecture.layer_order

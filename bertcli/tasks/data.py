@@ -1,22 +1,41 @@
-"""A fine-tuning config -> encoded examples for training and evaluation, and a report on them."""
+"""The settings of a labeled task -> the task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.examples.files import find_labeled_file, read_examples
-from bertcli.examples.labels import check_labels, label_set
-from bertcli.examples.report import Sizes, describe
-from bertcli.examples.split import split_dev
-from bertcli.tasks.classification import label_weights
-from bertcli.tasks.registry import build_task
+from bertcli.config.task import TaskSettings
+from bertcli.tasks.classification import Classification, label_weights
+from bertcli.tasks.data_report import Sizes, describe
+from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.labels import check_labels, label_set, split_dev
+from bertcli.tasks.multiple_choice import MultipleChoice
+from bertcli.tasks.question_answering import QuestionAnswering
+from bertcli.tasks.regression import Regression
 from bertcli.tasks.sentence_embedding import SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledTask, full_lengths
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tasks.token_classification import TokenClassification
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+
+def build_task(
+    settings: TaskSettings, labels: tuple[str, ...], class_weights: Mapping[str, float] | None = None
+) -> LabeledTask:
+    """`labels`: in the order of the head's outputs; `class_weights`: for classification alone."""
+    if settings.type == "classification":
+        return Classification(settings, labels, class_weights)
+    others = {
+        "regression": Regression,
+        "token-classification": TokenClassification,
+        "question-answering": QuestionAnswering,
+        "multiple-choice": MultipleChoice,
+        "sentence-embedding": SentenceEmbedding,
+    }
+    return others[settings.type](settings, labels)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bertcli.examples.examples import ChoiceExample
-from bertcli.tasks.base import Term
+from bertcli.objectives.base import Term
+from bertcli.tasks.examples import ChoiceExample
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask
-from bertcli.text.frame import Frame, Row, longest_first
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tokenizer.frame import Frame, Row, longest_first
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.errors import UserError
-from bertcli.examples.examples import TextExample
-from bertcli.metrics.correlation import correlation_scores
+from bertcli.config.task import TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
-from bertcli.tasks.base import Term
+from bertcli.objectives.base import Term
+from bertcli.system.errors import UserError
+from bertcli.tasks.classification import encode_texts, pair_ranking
+from bertcli.tasks.examples import TextExample
+from bertcli.tasks.scores import correlation_scores
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
-from bertcli.tasks.texts import encode_texts, pair_ranking
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
 """The largest number; the share of their mean under which a standard deviation is too fine for fp32."""

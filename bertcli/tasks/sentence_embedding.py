@@ -9,17 +9,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.data.rows import batch_of
-from bertcli.examples.examples import SimilarExample
-from bertcli.metrics.correlation import correlation_scores
-from bertcli.metrics.ranking import ranking_scores
-from bertcli.tasks.base import JointTask, Term
-from bertcli.tasks.compared_vectors import Ranked, Scored, compare_pairs, rank_positives
+from bertcli.batches.batch import batch_of
+from bertcli.config.task import TaskSettings
+from bertcli.objectives.base import JointTask, Term
+from bertcli.tasks.compared_vectors import (
+    Key,
+    Ranked,
+    Scored,
+    compare_pairs,
+    cosent_loss,
+    rank_positives,
+    ranking_loss,
+)
+from bertcli.tasks.examples import SimilarExample
+from bertcli.tasks.scores import correlation_scores, ranking_scores
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
-from bertcli.tasks.vector_losses import Key, cosent_loss, ranking_loss
-from bertcli.text.frame import Row
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tokenizer.frame import Row
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 _TOKENS_AT_ONCE = 2048
 """With padding, on a CPU. A question is not padded to its paragraph, and what a layer writes stays in the

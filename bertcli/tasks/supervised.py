@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.data.rows import RowBatch, batch_of
-from bertcli.data.share import MicroBatch, Share
+from bertcli.batches.batch import RowBatch, batch_of
+from bertcli.batches.share import MicroBatch, Share
+from bertcli.config.task import TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
-from bertcli.tasks.base import Term
-from bertcli.text.frame import Row
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.objectives.base import Term
+from bertcli.tokenizer.frame import Row
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
 NEVER = -1e30
@@ -52,7 +54,7 @@ class Item:
 
 @dataclass(frozen=True)
 class LabeledBatch:
-    """Items of one optimizer step, or of one forward pass; satisfies `tasks.base.TaskBatch`."""
+    """Items of one optimizer step, or of one forward pass; satisfies `objectives.base.TaskBatch`."""
 
     items: tuple[Item, ...]
     pad_id: int
@@ -101,7 +103,7 @@ class Prediction(Protocol):
 class LabeledTask(ABC):
     """Examples -> items; logits -> loss, predictions and scores. Its model: `model.task_models`.
 
-    Each task has its own kinds of examples (`examples.examples`) and predictions.
+    Each task has its own kinds of examples (`tasks.examples`) and predictions.
 
     Attributes:
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
@@ -193,7 +195,7 @@ def forward(model: nn.Module, batch: LabeledBatch) -> Tensor:
 
 @dataclass(frozen=True)
 class Supervised:
-    """A labeled task for the training loop (`tasks.base.Task`): one term, without a name."""
+    """A labeled task for the training loop (`objectives.base.Task`): one term, without a name."""
 
     task: LabeledTask
 
@@ -202,3 +204,40 @@ class Supervised:
 
     def terms(self, model: nn.Module, batch: LabeledBatch) -> dict[str, Term]:
         return {"": self.task.term(forward(model, batch), batch)}
+
+
+def cut_windows(sizes: Sequence[int], room: int, overlap: int) -> list[range]:
+    """The windows of a text as ranges of its tokens, in order; one empty window for an empty text.
+
+    Args:
+        sizes: tokens of each of the text's units, which no window splits; at most `room`.
+        room: maximum of tokens in a window.
+        overlap: maximum of tokens that a window shares with the one before; fewer if units do not fit.
+    """
+    bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    windows, first = [], 0
+    while True:
+        end = int(np.searchsorted(bounds, bounds[first] + room, side="right")) - 1
+        windows.append(range(int(bounds[first]), int(bounds[end])))
+        if end == len(sizes):
+            return windows
+        shared = min(overlap, room - sizes[end])  # the next window must hold the unit that did not fit
+        first = int(np.searchsorted(bounds, bounds[end] - shared))
+
+
+def most_context(windows: Sequence[range]) -> NDArray[np.int64]:
+    """For each token of the text, the number of the window in which it is farthest from both ends.
+
+    Devlin et al.'s rule for SQuAD ("max context" in their code): each token is predicted once, with as much
+    context as possible. A tie goes to the earlier window.
+    """
+    length = windows[-1].stop
+    owner_T, context_T = np.zeros(length, np.int64), np.full(length, -1)
+    for number, window in enumerate(windows):
+        steps = np.arange(len(window))
+        context = np.minimum(steps, steps[::-1])
+        here = slice(window.start, window.stop)
+        better = context > context_T[here]
+        owner_T[here][better] = number
+        context_T[here][better] = context[better]
+    return owner_T

@@ -1,4 +1,4 @@
-"""The memory of a batch of 512 pairs with cached gradients (bertcli/engine/cached_gradients.py).
+"""The memory of a batch of 512 pairs with cached gradients (bertcli/training/loop.py).
 
     python scripts/bench/cached_gradients.py [--pairs 512] [--length 64] [--texts 16]
 
@@ -22,15 +22,15 @@ from typing import Any
 
 import torch
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.data.share import Share
-from bertcli.engine.loop import LoopSettings, train
-from bertcli.memory.peak import peak_memory, resident_memory
+from bertcli.batches.share import Share
+from bertcli.config.task import TaskSettings
 from bertcli.model.architecture import Architecture
-from bertcli.model.pooling import VectorModel
+from bertcli.model.task_models import VectorModel
+from bertcli.system.memory import peak_memory, resident_memory
 from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledBatch
-from bertcli.text.frame import Row
+from bertcli.tokenizer.frame import Row
+from bertcli.training.loop import LoopSettings, train
 
 MEGABYTE = 1_000_000
 VOCABULARY = 30522

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from prepare import copy_file, tree_memory
 
-from bertcli.text.sources import find_sources
+from bertcli.corpus.sources import find_sources
 
 
 def main() -> None:

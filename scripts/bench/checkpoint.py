@@ -19,21 +19,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bertcli.checkpoints.checkpoint import RunState
-from bertcli.checkpoints.writer import CheckpointWriter
+from bertcli.advice.bench.timing import synthetic_steps
+from bertcli.batches.pair_rules import NEXT_SENTENCE
+from bertcli.batches.share import Share
 from bertcli.config.model import ModelConfig
-from bertcli.data.pair_rules import NEXT_SENTENCE
-from bertcli.data.share import Share
-from bertcli.engine.loop import LoopSettings, train
-from bertcli.engine.optimizer import build_optimizer
-from bertcli.engine.step_report import StepReport
-from bertcli.hardware import resolve_device, resolve_precision
-from bertcli.hf.new_model import new_architecture
-from bertcli.hf.weights import write_safetensors
-from bertcli.measure.synthetic import synthetic_steps
+from bertcli.folders.config_file import new_architecture
+from bertcli.folders.run_layout import RunLayout
+from bertcli.folders.weights import write_safetensors
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.owned.run_layout import RunLayout
-from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.system.hardware import resolve_device, resolve_precision
+from bertcli.training.checkpoint import CheckpointWriter, RunState
+from bertcli.training.loop import LoopSettings, train
+from bertcli.training.optimizer import build_optimizer
+from bertcli.training.step_report import StepReport
 
 VOCAB_SIZE = 30_522
 

@@ -28,7 +28,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from finetune import SIDES, write_config  # noqa: E402
 
-from tests.text.tokenizers_of import make_tokenizer_folder  # noqa: E402
+from tests.tokenizer.tokenizers_of import make_tokenizer_folder  # noqa: E402
 
 VOCABULARY = 8192
 SIZES = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536}

@@ -30,18 +30,16 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from vs_transformers import WARMUP_STEPS, plain_step, seconds_of  # noqa: E402
 
+from bertcli.advice.bench.timing import device_name, synthetic_steps, take_steps  # noqa: E402
+from bertcli.batches.pair_rules import PAIR_RULES  # noqa: E402
 from bertcli.config.model import ModelConfig  # noqa: E402
 from bertcli.config.schema import TrainingConfig  # noqa: E402
-from bertcli.data.pair_rules import PAIR_RULES  # noqa: E402
-from bertcli.families.fresh import FamilyName  # noqa: E402
-from bertcli.hf.new_model import new_architecture  # noqa: E402
-from bertcli.measure.clock import device_name  # noqa: E402
-from bertcli.measure.step import take_steps  # noqa: E402
-from bertcli.measure.synthetic import synthetic_steps  # noqa: E402
-from bertcli.runs.objectives import build_model, build_task, save_folder  # noqa: E402
-from bertcli.runs.resolve import own_share, resolve_loop  # noqa: E402
-from bertcli.text.tokenizer import Tokenizer  # noqa: E402
-from tests.text.tokenizers_of import make_tokenizer_folder  # noqa: E402
+from bertcli.families.family import FamilyName  # noqa: E402
+from bertcli.folders.config_file import new_architecture  # noqa: E402
+from bertcli.objectives.registry import build_model, objective_task, save_folder  # noqa: E402
+from bertcli.tokenizer.tokenizer import Tokenizer  # noqa: E402
+from bertcli.training.resolve import own_share, resolve_loop  # noqa: E402
+from tests.tokenizer.tokenizers_of import make_tokenizer_folder  # noqa: E402
 
 FP32_ALONE = ("deberta",)
 """Families whose class in transformers 5.23 fails under autocast ("value cannot be converted to type
@@ -114,7 +112,7 @@ def sides(family: FamilyName, options: argparse.Namespace) -> tuple[Step, Step, 
         objective=objective,
         mask_rate=rate,
     )
-    reports = take_steps(built, build_task(objective), batches, training=training)
+    reports = take_steps(built, objective_task(objective), batches, training=training)
     return lambda: next(reports), step, device
 
 

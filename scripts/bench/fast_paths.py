@@ -18,19 +18,17 @@ from itertools import chain, cycle, repeat
 
 import torch
 
-from bertcli.config.model import ModelConfig
-from bertcli.config.presets import PRESETS
+from bertcli.advice.bench.timing import MASK_RATE, synthetic_steps, take_steps, time_in_turn
+from bertcli.batches.batch import Batch
+from bertcli.batches.pair_rules import PAIR_RULES
+from bertcli.batches.share import MicroBatch, Share
+from bertcli.config.model import PRESETS, ModelConfig
 from bertcli.config.schema import TrainingConfig
-from bertcli.data.batch import Batch
-from bertcli.data.pair_rules import PAIR_RULES
-from bertcli.data.share import MicroBatch, Share
-from bertcli.engine.step_report import StepReport
-from bertcli.hf.new_model import new_architecture
-from bertcli.measure.step import take_steps, time_in_turn
-from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
-from bertcli.model.fast.switch import PATHS, plain_path
+from bertcli.folders.config_file import new_architecture
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.model.seam import PATHS, plain_path
+from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.training.step_report import StepReport
 
 VOCAB_SIZE, LENGTH = 8192, 128
 

@@ -120,9 +120,9 @@ def write_config(scratch: Path, task: str, seed: int, model: str, options: argpa
 
 def cut(name: str, rows: int, target: Path) -> Path:
     """The first lines of a file, under a name with its suffix."""
-    from bertcli.config.decoding import Decoding
-    from bertcli.examples.files import find_labeled_file
-    from bertcli.text.streams import read_lines
+    from bertcli.config.section import Decoding
+    from bertcli.corpus.streams import read_lines
+    from bertcli.tasks.files import find_labeled_file
 
     source = find_labeled_file(name)
     suffix = source.name.removesuffix(".gz").rpartition(".")[2]

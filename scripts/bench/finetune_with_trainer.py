@@ -28,9 +28,9 @@ from transformers import (
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
-from bertcli.examples.files import find_labeled_file, read_examples
-from bertcli.examples.labels import label_set
-from bertcli.tasks.registry import build_task
+from bertcli.tasks.data import build_task
+from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.labels import label_set
 
 
 def main() -> None:
@@ -139,7 +139,7 @@ def row_scores(logits: np.ndarray, dev: list[Any], config: FinetuneConfig, label
 
 
 def token_scores(logits: np.ndarray, dev: list[Any], labels: tuple[str, ...], features: TokenFeatures) -> Any:
-    from bertcli.metrics.entities import entity_scores
+    from bertcli.tasks.token_classification import entity_scores
 
     predicted = []
     for example, row in zip(dev, logits, strict=True):

@@ -27,12 +27,10 @@ from typing import NamedTuple
 
 import torch
 
-from bertcli.examples.examples import TextExample
-from bertcli.hf.task_folder import load_task_folder
-from bertcli.inference.buffers import default_batch_size
-from bertcli.inference.examples import Runner
-from bertcli.inference.predict import predict_stream
-from bertcli.tasks.registry import build_task
+from bertcli.folders.task_folder import load_task_folder
+from bertcli.inference.predict import Runner, default_batch_size, predict_stream
+from bertcli.tasks.data import build_task
+from bertcli.tasks.examples import TextExample
 
 CPU = torch.device("cpu")
 THEIR_BATCH = 32

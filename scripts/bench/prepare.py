@@ -26,10 +26,9 @@ from typing import NamedTuple
 import tokenizers
 
 from bertcli.config.schema import CorpusConfig
-from bertcli.text.corpus import read_paragraphs
-from bertcli.text.sentences import split_sentences
-from bertcli.text.sources import find_sources
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.corpus.documents import read_paragraphs, split_sentences
+from bertcli.corpus.sources import find_sources
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 BATCH = 1000
 """Sentences in a call of the bare library, its threads as it sets them itself."""

@@ -31,9 +31,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 from finetune import find_minilm  # noqa: E402
 from small_tasks import bertcli, write  # noqa: E402
 
-from bertcli.config.decoding import Decoding  # noqa: E402
-from bertcli.examples.files import find_labeled_file  # noqa: E402
-from bertcli.text.streams import read_lines  # noqa: E402
+from bertcli.config.section import Decoding  # noqa: E402
+from bertcli.corpus.streams import read_lines  # noqa: E402
+from bertcli.tasks.files import find_labeled_file  # noqa: E402
 
 Row = tuple[list[str], float]
 MAX_LENGTH = 64

@@ -18,11 +18,10 @@ os.environ["OMP_NUM_THREADS"] = "1"  # one core; before numpy and torch look
 import numpy as np
 import torch
 
+from bertcli.batches.order import make_key, permute
+from bertcli.batches.stream import BatchStream
 from bertcli.config.schema import DataConfig
-from bertcli.data.order import permute
-from bertcli.data.random import make_key
-from bertcli.data.stream import BatchStream
-from bertcli.store.token_store import open_store
+from bertcli.corpus.token_store import open_store
 
 
 def tokens_per_second(stream: BatchStream, first: int, steps: int) -> float:

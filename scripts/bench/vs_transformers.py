@@ -26,20 +26,15 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import BertConfig
 from transformers import BertForPreTraining as TheirBert
 
-from bertcli.config.model import ModelConfig
-from bertcli.config.presets import PRESETS
+from bertcli.advice.bench.timing import MASK_RATE, device_name, matmul_rate, now, synthetic_steps, take_steps
+from bertcli.batches.pair_rules import NEXT_SENTENCE
+from bertcli.config.model import PRESETS, ModelConfig
 from bertcli.config.schema import TrainingConfig
-from bertcli.data.pair_rules import NEXT_SENTENCE
-from bertcli.hf.new_model import new_architecture
-from bertcli.measure.clock import device_name, now
-from bertcli.measure.matmul import matmul_rate
-from bertcli.measure.step import take_steps
-from bertcli.measure.synthetic import MASK_RATE, synthetic_steps
-from bertcli.model.architecture import Architecture
-from bertcli.model.flops import training_flops
+from bertcli.folders.config_file import new_architecture
+from bertcli.model.architecture import Architecture, training_flops
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.runs.resolve import own_share, resolve_loop
-from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.training.resolve import own_share, resolve_loop
 
 WARMUP_STEPS = 3
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "mkldnn::_linear_pointwise"}

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import BertForPreTraining as TheirBert
 
-from bertcli.hf.folder import load_model_folder
+from bertcli.folders.model_folder import load_model_folder
 
 ROWS, LENGTH, MASK_RATE = 64, 64, 0.2
 

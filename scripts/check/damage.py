@@ -23,16 +23,16 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from bertcli.checkpoints.checkpoint import newest_checkpoint
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.owned.run_layout import RunLayout
-from bertcli.owned.sealed import MANIFEST
-from bertcli.runs.finetuning import finetune
-from bertcli.runs.kills import differences
-from bertcli.runs.pretraining import pretrain
+from bertcli.folders.run_layout import RunLayout
+from bertcli.folders.sealed import MANIFEST
 from bertcli.samples import SAMPLES
+from bertcli.training.checkpoint import newest_checkpoint
+from bertcli.training.finetuning import finetune
+from bertcli.training.kills import differences
+from bertcli.training.pretraining import pretrain
 
 TRAINING = {"batch_size": 8, "learning_rate": 1.0e-3, "device": "cpu", "precision": "fp32"}
 """Both runs'."""

@@ -21,11 +21,10 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, BertForPreTraining
 
+from bertcli.batches.share import Share
 from bertcli.config.schema import DataConfig
-from bertcli.data.share import Share
-from bertcli.evaluation.heldout import HeldoutBatches
-from bertcli.evaluation.text_store import text_store
-from bertcli.hf.locate import resolve_model
+from bertcli.folders.locate import resolve_model
+from bertcli.training.heldout import HeldoutBatches, text_store
 from tests.parity.transformers_side import plain_evaluation
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 700_000, 1_500_000, 3_000_000, 5_000_000)

@@ -27,9 +27,9 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bertcli.families.fresh import FamilyName
+from bertcli.families.family import FamilyName
 from bertcli.families.registry import NEW
-from bertcli.hf.folder import load_encoder_folder, load_model_folder
+from bertcli.folders.model_folder import load_encoder_folder, load_model_folder
 
 ROOT = Path(__file__).parents[2]
 TEXTS = (ROOT / "configs" / "quickstart-sentences.txt").read_text(encoding="utf-8").splitlines()

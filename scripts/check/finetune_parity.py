@@ -21,15 +21,14 @@ from transformers import AutoModelForTokenClassification
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
-from bertcli.engine.optimizer import build_optimizer
-from bertcli.engine.schedule import learning_rate
-from bertcli.evaluation.task import evaluate_task
-from bertcli.inference.examples import Runner
+from bertcli.inference.evaluate_task import evaluate_task
+from bertcli.inference.predict import Runner
 from bertcli.model.task_models import TokenModel
-from bertcli.runs.new_task_model import new_task_model
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.optimizer import build_optimizer, learning_rate
+from bertcli.training.task_models import new_task_model
 
 BATCH, RATE, STRETCH = 32, 5e-5, 40
 

@@ -14,9 +14,8 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from bertcli.config.model import ModelConfig
-from bertcli.config.presets import PRESETS
-from bertcli.hf.new_model import new_architecture
+from bertcli.config.model import PRESETS, ModelConfig
+from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import PretrainingModel

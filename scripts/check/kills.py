@@ -24,13 +24,12 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch looks: a fork has none of its parent's threads
 
-import bertcli.runs.pretraining
-from bertcli.cli import main as bertcli
+from bertcli.cli.main import main as bertcli
 from bertcli.config.load import check_config, save_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.runs.kills import WatchedRun, differences, draw_moments
-from bertcli.runs.pretraining import pretrain
 from bertcli.samples import SAMPLES
+from bertcli.training.kills import WatchedRun, differences, draw_moments
+from bertcli.training.pretraining import pretrain
 
 STEPS, EVALUATE_EVERY, SAVE_EVERY = 24, 6, 4
 

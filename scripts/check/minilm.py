@@ -21,7 +21,7 @@ from transformers import AutoModel, AutoTokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bertcli.hf.folder import load_encoder_folder
+from bertcli.folders.model_folder import load_encoder_folder
 from scripts.bench.finetune import find_minilm
 
 TEXTS = [

@@ -3,10 +3,10 @@
     python scripts/check/onnx_export.py [--families bert deberta-v2 ...] [--kinds encoder masked-lm ...]
 
 Small random models, saved by transformers and exported by bertcli. The outputs of onnxruntime are compared
-with bertcli's by `export.verify`: one long row, rows of one token, and rows whose last tokens are all
+with bertcli's by `folders.onnx_folder`: one long row, rows of one token, and rows whose last tokens are all
 padding. Then both answer 1,000 texts of random words, in batches; of models without a task,
-`export.agreement` compares words for masks, or vectors. A line ends with the file's size relative to the
-weights. Needs the test extras; about 20 seconds for each of some 80 lines. Exit code 1 where an answer
+`folders.onnx_comparison` compares words for masks, or vectors. A line ends with the file's size relative to
+the weights. Needs the test extras; about 20 seconds for each of some 80 lines. Exit code 1 where an answer
 differs.
 """
 
@@ -25,15 +25,14 @@ import transformers
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bertcli.examples.examples import Example
-from bertcli.export.agreement import agreement
-from bertcli.export.folder import export_onnx
-from bertcli.export.sample import NO_TASK
-from bertcli.export.source import Source, read_source, weight_bytes
 from bertcli.families.registry import FAMILIES
+from bertcli.folders.onnx_comparison import agreement
+from bertcli.folders.onnx_folder import export_onnx
+from bertcli.folders.onnx_source import NO_TASK, Source, read_source, weight_bytes
 from bertcli.inference.inputs import example_of, num_texts
 from bertcli.inference.onnx_model import OnnxModel
-from tests.hf.folders import SETTINGS, WORDS
+from bertcli.tasks.examples import Example
+from tests.folders.folders import SETTINGS, WORDS
 from tests.parity.families import FIRST, Case, saved, saved_task
 
 TEXTS, WORDS_OF_A_TEXT = 1000, 40

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import torch
 
-from bertcli.checkpoints.metrics_log import read_metrics
-from bertcli.hf.folder import load_model_folder
-from bertcli.hf.locate import resolve_model
+from bertcli.corpus.manifest import read_manifest
+from bertcli.folders.locate import resolve_model
+from bertcli.folders.model_folder import load_model_folder
 from bertcli.inference.fill_mask import fill_masks
 from bertcli.inference.lines import read_lines
-from bertcli.store.manifest import read_manifest
+from bertcli.training.metrics_log import read_metrics
 
 SENTENCES = Path(__file__).parents[2] / "configs" / "quickstart-sentences.txt"
 EXPECTED = ("know", "hand", "moment", "door", "house")

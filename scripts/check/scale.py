@@ -32,26 +32,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertcli.checkpoints.checkpoint import RunState, Snapshot, save_checkpoint
+from bertcli.batches.order import make_key, permute
+from bertcli.batches.share import Share
+from bertcli.batches.slots import draw_slots
+from bertcli.batches.stream import BatchStream
 from bertcli.config.model import ModelConfig
 from bertcli.config.schema import DataConfig
-from bertcli.data.order import permute
-from bertcli.data.random import make_key
-from bertcli.data.share import Share
-from bertcli.data.slots import draw_slots
-from bertcli.data.stream import BatchStream
-from bertcli.files import file_hash
-from bertcli.hf.folder import save_model_folder
-from bertcli.hf.new_model import new_architecture
+from bertcli.corpus.finish import check_arrays
+from bertcli.corpus.manifest import BLOCK_BYTES, Manifest, SideCounts, block_hash, num_blocks, write_manifest
+from bertcli.corpus.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, open_store
+from bertcli.folders.config_file import new_architecture
+from bertcli.folders.model_folder import save_model_folder
+from bertcli.folders.run_layout import RunLayout
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.owned.run_layout import RunLayout
-from bertcli.store.hashed_file import BLOCK_BYTES, block_hash, num_blocks
-from bertcli.store.manifest import Manifest, SideCounts, write_manifest
-from bertcli.store.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, open_store
-from bertcli.store.verify import check_arrays
-from bertcli.text.tokenizer import Tokenizer
-from bertcli.text.tokenizer_files import Normalization
-from bertcli.text.wordpiece import SPECIAL_TOKENS
+from bertcli.system.files import file_hash
+from bertcli.tokenizer.files import Normalization
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS
+from bertcli.training.checkpoint import RunState, Snapshot, save_checkpoint
 
 VOCAB_SIZE = 30_522
 SENTENCE, DOCUMENT = 20, 40

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.errors import UserError
-from bertcli.runs.pretraining import pretrain
+from bertcli.corpus.finish import ARRAYS
 from bertcli.samples import SAMPLES
-from bertcli.store.verify import ARRAYS
+from bertcli.system.errors import UserError
+from bertcli.training.pretraining import pretrain
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python scripts/check/tokenizer_classes.py [--lines 2000]
 
-For each kind of `tests/text/tokenizer_kinds.py` the three writers of folders (pretrain's, finetune's and
+For each kind of `tests/tokenizer/tokenizer_kinds.py` the three writers of folders (pretrain's, finetune's and
 convert's) write a tiny model with it. Prints a line a kind: the ids that differ, or why the kind was refused;
 exit code 1 where ids differ, or where a kind that should be read is refused or the other way round.
 """
@@ -19,16 +19,16 @@ from transformers import AutoTokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bertcli.errors import UserError
-from bertcli.hf.convert import convert
-from bertcli.hf.folder import save_model_folder
-from bertcli.hf.model_files import write_model_files
-from bertcli.hf.task_folder import declare_task
+from bertcli.folders.convert import convert
+from bertcli.folders.model_files import write_model_files
+from bertcli.folders.model_folder import save_model_folder
+from bertcli.folders.task_folder import declare_task
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import build_task_model
-from bertcli.text.tokenizer import Tokenizer
-from tests.hf.folders import LABELS, ODD, SETTINGS
-from tests.text.tokenizer_kinds import KINDS, lines, pieces
+from bertcli.system.errors import UserError
+from bertcli.tokenizer.tokenizer import Tokenizer
+from tests.folders.folders import LABELS, ODD, SETTINGS
+from tests.tokenizer.tokenizer_kinds import KINDS, lines, pieces
 
 VOCABULARY = 3000
 

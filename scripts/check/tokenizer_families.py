@@ -2,9 +2,9 @@
 
     python scripts/check/tokenizer_families.py FOLDER [--lines 20000]
 
-FOLDER holds plain text (*.txt, *.gz). For each layout of `tests/text/tokenizers_of.py` (tokenizer.json, and
-the older files in its place) a small tokenizer reads its lines and the special lines there. Prints a line a
-layout; exit code 1 where ids or places differ.
+FOLDER holds plain text (*.txt, *.gz). For each layout of `tests/tokenizer/tokenizers_of.py` (tokenizer.json,
+and the older files in its place) a small tokenizer reads its lines and the special lines there. Prints a line
+a layout; exit code 1 where ids or places differ.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from transformers import AutoTokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bertcli.config.decoding import Decoding
-from bertcli.text.places import trim_places
-from bertcli.text.sources import find_sources
-from bertcli.text.streams import read_lines
-from bertcli.text.tokenizer import Tokenizer
-from tests.text.tokenizers_of import LINES, MODEL_TYPES, SLOW_TYPES, make_tokenizer_folder
+from bertcli.config.section import Decoding
+from bertcli.corpus.sources import find_sources
+from bertcli.corpus.streams import read_lines
+from bertcli.tokenizer.pieces import trim_places
+from bertcli.tokenizer.tokenizer import Tokenizer
+from tests.tokenizer.tokenizers_of import LINES, MODEL_TYPES, SLOW_TYPES, make_tokenizer_folder
 
 BATCH = 1000
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from transformers import BertTokenizerFast  # pyright: ignore[reportAttributeAccessIssue]
 
-from bertcli.config.decoding import Decoding
-from bertcli.text.sources import find_sources
-from bertcli.text.streams import read_lines
-from bertcli.text.tokenizer import Tokenizer
-from bertcli.text.word_cache import WordCache
+from bertcli.config.section import Decoding
+from bertcli.corpus.sources import find_sources
+from bertcli.corpus.streams import read_lines
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.word_cache import WordCache
 
 BATCH = 1000
 

@@ -20,7 +20,7 @@ from typing import get_args
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bertcli.families.fresh import TokenizerKind
+from bertcli.families.family import TokenizerKind
 
 PROCESSES = 3
 

@@ -7,7 +7,7 @@ import pytest
 from bertcli.config.either import load_either_config
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 from tests.small_runs import small_config, write_config
 
 TASK = {"type": "classification", "train": "a.tsv", "text": "text", "label": "label"}

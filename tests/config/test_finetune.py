@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from bertcli.config.finetune import FinetuneConfig, TaskSettings
+from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config, load_config, save_config
-from bertcli.errors import UserError
+from bertcli.config.task import TaskSettings
+from bertcli.system.errors import UserError
 
 TASK = {"type": "classification", "train": "spam.tsv", "text": "message", "label": "label"}
 CONFIGS = Path(__file__).parent.parent.parent / "configs"

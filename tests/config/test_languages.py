@@ -7,8 +7,8 @@ import pytest
 from bertcli.config.languages import language_code
 from bertcli.config.load import check_config, parse_yaml
 from bertcli.config.schema import CorpusConfig
-from bertcli.errors import UserError
-from bertcli.text.sentences import split_sentences
+from bertcli.corpus.documents import split_sentences
+from bertcli.system.errors import UserError
 
 
 @pytest.mark.parametrize(

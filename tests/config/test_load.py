@@ -13,7 +13,7 @@ from bertcli.config.load import check_config, differences, load_config, parse_ya
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import kinds_of, section_in
 from bertcli.config.yaml_text import yaml_text
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 
 MINIMAL = "output_dir: run\ncorpus: {files: [classics]}\n"
 

@@ -14,16 +14,16 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.config.section import Section
-from bertcli.report.write import write_report_if_asked
-from bertcli.runs.pretraining import pretrain
+from bertcli.corpus.documents import read_paragraphs
+from bertcli.reports.build import write_report_if_asked
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch
-from bertcli.text.corpus import read_paragraphs
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.pretraining import pretrain
 from tests.config.reads import Key, all_keys, recorded_reads
-from tests.examples.reading import write, write_jsonl
 from tests.finetunes import checked, run, spam_config, spam_files
 from tests.small_runs import small_config, write_corpus
+from tests.tasks.reading import write, write_jsonl
 
 CHOICES = {"type": "multiple-choice", "text": "q", "choices": ["a", "b"], "label": "right"}
 QUESTION = {"id": "1", "question": "Where?", "answers": [{"text": "mat", "answer_start": 21}]}

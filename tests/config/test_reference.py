@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bertcli.config.keys import CONFIGS, Keys, json_schema, keys_of
 from bertcli.config.load import check_config, parse_yaml
-from bertcli.config.reference import CONFIGS, Keys, json_schema, keys_of
 from tests.config.json_schema import problems
 from tests.config.keys import REQUIRED, class_keys
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bertcli.config.load import check_config
-from bertcli.config.model import ModelConfig
-from bertcli.config.presets import PRESETS
+from bertcli.config.model import PRESETS, ModelConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 
 MINIMAL = {"output_dir": "run", "corpus": {"files": ["classics"]}}
 

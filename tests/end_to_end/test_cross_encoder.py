@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.metrics.ranking import reranking_scores
+from bertcli.tasks.scores import reranking_scores
 from tests.finetunes import write_model
 from tests.small_runs import read_rows, run_cli, write_config
 

@@ -15,13 +15,12 @@ from safetensors.torch import load_file, save_file
 
 from bertcli.config.load import check_config, load_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.errors import UserError
-from bertcli.families.fresh import FamilyName, Sharing
+from bertcli.families.family import FamilyName, Sharing
 from bertcli.families.registry import NEW
-from bertcli.hf.folder import load_model_folder
-from bertcli.hf.rtd_folder import load_rtd_folder
-from bertcli.runs.pretraining import pretrain
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.folders.model_folder import load_model_folder, load_rtd_folder
+from bertcli.system.errors import UserError
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.pretraining import pretrain
 from tests.small_runs import read_rows, run_cli, small_config, start_and_signal, write_config
 
 SIZES = {"layers": 4, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 40, "dropout": 0.1}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.families.fresh import FamilyName
+from bertcli.families.family import FamilyName
 from tests.end_to_end.test_family_pretraining import family_config
 from tests.end_to_end.test_ranks import finish, torchrun
 from tests.families.published import family_folder

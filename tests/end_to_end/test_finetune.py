@@ -10,10 +10,10 @@ import pytest
 import torch
 import transformers
 
-from bertcli.config.decoding import Decoding
-from bertcli.examples.files import find_labeled_file
-from bertcli.hf.task_folder import load_task_folder
-from bertcli.text.streams import read_lines
+from bertcli.config.section import Decoding
+from bertcli.corpus.streams import read_lines
+from bertcli.folders.task_folder import load_task_folder
+from bertcli.tasks.files import find_labeled_file
 from tests.finetunes import write_spam
 from tests.small_runs import read_rows, run_cli, run_process, small_config, write_config
 

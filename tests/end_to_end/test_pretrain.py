@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import transformers
 
-from bertcli.hf.lengths import trained_length
+from bertcli.folders.lengths import trained_length
 from tests.small_runs import read_rows, run_cli, run_process, small_config, write_config
 
 

@@ -9,9 +9,9 @@ import torch
 import transformers
 
 from bertcli.families.registry import FAMILIES
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.parity.families import FIRST, USUAL
-from tests.text.tokenizers_of import make_tokenizer_folder
+from tests.tokenizer.tokenizers_of import make_tokenizer_folder
 
 KEYS = {case.model_type: case.keys for case in FIRST}
 FAMILY_TYPES = tuple(KEYS)

@@ -12,36 +12,32 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.data.share import Share
-from bertcli.data.stream import BatchStream
-from bertcli.engine.loop import LoopSettings, train
-from bertcli.engine.optimizer import build_optimizer
-from bertcli.errors import UserError
-from bertcli.examples.examples import TextExample
+from bertcli.batches.share import Share
+from bertcli.batches.stream import BatchStream
+from bertcli.config.task import TaskSettings
 from bertcli.families.registry import FAMILIES
-from bertcli.hf.config_file import read_architecture
-from bertcli.hf.convert import convert
-from bertcli.hf.folder import (
-    load_encoder_folder,
-    load_model_folder,
-    save_model_folder,
-)
-from bertcli.hf.model_files import write_model_files
-from bertcli.hf.sentence_transformers import SentencePooling
-from bertcli.hf.task_folder import declare_task, load_for_finetuning, load_task_folder
-from bertcli.inference.embed import Embedder
+from bertcli.folders.config_file import read_architecture
+from bertcli.folders.convert import convert
+from bertcli.folders.model_files import write_model_files
+from bertcli.folders.model_folder import load_encoder_folder, load_model_folder, save_model_folder
+from bertcli.folders.sentence_transformers import SentencePooling
+from bertcli.folders.task_folder import declare_task, load_for_finetuning, load_task_folder
 from bertcli.inference.fill_mask import fill_masks
 from bertcli.inference.lines import Line
+from bertcli.inference.vectors import Embedder
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.tasks.registry import build_task
+from bertcli.system.errors import UserError
+from bertcli.tasks.data import build_task
+from bertcli.tasks.examples import TextExample
 from bertcli.tasks.supervised import LabeledBatch, Supervised
-from bertcli.text.frame import Frame
-from bertcli.text.tokenizer import Tokenizer
-from tests.data.stores import make_store
+from bertcli.tokenizer.frame import Frame
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.loop import LoopSettings, train
+from bertcli.training.optimizer import build_optimizer
+from tests.batches.stores import make_store
 from tests.decided import data_config
 from tests.families.dummy import DUMMY
-from tests.hf.folders import ODD, WORDS, change_config, rewrite, save_encoder, stirred
+from tests.folders.folders import ODD, WORDS, change_config, rewrite, save_encoder, stirred
 
 CPU = torch.device("cpu")
 NAMES = {

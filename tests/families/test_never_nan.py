@@ -11,8 +11,8 @@ from torch import Tensor
 
 pytest.importorskip("transformers")
 
-from bertcli.hf.config_file import read_architecture
-from bertcli.model.fast.switch import plain_path
+from bertcli.folders.config_file import read_architecture
+from bertcli.model.seam import plain_path
 from bertcli.model.task_models import build_task_model
 from tests.parity.families import FIRST, Case, their_config
 

@@ -11,8 +11,8 @@ import bertcli
 PACKAGE = Path(bertcli.__file__).parent
 PARTICULAR = re.compile(r"\bbert\.|\[(CLS|SEP|PAD|MASK|UNK)\]|\bBert[A-Z]")
 ALLOWED = {
-    "commands/predict_mask.py",  # the help that says what to write for a mask
-    "text/wordpiece.py",  # its special tokens, and the classes of transformers that make its pipeline
+    "cli/masks.py",  # the help that says what to write for a mask
+    "tokenizer/wordpiece.py",  # its special tokens, and the classes of transformers that make its pipeline
 }
 
 

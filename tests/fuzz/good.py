@@ -11,11 +11,11 @@ from typing import Any
 
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.hf.folder import load_model_folder
-from bertcli.store.build import prepare_store
-from tests.hf.folders import saved_model, saved_task, tiny_tokenizer
-from tests.hf.tf_values import TF_CHECKPOINT
-from tests.text.tokenizers_of import make_tokenizer_folder
+from bertcli.corpus.build import prepare_store
+from bertcli.folders.model_folder import load_model_folder
+from tests.folders.folders import saved_model, saved_task, tiny_tokenizer
+from tests.folders.tf_values import TF_CHECKPOINT
+from tests.tokenizer.tokenizers_of import make_tokenizer_folder
 
 TEXT = "The cat sat on the mat. It ran.\nA dog was of night.\n\nThe house ran. Dark!\n\nIt is. It was.\n\n"
 

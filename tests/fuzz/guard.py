@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 
 SECONDS = 10.0
 """Of processor time."""

@@ -9,8 +9,8 @@ from unittest import mock
 import yaml
 from hypothesis import given
 
-from bertcli.cli import main
-from bertcli.errors import UserError
+from bertcli.cli.main import main
+from bertcli.system.errors import UserError
 from tests.fuzz.good import TEXT, copy_of, good_model, good_tokenizer
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put

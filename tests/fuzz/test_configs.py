@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import differences, load_config, save_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.store.build import prepare_store
+from bertcli.corpus.build import prepare_store
 from tests.finetunes import spam_config
 from tests.fuzz.good import TEXT, good_tokenizer
 from tests.fuzz.guard import endure, scratch

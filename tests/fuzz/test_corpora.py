@@ -12,12 +12,12 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bertcli.data.stream import BatchStream
-from bertcli.store.build import prepare_store
-from bertcli.store.token_store import OpenStore
-from bertcli.text.sample import sample_paragraphs
-from bertcli.text.sources import find_sources
-from bertcli.text.train_tokenizer import Training, train_tokenizer
+from bertcli.batches.stream import BatchStream
+from bertcli.corpus.build import prepare_store
+from bertcli.corpus.sample import sample_paragraphs
+from bertcli.corpus.sources import find_sources
+from bertcli.corpus.token_store import OpenStore
+from bertcli.tokenizer.train import Training, train_tokenizer
 from tests.decided import data_config
 from tests.fuzz.good import TEXT, good_tokenizer, store_config
 from tests.fuzz.guard import endure, scratch

@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bertcli.config.finetune import FinetuneConfig, TaskSettings
+from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
-from bertcli.examples.files import read_examples
+from bertcli.config.task import TaskSettings
 from bertcli.tasks.data import load_labeled_data
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tasks.files import read_examples
+from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.fuzz.good import good_tokenizer
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put

@@ -8,17 +8,17 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bertcli.checkpoints.checkpoint import newest_checkpoint
-from bertcli.checkpoints.metrics_log import cut_back, read_metrics
+from bertcli.batches.stream import BatchStream
 from bertcli.config.load import save_config
-from bertcli.data.stream import BatchStream
-from bertcli.evaluation.best import BestEvaluation
-from bertcli.owned.run_layout import RunLayout
-from bertcli.owned.sealed import seal
-from bertcli.report.build import build_report, read_runs
-from bertcli.report.options import ReportOptions
-from bertcli.store.journal import JOURNAL, Journal, read_journal, write_journal
-from bertcli.store.token_store import open_store
+from bertcli.corpus.begin import JOURNAL, Journal, read_journal, write_journal
+from bertcli.corpus.token_store import open_store
+from bertcli.folders.run_layout import RunLayout
+from bertcli.folders.sealed import seal
+from bertcli.reports.build import build_report, read_runs
+from bertcli.reports.page import ReportOptions
+from bertcli.training.checkpoint import newest_checkpoint
+from bertcli.training.evaluate import BestEvaluation
+from bertcli.training.metrics_log import cut_back, read_metrics
 from tests.decided import data_config
 from tests.finetunes import checked, spam_config
 from tests.fuzz.good import copy_of, good_store, store_config

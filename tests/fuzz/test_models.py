@@ -18,16 +18,16 @@ from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from bertcli.hf.folder import load_encoder_folder, load_model_folder
-from bertcli.hf.lengths import check_length
-from bertcli.hf.locate import resolve_model
-from bertcli.hf.sentence_transformers import read_pooling
-from bertcli.hf.task_folder import load_task_folder
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.folders.lengths import check_length
+from bertcli.folders.locate import resolve_model
+from bertcli.folders.model_folder import load_encoder_folder, load_model_folder
+from bertcli.folders.sentence_transformers import read_pooling
+from bertcli.folders.task_folder import load_task_folder
+from bertcli.tokenizer.tokenizer import Tokenizer
+from tests.folders.folders import SETTINGS
 from tests.fuzz.good import copy_of, good_model, good_task
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import JUNK, as_json, damaged, fuzzed, json_files, mutated, place, put
-from tests.hf.folders import SETTINGS
 
 IDS = torch.tensor([[2, 5, 6, 3]])
 

@@ -7,13 +7,12 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.hf.convert import convert
-from bertcli.hf.from_tensorflow import find_tf_checkpoint, read_tf_checkpoint
-from bertcli.hf.sstable import read_table
+from bertcli.folders.convert import convert, find_tf_checkpoint, read_tf_checkpoint
+from bertcli.folders.tf_checkpoint import read_table
+from tests.folders.tables import table, varint
 from tests.fuzz.good import copy_of, good_model, good_tensorflow
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put
-from tests.hf.tables import table, varint
 
 PREFIX = "bert_model.ckpt"
 INDEX = (good_tensorflow() / f"{PREFIX}.index").read_bytes()

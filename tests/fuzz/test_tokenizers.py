@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
 
-from bertcli.text.tokenizer import Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.fuzz.good import copy_of, good_tokenizer_of
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bertcli.examples.examples import TextExample
-from bertcli.inference.nearest import VectorFile
+from bertcli.inference.vectors import VectorFile
+from bertcli.tasks.examples import TextExample
 from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, place, put
 

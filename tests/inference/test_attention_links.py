@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertcli.errors import UserError
-from bertcli.hf.folder import load_encoder_folder
-from bertcli.inference.attention_links import Attention, attention_of, choose_head, strongest_links
+from bertcli.folders.model_folder import load_encoder_folder
+from bertcli.inference.attention import Attention, attention_of, choose_head, strongest_links
 from bertcli.inference.words import ReadRow, Word, read_texts
-from bertcli.text.frame import Row
-from tests.hf.folders import saved_model, tiny_tokenizer
+from bertcli.system.errors import UserError
+from bertcli.tokenizer.frame import Row
+from tests.folders.folders import saved_model, tiny_tokenizer
 
 CATS, SAT, IN = Word("cats", range(1, 3), 0), Word("sat", range(3, 4), 0), Word("in", range(4, 5), 0)
 ROW = ReadRow(Row([2, 7, 21, 9, 38, 3], 6), (CATS, SAT, IN), 0)

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertcli.hf.task_folder import LoadedTask, load_task_folder
-from bertcli.inference.attributions import attributions
-from bertcli.inference.integrated_gradients import TOLERANCE
-from tests.hf.folders import saved_task
+from bertcli.folders.task_folder import LoadedTask, load_task_folder
+from bertcli.inference.attributions import TOLERANCE, attributions
+from tests.folders.folders import saved_task
 from tests.inference.test_decision import TEXTS, example_of
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from bertcli.errors import UserError
-from bertcli.examples.examples import Example
-from bertcli.hf.task_folder import LoadedTask, load_task_folder
+from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.decision import Decision, answer_names, decide, find_answer
 from bertcli.inference.inputs import read_inputs
-from tests.hf.folders import LABELS, saved_task
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import Example
+from tests.folders.folders import LABELS, saved_task
 
 TEXTS = {
     "classification": ["The cat sat.", "A dog."],

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertcli.config.finetune import PoolingMode
-from bertcli.examples.examples import TextExample
-from bertcli.hf.folder import load_encoder_folder
-from bertcli.hf.sentence_transformers import SentencePooling
-from bertcli.inference.embed import Embedder
-from bertcli.model.pooling import pool
-from bertcli.model.task_models import PooledModel
-from tests.hf.folders import ODD, save_encoder, stirred, tiny_tokenizer
+from bertcli.config.task import PoolingMode
+from bertcli.folders.model_folder import load_encoder_folder
+from bertcli.folders.sentence_transformers import SentencePooling
+from bertcli.inference.vectors import Embedder
+from bertcli.model.task_models import PooledModel, pool
+from bertcli.tasks.examples import TextExample
+from tests.folders.folders import ODD, save_encoder, stirred, tiny_tokenizer
 
 TEXTS = ["the cat sat", "?", "a dog ran on the mat in the dark night", "the house was dark", "?"]
 

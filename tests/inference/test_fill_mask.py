@@ -4,13 +4,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.errors import UserError
-from bertcli.hf.folder import load_model_folder
+from bertcli.folders.model_folder import load_model_folder
 from bertcli.inference.fill_mask import fill_masks
 from bertcli.inference.lines import Line
-from bertcli.text.tokenizer import Tokenizer
-from tests.hf.folders import WORDS, random_model, saved_model
-from tests.text.tokenizers_of import change_json, make_tokenizer_folder
+from bertcli.system.errors import UserError
+from bertcli.tokenizer.tokenizer import Tokenizer
+from tests.folders.folders import WORDS, random_model, saved_model
+from tests.tokenizer.tokenizers_of import change_json, make_tokenizer_folder
 
 CPU = torch.device("cpu")
 

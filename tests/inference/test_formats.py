@@ -9,11 +9,11 @@ import json
 import numpy as np
 import pytest
 
-from bertcli.errors import UserError
-from bertcli.examples.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
-from bertcli.inference.formats import SEPARATORS, AnswerTable, json_line, readable, row_json
+from bertcli.inference.outputs import SEPARATORS, AnswerTable, json_line, readable, row_json
 from bertcli.inference.predict import Predicted
+from bertcli.system.errors import UserError
 from bertcli.tasks.classification import Classified
+from bertcli.tasks.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
 from bertcli.tasks.multiple_choice import Chosen
 from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.regression import Value

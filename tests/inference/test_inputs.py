@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.errors import UserError
-from bertcli.examples.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
+from bertcli.config.task import TaskSettings
 from bertcli.inference.inputs import adapt_settings, read_inputs
-from tests.hf.folders import SETTINGS
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
+from tests.folders.folders import SETTINGS
 
 ONE = SETTINGS["multi-label"]
 PAIR = SETTINGS["classification"]

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertcli.inference import integrated_gradients
-from bertcli.inference.integrated_gradients import TOLERANCE, integrate
+from bertcli.inference import attributions as integrated_gradients
+from bertcli.inference.attributions import TOLERANCE, integrate
 
 torch.manual_seed(3)
 WEIGHT_TE = torch.randn(5, 4)

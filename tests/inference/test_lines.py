@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from bertcli.errors import UserError
 from bertcli.inference.lines import Line, read_lines
+from bertcli.system.errors import UserError
 
 
 class Pipe(io.TextIOWrapper):

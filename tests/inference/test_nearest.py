@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from bertcli.examples.examples import TextExample
-from bertcli.inference.nearest import nearest
+from bertcli.inference.vectors import nearest
+from bertcli.tasks.examples import TextExample
 
 
 def test_of_equally_near_ones_the_earlier_come_first() -> None:

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from bertcli.errors import UserError
-from bertcli.hf.folder import load_model_folder
+from bertcli.folders.model_folder import load_model_folder
+from bertcli.inference.fill_mask import Pair, pairs_of, score_pairs
 from bertcli.inference.lines import Line
-from bertcli.inference.next_sentence import Pair, pairs_of, score_pairs
-from tests.hf.folders import saved_model
+from bertcli.system.errors import UserError
+from tests.folders.folders import saved_model
 
 CPU = torch.device("cpu")
 

@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.examples.examples import TextExample
-from bertcli.hf.task_folder import LoadedTask, load_task_folder
-from bertcli.inference import buffers
-from bertcli.inference.examples import Runner
+from bertcli.config.task import TaskSettings
+from bertcli.folders.task_folder import LoadedTask, load_task_folder
+from bertcli.inference import predict as buffers
 from bertcli.inference.inputs import read_inputs
-from bertcli.inference.predict import Predicted, predict_stream
-from bertcli.tasks.registry import build_task
-from tests.hf.folders import saved_task
+from bertcli.inference.predict import Predicted, Runner, predict_stream
+from bertcli.tasks.data import build_task
+from bertcli.tasks.examples import TextExample
+from tests.folders.folders import saved_task
 
 TEXTS = [
     "the cat",

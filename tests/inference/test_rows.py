@@ -1,5 +1,5 @@
-from bertcli.inference.rows import BUFFERED_BATCHES, in_similar_lengths
-from bertcli.text.frame import Row
+from bertcli.inference.predict import SORTED_BATCHES, in_similar_lengths
+from bertcli.tokenizer.frame import Row
 
 
 def encode(lengths):
@@ -29,7 +29,7 @@ def test_only_a_bounded_number_of_inputs_is_read_ahead():
 
     results = in_similar_lengths(endless(), 4, encode, lambda rows: [len(row.ids) for row in rows])
     assert [next(results) for _ in range(100)] == [(3, 3)] * 100
-    assert read <= 100 + 4 * BUFFERED_BATCHES
+    assert read <= 100 + 4 * SORTED_BATCHES
 
 
 def test_no_input_gives_no_result():

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from bertcli.inference import vector_files
-from bertcli.inference.embed import Embedded
-from bertcli.inference.vector_files import write_vectors
+from bertcli.inference import vectors as vector_files
+from bertcli.inference.vectors import Embedded, write_vectors
 
 VECTORS = torch.randn(11, 3)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bertcli.examples.examples import ChoiceExample, Example, QuestionExample, TextExample
-from bertcli.examples.words import tagged_text
 from bertcli.inference.words import ReadRow, read_item, read_texts
-from bertcli.tasks.registry import build_task
-from bertcli.text.tokenizer import Tokenizer
-from tests.hf.folders import SETTINGS, tiny_tokenizer
-from tests.text.tokenizers_of import LINES, make_tokenizer_folder
+from bertcli.tasks.data import build_task
+from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TextExample
+from bertcli.tasks.words import tagged_text
+from bertcli.tokenizer.tokenizer import Tokenizer
+from tests.folders.folders import SETTINGS, tiny_tokenizer
+from tests.tokenizer.tokenizers_of import LINES, make_tokenizer_folder
 
 KINDS = ("bert", "roberta", "albert", "deberta-v2")
 

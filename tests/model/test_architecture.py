@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bertcli.hf.new_model import new_architecture
+from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from tests.decided import model_config

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertcli.model.attention import attend, attention_probabilities
-from bertcli.model.fast.switch import plain_path
+from bertcli.model.layer import attend, attention_probabilities
+from bertcli.model.seam import plain_path
 
 B, N, T, H = 3, 5, 7, 11
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.build import sizes_alone, tile_positions
+from bertcli.model.init import sizes_alone, tile_positions
 from bertcli.model.pretraining import PretrainingModel
 
 

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from bertcli.families.relative import Convolution
 from bertcli.model.architecture import Architecture
-from bertcli.model.convolution import ConvolutionLayer
-from bertcli.model.encoder import Body
-from bertcli.model.fast.switch import plain_path
+from bertcli.model.encoder import Body, ConvolutionLayer
+from bertcli.model.seam import plain_path
 
 SIZES = Convolution(width=3, groups=5, activation="gelu")
 LENGTHS = torch.tensor([[11], [6], [1]])

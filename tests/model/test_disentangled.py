@@ -17,7 +17,7 @@ from bertcli.model.disentangled import (
     disentangled_probabilities,
     distance_rows,
 )
-from bertcli.model.fast.switch import plain_path
+from bertcli.model.seam import plain_path
 
 B, N, T, H = 3, 5, 7, 11
 BOTH = Relative(content_to_position=True, position_to_content=True, max_distance=40)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bertcli.model.architecture import Architecture
-from bertcli.model.embeddings import Embeddings
+from bertcli.model.encoder import Embeddings
 
 
 def test_positions_start_at_the_offset_and_rows_end_where_the_table_does(odd: Architecture) -> None:

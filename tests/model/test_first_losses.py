@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.hf.new_model import new_architecture
+from bertcli.folders.config_file import new_architecture
 from bertcli.model.init import expected_first_mlm_loss
 from tests.decided import model_config
 

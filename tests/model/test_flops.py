@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bertcli.config.presets import HEAD_SIZE, PRESETS
+from bertcli.config.model import HEAD_SIZE, PRESETS
 from bertcli.families.relative import Relative
-from bertcli.model.architecture import Architecture
-from bertcli.model.flops import forward_flops, training_flops
+from bertcli.model.architecture import Architecture, forward_flops, training_flops
 
 
 def sizes(preset: str) -> Architecture:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from bertcli.families.relative import Convolution
-from bertcli.hf.new_model import new_architecture
+from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss, initialize, truncated_std
 from bertcli.model.pretraining import PretrainingModel

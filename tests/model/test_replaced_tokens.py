@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.families.fresh import Sharing
-from bertcli.hf.new_model import new_architecture
-from bertcli.model import replaced_tokens
-from bertcli.model.replaced_tokens import DisentangledEmbedding, ReplacedTokenModel, sample
+from bertcli.families.family import Sharing
+from bertcli.folders.config_file import new_architecture
+from bertcli.model import pretraining as replaced_tokens
+from bertcli.model.pretraining import DisentangledEmbedding, ReplacedTokenModel, sample
 from tests.decided import model_config
 
 CONFIG = model_config(family="electra", layers=2, hidden=32, heads=4, feed_forward=64, max_positions=40)

@@ -11,7 +11,7 @@ import transformers
 from torch import Tensor
 
 from bertcli.families.registry import FAMILIES
-from tests.hf.folders import LABELS, SETTINGS, WORDS, tiny_tokenizer
+from tests.folders.folders import LABELS, SETTINGS, WORDS, tiny_tokenizer
 
 USUAL = {
     "vocab_size": len(WORDS),

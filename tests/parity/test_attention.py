@@ -9,10 +9,10 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.hf.folder import load_encoder_folder  # noqa: E402
-from bertcli.inference.attention_links import attention_of  # noqa: E402
+from bertcli.folders.model_folder import load_encoder_folder  # noqa: E402
+from bertcli.inference.attention import attention_of  # noqa: E402
 from bertcli.inference.words import ReadRow  # noqa: E402
-from bertcli.text.frame import Row  # noqa: E402
+from bertcli.tokenizer.frame import Row  # noqa: E402
 from tests.parity.families import CASES, Case, class_of, for_transformers, rows, saved  # noqa: E402
 
 

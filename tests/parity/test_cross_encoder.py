@@ -12,11 +12,11 @@ from torch import Tensor
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.hf.model_files import write_model_files  # noqa: E402
-from bertcli.hf.task_folder import declare_task  # noqa: E402
+from bertcli.folders.model_files import write_model_files  # noqa: E402
+from bertcli.folders.task_folder import declare_task  # noqa: E402
 from bertcli.model.task_models import build_task_model  # noqa: E402
 from bertcli.tasks.regression import Regression  # noqa: E402
-from tests.hf.folders import ODD, SETTINGS, stirred, tiny_tokenizer  # noqa: E402
+from tests.folders.folders import ODD, SETTINGS, stirred, tiny_tokenizer  # noqa: E402
 from tests.labeled_examples import draw_examples  # noqa: E402
 from tests.tasks.contract import batch  # noqa: E402
 

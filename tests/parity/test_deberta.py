@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.hf.convert import convert  # noqa: E402
-from bertcli.hf.folder import load_model_folder  # noqa: E402
-from bertcli.model.fast.switch import plain_path  # noqa: E402
-from tests.hf.folders import rewrite  # noqa: E402
+from bertcli.folders.convert import convert  # noqa: E402
+from bertcli.folders.model_folder import load_model_folder  # noqa: E402
+from bertcli.model.seam import plain_path  # noqa: E402
+from tests.folders.folders import rewrite  # noqa: E402
 from tests.parity.families import FIRST, Case, class_of, for_transformers, rows, saved  # noqa: E402
 
 CASES = pytest.mark.parametrize(

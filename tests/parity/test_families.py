@@ -14,13 +14,13 @@ from torch import Tensor
 transformers = pytest.importorskip("transformers")
 
 from bertcli.families.registry import FAMILIES  # noqa: E402
-from bertcli.hf.convert import convert  # noqa: E402
-from bertcli.hf.folder import load_encoder_folder, load_model_folder  # noqa: E402
-from bertcli.hf.model_files import write_model_files  # noqa: E402
-from bertcli.hf.names import hf_name, modern_name  # noqa: E402
-from bertcli.hf.task_folder import declare_task, load_task_folder  # noqa: E402
-from bertcli.model.fast.switch import plain_path  # noqa: E402
-from tests.hf.folders import SETTINGS  # noqa: E402
+from bertcli.folders.convert import convert  # noqa: E402
+from bertcli.folders.model_files import write_model_files  # noqa: E402
+from bertcli.folders.model_folder import load_encoder_folder, load_model_folder  # noqa: E402
+from bertcli.folders.task_folder import declare_task, load_task_folder  # noqa: E402
+from bertcli.folders.weights import hf_name, modern_name  # noqa: E402
+from bertcli.model.seam import plain_path  # noqa: E402
+from tests.folders.folders import SETTINGS  # noqa: E402
 from tests.parity.families import (  # noqa: E402
     CASES,
     FIRST,
@@ -88,7 +88,7 @@ def test_gradients_of_the_words_are_those_of_transformers(tmp_path: Path, case: 
 
 def compare_gradients(model: Any, want: dict[str, Tensor | None], case: Case, kind: str) -> None:
     """The same tensors, and differences within 1e-5 of the norm of all gradients."""
-    from bertcli.hf.model_files import hf_weights
+    from bertcli.folders.model_files import hf_weights
 
     named = {name: parameter.grad for name, parameter in model.named_parameters()}
     named = {name: grad for name, grad in named.items() if grad is not None}

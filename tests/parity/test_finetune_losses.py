@@ -12,18 +12,17 @@ from torch import Tensor
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.data.epochs import EpochOrder  # noqa: E402
-from bertcli.data.share import Share  # noqa: E402
-from bertcli.engine.loop import LoopSettings, train  # noqa: E402
-from bertcli.engine.optimizer import build_optimizer  # noqa: E402
-from bertcli.engine.schedule import learning_rate  # noqa: E402
-from bertcli.engine.step_report import StepReport  # noqa: E402
+from bertcli.batches.order import EpochOrder  # noqa: E402
+from bertcli.batches.share import Share  # noqa: E402
 from bertcli.families.bert import BERT  # noqa: E402
-from bertcli.hf.names import hf_name  # noqa: E402
+from bertcli.folders.weights import hf_name  # noqa: E402
 from bertcli.model.task_models import TaskModel  # noqa: E402
-from bertcli.tasks.registry import build_task  # noqa: E402
+from bertcli.tasks.data import build_task  # noqa: E402
 from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised  # noqa: E402
-from tests.hf.folders import LABELS, SETTINGS, saved_task, tiny_tokenizer  # noqa: E402
+from bertcli.training.loop import LoopSettings, train  # noqa: E402
+from bertcli.training.optimizer import build_optimizer, learning_rate  # noqa: E402
+from bertcli.training.step_report import StepReport  # noqa: E402
+from tests.folders.folders import LABELS, SETTINGS, saved_task, tiny_tokenizer  # noqa: E402
 from tests.labeled_examples import draw_examples  # noqa: E402
 
 STEPS, WARMUP, PEAK = 20, 5, 1e-3

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from bertcli.hf.folder import load_model_folder
+from bertcli.folders.model_folder import load_model_folder
 from tests.parity.outputs import assert_equal_at_real_positions, batch, our_outputs
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -9,9 +9,9 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.config.finetune import TaskSettings  # noqa: E402
-from bertcli.hf.names import hf_name  # noqa: E402
-from bertcli.hf.task_folder import load_for_finetuning  # noqa: E402
+from bertcli.config.task import TaskSettings  # noqa: E402
+from bertcli.folders.task_folder import load_for_finetuning  # noqa: E402
+from bertcli.folders.weights import hf_name  # noqa: E402
 from tests.parity.families import FIRST, Case, class_of, saved, their_config  # noqa: E402
 
 LABELS = tuple(f"label {number}" for number in range(400))

@@ -6,9 +6,9 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from bertcli.families.bert import BERT  # noqa: E402
-from bertcli.hf.folder import load_encoder_folder  # noqa: E402
-from bertcli.hf.task_folder import load_task_folder  # noqa: E402
-from tests.hf.folders import LABELS, ODD, SETTINGS, save_encoder, saved_model, saved_task  # noqa: E402
+from bertcli.folders.model_folder import load_encoder_folder  # noqa: E402
+from bertcli.folders.task_folder import load_task_folder  # noqa: E402
+from tests.folders.folders import LABELS, ODD, SETTINGS, save_encoder, saved_model, saved_task  # noqa: E402
 from tests.parity.outputs import batch  # noqa: E402
 from tests.parity.transformers_side import odd_config, saved_by_transformers  # noqa: E402
 

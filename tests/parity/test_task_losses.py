@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.config.finetune import TaskSettings  # noqa: E402
-from bertcli.examples.examples import Answer, ChoiceExample, QuestionExample, TaggedExample  # noqa: E402
+from bertcli.config.task import TaskSettings  # noqa: E402
 from bertcli.families.bert import BERT  # noqa: E402
-from bertcli.hf.names import hf_name  # noqa: E402
+from bertcli.folders.weights import hf_name  # noqa: E402
+from bertcli.tasks.examples import Answer, ChoiceExample, QuestionExample, TaggedExample  # noqa: E402
 from bertcli.tasks.multiple_choice import MultipleChoice  # noqa: E402
 from bertcli.tasks.question_answering import QuestionAnswering  # noqa: E402
 from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised  # noqa: E402
 from bertcli.tasks.token_classification import TokenClassification  # noqa: E402
-from tests.hf.folders import tiny_tokenizer  # noqa: E402
+from tests.folders.folders import tiny_tokenizer  # noqa: E402
 from tests.parity.transformers_side import odd_config  # noqa: E402
 from tests.tasks.contract import batch, task_model  # noqa: E402
 

@@ -5,9 +5,9 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.hf.convert import convert  # noqa: E402
-from bertcli.hf.folder import load_model_folder  # noqa: E402
-from tests.hf.tf_values import TF_CHECKPOINT, tf_shapes, tf_value  # noqa: E402
+from bertcli.folders.convert import convert  # noqa: E402
+from bertcli.folders.model_folder import load_model_folder  # noqa: E402
+from tests.folders.tf_values import TF_CHECKPOINT, tf_shapes, tf_value  # noqa: E402
 from tests.parity.outputs import assert_equal_at_real_positions, batch, our_outputs  # noqa: E402
 from tests.parity.transformers_side import their_outputs  # noqa: E402
 

@@ -7,9 +7,9 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
-from bertcli.errors import UserError  # noqa: E402
-from bertcli.hf.folder import load_model_folder, save_model_folder  # noqa: E402
-from tests.hf.folders import ODD, random_model, saved_model, tiny_tokenizer  # noqa: E402
+from bertcli.folders.model_folder import load_model_folder, save_model_folder  # noqa: E402
+from bertcli.system.errors import UserError  # noqa: E402
+from tests.folders.folders import ODD, random_model, saved_model, tiny_tokenizer  # noqa: E402
 from tests.parity.outputs import assert_equal_at_real_positions, batch, our_outputs  # noqa: E402
 from tests.parity.transformers_side import odd_config, saved_by_transformers, their_outputs  # noqa: E402
 

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import BertConfig, BertForPreTraining
 
-from bertcli.data.share import MicroBatch
-from tests.hf.folders import ODD, tiny_tokenizer
+from bertcli.batches.share import MicroBatch
+from tests.folders.folders import ODD, tiny_tokenizer
 
 
 def odd_config(**changes: Any) -> BertConfig:
-    """The sizes of `tests.hf.folders.ODD`."""
+    """The sizes of `tests.folders.folders.ODD`."""
     return BertConfig(
         vocab_size=ODD.vocab_size,
         hidden_size=ODD.hidden,

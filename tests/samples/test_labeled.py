@@ -9,9 +9,9 @@ import pytest
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
-from bertcli.examples.files import find_labeled_file, read_examples
-from bertcli.examples.labels import check_labels, label_set
 from bertcli.samples import LABELED
+from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.labels import check_labels, label_set
 
 CONFIGS = Path(__file__).parent.parent.parent / "configs"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from bertcli.cli import COMMANDS
+from bertcli.cli.main import COMMANDS
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "command_reference.py"))
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from bertcli.data.share import Share
+from bertcli.batches.share import Share
 from bertcli.model.task_models import build_task_model
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Supervised, forward
-from tests.hf.folders import ODD
+from tests.folders.folders import ODD
 
 
 def task_model(kind: str, num_labels: int = 0) -> nn.Module:
-    """A tiny model of `tests.hf.folders.ODD`, none of whose outputs is near another."""
+    """A tiny model of `tests.folders.folders.ODD`, none of whose outputs is near another."""
     torch.manual_seed(0)
     return build_task_model(kind, ODD, num_labels).eval()  # pyright: ignore[reportArgumentType]
 

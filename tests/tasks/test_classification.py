@@ -10,12 +10,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.errors import UserError
-from bertcli.examples.examples import TextExample
+from bertcli.config.task import TaskSettings
+from bertcli.system.errors import UserError
 from bertcli.tasks.classification import Classification, label_weights
+from bertcli.tasks.examples import TextExample
 from bertcli.tasks.supervised import LabeledBatch
-from tests.hf.folders import tiny_tokenizer
+from tests.folders.folders import tiny_tokenizer
 
 LABELS = ("bad", "fair", "good")
 
@@ -172,7 +172,7 @@ def test_texts_are_tokenized_some_at_a_time_and_kept_compactly(monkeypatch: pyte
     monkeypatch.setattr(
         type(tokenizer), "encode_batch", lambda self, texts: asked.append(len(texts)) or encode(texts)
     )
-    monkeypatch.setattr("bertcli.tasks.texts._AT_ONCE", 4)
+    monkeypatch.setattr("bertcli.tasks.classification._AT_ONCE", 4)
     assert task.encode(examples, tokenizer) == at_once
     assert max(asked) == 4
     ids = at_once[0].rows[0].ids

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bertcli.tasks import cross_entropy
-from bertcli.tasks.cross_entropy import IGNORED, vocabulary_cross_entropy
+from bertcli.objectives import masked_language as cross_entropy
+from bertcli.objectives.masked_language import IGNORED, vocabulary_cross_entropy
 
 
 @pytest.mark.parametrize("chunk", [1, 50, 1 << 18])

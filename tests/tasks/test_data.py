@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bertcli.errors import UserError
+from bertcli.system.errors import UserError
 from bertcli.tasks.data import LabeledData, load_labeled_data
-from bertcli.text.tokenizer import Normalization, Tokenizer
+from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
 from tests.finetunes import LETTERS, checked, spam_config, write_spam_split
 
 LABELS = ("ham", "spam")

@@ -11,13 +11,12 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from bertcli.data.batch import Batch
-from bertcli.data.pair_rules import ONE_TEXT
-from bertcli.hf.folder import load_model_folder
+from bertcli.batches.batch import Batch
+from bertcli.batches.pair_rules import ONE_TEXT
+from bertcli.folders.model_folder import load_model_folder
 from bertcli.model.pretraining import PretrainingModel
-from bertcli.runs.teacher import start_like
-from bertcli.tasks.distillation import Distillation
-from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.objectives.distillation import Distillation, start_like
+from bertcli.objectives.masked_language import MaskedLanguage
 from tests.families.published import family_folder
 
 LENGTHS = torch.tensor([12, 7, 3])

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from bertcli.data.pair_rules import NEXT_SENTENCE, ONE_TEXT
+from bertcli.batches.pair_rules import NEXT_SENTENCE, ONE_TEXT
 from bertcli.model.architecture import Architecture
-from bertcli.tasks.masked_language import MaskedLanguage
+from bertcli.objectives.masked_language import MaskedLanguage
 
 SIZES = Architecture(1000, 64, 1, 1, 64, 16)
 

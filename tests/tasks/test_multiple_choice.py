@@ -6,11 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.examples.examples import ChoiceExample
+from bertcli.config.task import TaskSettings
+from bertcli.tasks.examples import ChoiceExample
 from bertcli.tasks.multiple_choice import MultipleChoice
 from bertcli.tasks.supervised import forward
-from tests.hf.folders import tiny_tokenizer
+from tests.folders.folders import tiny_tokenizer
 from tests.tasks.contract import (
     assert_neighbors_change_nothing,
     assert_splits_change_nothing,

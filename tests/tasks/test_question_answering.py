@@ -13,20 +13,19 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import Tensor
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.examples.examples import Answer, QuestionExample
-from bertcli.tasks.question_answering import NOWHERE, QuestionAnswering
-from bertcli.tasks.spans import MAX_TOKENS
+from bertcli.config.task import TaskSettings
+from bertcli.tasks.examples import Answer, QuestionExample
+from bertcli.tasks.question_answering import MAX_TOKENS, NOWHERE, QuestionAnswering
 from bertcli.tasks.supervised import Item
-from bertcli.text.tokenizer import Tokenizer
-from tests.hf.folders import tiny_tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
+from tests.folders.folders import tiny_tokenizer
 from tests.tasks.contract import (
     assert_neighbors_change_nothing,
     assert_splits_change_nothing,
     batch,
     task_model,
 )
-from tests.text.tokenizers_of import make_tokenizer_folder
+from tests.tokenizer.tokenizers_of import make_tokenizer_folder
 
 TOKENIZER = tiny_tokenizer()
 LONG = "the cat sat on a mat , and it ran in the dark night ."

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.errors import UserError
-from bertcli.examples.examples import TextExample
+from bertcli.config.task import TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization, restandardized
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import TextExample
 from bertcli.tasks.regression import Regression, Value
 from bertcli.tasks.supervised import LabeledBatch
-from tests.hf.folders import tiny_tokenizer
+from tests.folders.folders import tiny_tokenizer
 
 SETTINGS = TaskSettings(type="regression", text=["a", "b"], max_length=16)
 EXAMPLES = [

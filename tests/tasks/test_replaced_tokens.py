@@ -10,15 +10,15 @@ import torch
 import torch.nn.functional as F
 import transformers
 
+from bertcli.batches.share import Share
+from bertcli.batches.stream import BatchStream
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.data.share import Share
-from bertcli.data.stream import BatchStream
-from bertcli.engine.term_sums import TermSums, count_step
-from bertcli.hf.rtd_folder import load_rtd_folder
-from bertcli.runs.pretraining import pretrain
-from bertcli.store.token_store import OpenStore, open_store
-from bertcli.tasks.replaced_tokens import ReplacedTokens
+from bertcli.corpus.token_store import OpenStore, open_store
+from bertcli.folders.model_folder import load_rtd_folder
+from bertcli.objectives.replaced_tokens import ReplacedTokens
+from bertcli.training.pretraining import pretrain
+from bertcli.training.step_report import TermSums, count_step
 from tests.decided import data_config
 from tests.small_runs import small_config
 

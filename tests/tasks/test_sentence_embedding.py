@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bertcli.config.finetune import TaskSettings
+from bertcli.config.task import TaskSettings
 from bertcli.model.architecture import Architecture
-from bertcli.model.pooling import VectorModel
+from bertcli.model.task_models import VectorModel
 from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledBatch, forward
-from bertcli.text.frame import Row
+from bertcli.tokenizer.frame import Row
 
 
 def row(length: int) -> Row:

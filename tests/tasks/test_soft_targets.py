@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.soft_targets import soft_loss
 from bertcli.tasks.supervised import NEVER
+from bertcli.training.task_models import soft_loss
 
 
 def logits(seed: int, *shape: int) -> torch.Tensor:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertcli.tasks.spans import MAX_TOKENS, NUM_BEST, best_spans
-from bertcli.tasks.windows import cut_windows, most_context
+from bertcli.tasks.question_answering import MAX_TOKENS, NUM_BEST, best_spans
+from bertcli.tasks.supervised import cut_windows, most_context
 
 
 @given(st.integers(1, 90), st.integers(2, 50), st.integers(0, 25), st.integers(0, 5))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.data.share import Share
+from bertcli.batches.share import Share
 from bertcli.tasks.supervised import Item, LabeledBatch
-from bertcli.text.frame import Row
+from bertcli.tokenizer.frame import Row
 
 items = st.lists(
     st.lists(st.integers(1, 30), min_size=1, max_size=4).map(

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertcli.config.finetune import TaskSettings
-from bertcli.errors import UserError
-from bertcli.examples.examples import TaggedExample
+from bertcli.config.task import TaskSettings
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.supervised import Item
 from bertcli.tasks.token_classification import TokenClassification
-from bertcli.text.tokenizer import Tokenizer
-from tests.hf.folders import tiny_tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
+from tests.folders.folders import tiny_tokenizer
 from tests.tasks.contract import (
     assert_neighbors_change_nothing,
     assert_splits_change_nothing,
     batch,
     task_model,
 )
-from tests.text.tokenizers_of import make_tokenizer_folder
+from tests.tokenizer.tokenizers_of import make_tokenizer_folder
 
 LABELS = ("O", "B-x", "I-x", "B-y", "I-y")
 TOKENIZER = tiny_tokenizer()

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.vector_losses import cosent_loss, ranking_loss
+from bertcli.tasks.compared_vectors import cosent_loss, ranking_loss
 
 SCALE = 20.0
 

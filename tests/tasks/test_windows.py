@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.windows import cut_windows, most_context
+from bertcli.tasks.supervised import cut_windows, most_context
 
 
 def test_windows_of_single_tokens_share_as_many_as_told():

@@ -1,13 +1,16 @@
-"""The same model, faster: each file replaces one named function of `bertcli.model`, and computes the same.
+"""The same model, faster: each file replaces named functions of `bertcli.model`, and computes the same.
 
-| file              | replaces                                                        |
-|-------------------|-----------------------------------------------------------------|
-| attention.py      | `attention.attend`                                              |
-| disentangled.py   | `disentangled.attend` on a CPU                                  |
-| dropout.py        | `nn.Dropout.forward`                                            |
-| encoder.py        | `Encoder.forward` and `EncoderLayer.forward`, on packed rows    |
-| packing.py        | the layout that encoder.py computes on                          |
-| window.py         | `rotary.attend_window`, for rows of several windows             |
+| file              | replaces                                                                  |
+|-------------------|---------------------------------------------------------------------------|
+| attention.py      | `layer.attend`; `rotary.attend_window`, for rows of several windows       |
+| disentangled.py   | `disentangled.attend` on a CPU                                            |
+| dropout.py        | `layer.Dropout.forward` on a CPU                                          |
+| packing.py        | `encoder.lay_out`: hidden states of the real tokens alone                 |
+| layer.py          | `layer.EncoderLayer.forward`, on packed rows                              |
 
-`switch.plain_path` turns all of them off, or some by name.
+They do so when this package is imported. `seam.plain_path` turns all of them off, or some by name.
 """
+
+from bertcli.model.fast import attention, disentangled, dropout, layer, packing
+
+__all__ = ["attention", "disentangled", "dropout", "layer", "packing"]

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from bertcli.model import disentangled
 from bertcli.model.fast.dropout import draw
+from bertcli.model.seam import is_on_cpu, replace
 
 _AT_ONCE = 1 << 19
 """Scores that are computed at once: they must stay in the cache until they are probabilities."""
@@ -202,3 +204,8 @@ def _add_derivatives(
         flat_nPE = by_distance_nrWE.flatten(1, 2)
         of_tokens[:, :, tile] += (flat_nPE @ positions_nEH[:, near]).view(tile_nrWH.shape)
         of_positions[:, near] += flat_nPE.mT @ tile_nrWH.flatten(1, 2)
+
+
+replace(
+    disentangled.attend, attend, when=lambda query_BNTH, *_, **named: is_on_cpu("disentangled", query_BNTH)
+)

@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al. 2014) with faster random numbers: replaces `nn.Dropout.forward` on a CPU.
+"""Dropout (Srivastava et al. 2014) with faster random numbers: replaces `layer.Dropout.forward` on a CPU.
 
 On a CPU, torch draws Bernoulli numbers one after the other. Here all threads draw them, 16 bits of SFC64
 (Doty-Humphrey 2010) for each element. The probability is exact to within 2^-17, and kept elements are scaled
@@ -15,24 +15,23 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from bertcli.model.fast.switch import is_on_cpu
+from bertcli.model.layer import Dropout
+from bertcli.model.seam import is_on_cpu, replace
 
 _BLOCK = 1 << 20
 """Elements per generator, for any number of threads."""
 _LEVELS = 1 << 16
 
 
-class Dropout(nn.Dropout):
-    """As torch's, but with `draw`: in training, each element is 0 with probability `p`, else scaled so that
-    the mean does not change."""
+def drop(module: Dropout, values: Tensor) -> Tensor:
+    """As `Dropout.forward` in training, with `draw`: [...] -> [...]."""
+    return _Drop.apply(values, module.p)  # pyright: ignore[reportReturnType]
 
-    def forward(self, input: Tensor) -> Tensor:
-        """[...] -> [...]."""
-        if self.training and self.p and is_on_cpu("dropout", input):
-            return _Drop.apply(input, self.p)  # pyright: ignore[reportReturnType]
-        return super().forward(input)
+
+def _is_faster(module: Dropout, values: Tensor) -> bool:
+    return module.training and module.p > 0 and is_on_cpu("dropout", values)
 
 
 def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
@@ -84,3 +83,6 @@ class _Drop(torch.autograd.Function):
 def _scaled(values: Tensor, kept: Tensor, scale: float) -> Tensor:
     """values * kept * scale in one pass."""
     return torch.addcmul(values.new_zeros(()), values, kept.to(values.dtype), value=scale)
+
+
+replace(Dropout.forward, drop, when=_is_faster)

@@ -1,78 +1,132 @@
-"""Padded rows <-> their real tokens alone, one after the other: the layout of `fast.encoder`.
+"""Padded rows <-> their real tokens alone, one after the other: replaces `encoder.lay_out`.
 
 Padding then has a cost only in attention, which is computed on padded rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bertcli.model.fast.switch import is_on
+from bertcli.model import encoder, seam
+from bertcli.model.fast.attention import is_written_out
+from bertcli.model.layer import Rows
+from bertcli.model.seam import is_on
 
 
 @dataclass(frozen=True)
-class Packing:
-    """The positions of the real tokens of a batch.
+class Selected:
+    """The tokens whose last hidden states are needed.
+
+    Attributes:
+        numbers_K: int64, their indices among the R packed tokens.
+        packing: of their queries alone, row by row; None: attention is computed for all queries.
+    """
+
+    numbers_K: Tensor
+    packing: Packing | None
+
+
+@dataclass(frozen=True)
+class Packing(Rows):
+    """Hidden states as [R, D]: the real tokens of a batch, one after the other.
 
     Attributes:
         shape: (B, T).
         places_R: int64, their flat positions b * T + t, and some of padding (`round_up`); None: all.
         numbers_BT: int64, the inverse: the index in `places_R` (0 at padding that is not in it).
-        mask_B11T: bool, True at real tokens, for attention; None: no padding.
+        is_written_out: whether attention keeps its matrices (`fast.attention`).
+        selected: for the last layer, which then gives [K, D]; None: all tokens.
     """
 
-    shape: tuple[int, int]
+    shape: tuple[int, int] = (0, 0)
     places_R: Tensor | None = None
     numbers_BT: Tensor | None = None
-    mask_B11T: Tensor | None = None
-
-    @classmethod
-    def of(cls, mask_BT: Tensor | None, hidden_BTD: Tensor) -> Packing:
-        """Of the real tokens alone on a CPU; on a GPU, where constant sizes are faster, of all positions.
-
-        `mask_BT`: bool, True at real tokens; None: no padding.
-        """
-        rows, length, device = *hidden_BTD.shape[:2], hidden_BTD.device
-        if mask_BT is None:
-            return cls((rows, length))
-        mask_B11T = mask_BT.to(device, non_blocking=True)[:, None, None, :]
-        if device.type != "cpu" or not is_on("packing"):
-            return cls((rows, length), mask_B11T=mask_B11T)
-        places_R = real_places(mask_BT)
-        return cls((rows, length), places_R, _inverse(places_R, (rows, length)), mask_B11T)
-
-    @classmethod
-    def side_by_side(cls, rows_K: Tensor, num_rows: int) -> Packing:
-        """Of K tokens, whose rows are `rows_K`: the tokens of a row one after the other; all rows have the
-        length of the longest."""
-        counts_B = rows_K.bincount(minlength=num_rows)
-        most = int(counts_B.max())
-        by_row_K = rows_K.argsort(stable=True)
-        sorted_K, before_B = rows_K[by_row_K], counts_B.cumsum(0) - counts_B
-        places_K = torch.empty_like(rows_K)
-        places_K[by_row_K] = sorted_K * most + torch.arange(len(rows_K)) - before_B[sorted_K]
-        return cls((num_rows, most), places_K, _inverse(places_K, (num_rows, most)))
+    is_written_out: bool = False
+    selected: Selected | None = None
 
     def pack(self, values_BTD: Tensor) -> Tensor:
         """[B, T, D] -> [R, D]."""
         flat = values_BTD.flatten(0, 1)
         return flat if self.places_R is None else take_distinct(flat, self.places_R)
 
-    def unpack(self, values_RD: Tensor) -> Tensor:
+    def unpack(self, values: Tensor) -> Tensor:
         """[R, D] -> [B, T, D], 0 at padding."""
         rows, length = self.shape
         if self.places_R is not None:
-            values_RD = _Scatter.apply(values_RD, self.places_R, rows * length)
-        return values_RD.unflatten(0, self.shape)
+            values = _Scatter.apply(values, self.places_R, rows * length)
+        return values.unflatten(0, self.shape)
+
+    def in_last_layer(self) -> Packing:
+        """With `selected`. Separate queries are faster with explicit attention; on a GPU, counting them would
+        wait for it."""
+        if self.selected_K is None or not is_on("last_layer"):
+            return self
+        queries = None
+        if self.is_written_out and len(self.selected_K):
+            queries = side_by_side(self.selected_K // self.shape[1], self.shape[0])
+        return replace(self, selected=Selected(self.find(self.selected_K), queries))
+
+    def in_decoder(self) -> Packing:
+        """With `selected`; attention is computed for all queries."""
+        if self.selected_K is None:
+            return self
+        return replace(self, selected=Selected(self.find(self.selected_K), None))
+
+    def put(self, values: Tensor, last: Tensor) -> Tensor:
+        """The values with those of the selected tokens.
+
+        A token that is selected twice gets the gradient twice: those that fill `round_masked` have none.
+        """
+        return last if self.selected is None else values.index_copy(0, self.selected.numbers_K, last)
+
+    def select(self, last: Tensor) -> Tensor:
+        """What the last layer gave, of the selected tokens alone: [K, D]; [R, D] where none are selected."""
+        if self.selected is not None or self.selected_K is None:
+            return last
+        return take(last, self.find(self.selected_K))
 
     def find(self, places_K: Tensor) -> Tensor:
         """Real tokens at flat positions b * T + t -> numbers_K, their indices among the R packed tokens."""
         return places_K if self.numbers_BT is None else self.numbers_BT.flatten()[places_K]
+
+
+def pack_rows(hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None) -> Packing:
+    """As `encoder.lay_out`: of the real tokens alone on a CPU; on a GPU, where constant sizes are faster, of
+    all positions."""
+    shape = hidden_BTD.shape[0], hidden_BTD.shape[1]
+    device, written_out = hidden_BTD.device, is_written_out(hidden_BTD)
+    if mask_BT is None:
+        return Packing(None, selected_K, shape=shape, is_written_out=written_out)
+    mask_B11T = mask_BT.to(device, non_blocking=True)[:, None, None, :]
+    if device.type != "cpu" or not is_on("packing"):
+        return Packing(mask_B11T, selected_K, shape=shape, is_written_out=written_out)
+    places_R = real_places(mask_BT)
+    return Packing(
+        mask_B11T,
+        selected_K,
+        shape=shape,
+        places_R=places_R,
+        numbers_BT=_inverse(places_R, shape),
+        is_written_out=written_out,
+    )
+
+
+def side_by_side(rows_K: Tensor, num_rows: int) -> Packing:
+    """Of K tokens, whose rows are `rows_K`: the tokens of a row one after the other; all rows have the length
+    of the longest."""
+    counts_B = rows_K.bincount(minlength=num_rows)
+    most = int(counts_B.max())
+    by_row_K = rows_K.argsort(stable=True)
+    sorted_K, before_B = rows_K[by_row_K], counts_B.cumsum(0) - counts_B
+    places_K = torch.empty_like(rows_K)
+    places_K[by_row_K] = sorted_K * most + torch.arange(len(rows_K)) - before_B[sorted_K]
+    shape = num_rows, most
+    return Packing(None, shape=shape, places_R=places_K, numbers_BT=_inverse(places_K, shape))
 
 
 def real_places(mask_BT: Tensor) -> Tensor:
@@ -143,3 +197,6 @@ class _Scatter(torch.autograd.Function):
 
 def _put(values: Tensor, places: Tensor, size: int) -> Tensor:
     return values.new_zeros(size, *values.shape[1:]).index_copy_(0, places, values)
+
+
+seam.replace(encoder.lay_out, pack_rows, when=lambda *_, **named: is_on("packing") or is_on("last_layer"))

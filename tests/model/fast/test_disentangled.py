@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertcli.model.disentangled import attend
 from bertcli.model.fast import disentangled as fast
-from bertcli.model.fast.switch import plain_path
+from bertcli.model.seam import plain_path
 
 B, N, T, H = 3, 5, 7, 11
 MASK_B11T = (torch.arange(T) < torch.tensor([[T], [1], [4]]))[:, None, None, :]

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from bertcli.model.fast import dropout
-from bertcli.model.fast.dropout import Dropout, draw
-from bertcli.model.fast.switch import plain_path
+from bertcli.model.fast.dropout import draw
+from bertcli.model.layer import Dropout
+from bertcli.model.seam import plain_path
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 0.9, 1.0 - 1e-9])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bertcli.model.architecture import Architecture
 from bertcli.model.encoder import Body
-from bertcli.model.fast.packing import Packing, round_up
+from bertcli.model.fast.packing import Packing, pack_rows, round_up, side_by_side
 
 
 @given(st.integers(0, 1 << 40))
@@ -27,7 +27,7 @@ def packed(lengths: list[int]) -> tuple[Packing, Tensor, Tensor]:
     """With the mask_BT that it is of, and values_BTD."""
     mask_BT = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     values_BTD = torch.randn(*mask_BT.shape, 3, dtype=torch.float64, requires_grad=True)
-    return Packing.of(mask_BT, values_BTD), mask_BT, values_BTD
+    return pack_rows(values_BTD, mask_BT, None), mask_BT, values_BTD
 
 
 @given(lengths)
@@ -56,7 +56,7 @@ def test_gradients_flow_through_both(lengths: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
 def test_tokens_side_by_side_keep_their_order_in_each_row(rows: list[int]) -> None:
-    packing = Packing.side_by_side(torch.tensor(rows), num_rows=5)
+    packing = side_by_side(torch.tensor(rows), num_rows=5)
     most = max(rows.count(row) for row in rows)
     numbers_BW = packing.unpack(torch.arange(1.0, len(rows) + 1)[:, None])[..., 0]
     assert packing.shape == (5, most)
@@ -68,7 +68,7 @@ def test_tokens_side_by_side_keep_their_order_in_each_row(rows: list[int]) -> No
 def test_on_a_gpu_every_place_is_kept() -> None:
     """Of sizes alone: the meta device computes nothing."""
     values_BTD = torch.empty(2, 5, 3, device="meta")
-    packing = Packing.of(torch.ones(2, 5, dtype=torch.bool).tril(), values_BTD)
+    packing = pack_rows(values_BTD, torch.ones(2, 5, dtype=torch.bool).tril(), None)
     assert packing.pack(values_BTD).shape == (10, 3)
     assert packing.mask_B11T is not None
     assert (packing.mask_B11T.device.type, packing.mask_B11T.shape) == ("meta", (2, 1, 1, 5))

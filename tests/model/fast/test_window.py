@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertcli.model.fast import window as fast
-from bertcli.model.fast.switch import plain_path
+from bertcli.model.fast import attention as fast
 from bertcli.model.rotary import attend_window, rotate
+from bertcli.model.seam import plain_path
 
 
 def heads(batch: int, length: int) -> list[Tensor]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 from transformers import BertForPreTraining
 
-from tests.hf.folders import saved_model
+from tests.folders.folders import saved_model
 from tests.parity.outputs import batch
 from tests.parity.transformers_side import their_outputs
 

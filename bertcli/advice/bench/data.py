@@ -1,0 +1,116 @@
+"""Speed of the data on this machine: batches from a store, and tokens from text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from bertcli.advice.bench.plan import pretraining_sizes
+from bertcli.batches.share import MicroBatch
+from bertcli.batches.stream import BatchStream, training_stream
+from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.corpus.build import prepare_store
+from bertcli.corpus.documents import read_paragraphs
+from bertcli.corpus.encode import encode_chunk
+from bertcli.corpus.sources import find_sources
+from bertcli.corpus.token_store import ids_dtype
+from bertcli.model.architecture import Architecture
+from bertcli.system.terminal import say
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.word_cache import WordCache
+from bertcli.training.recipe import decided_config
+from bertcli.training.resolve import own_share, resolve_config
+
+_PARAGRAPHS = 200
+"""Per call: about as many as in a chunk of a store's build."""
+
+
+def open_stream(config: PretrainConfig) -> tuple[PretrainConfig, Architecture, BatchStream]:
+    """The resolved config, the model's sizes, and the batches of the config's store, built if it is missing.
+
+    Raises:
+        UserError: as `corpus.build.prepare_store` and `training.resolve.resolve_config`.
+    """
+    config = decided_config(config, say)
+    store = prepare_store(config, say)
+    sizes = pretraining_sizes(config, store.tokenizer.vocab_size)
+    return resolve_config(config, sizes, store), sizes, training_stream(config, store)
+
+
+def full_steps(config: PretrainConfig, stream: BatchStream, number: int) -> Iterator[list[MicroBatch]]:
+    """Steps of rows of full length, divided as a run divides them, from as many loader processes."""
+    assert config.data.workers != "auto"
+    first = config.data.short_steps
+    return stream.steps(first, first + number, own_share(config.training), config.data.workers)
+
+
+def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
+    """Batches of the config's own text, as a run draws them.
+
+    Returns:
+        what, device, workers, batch_size, length; batches_per_s, tokens_per_s (real ones).
+
+    Raises:
+        UserError: as `open_stream`.
+    """
+    config, _, stream = open_stream(config)
+    steps = full_steps(config, stream, batches + 1)
+    next(steps)  # not timed: loads pages of the store, and starts the loader processes
+    begun = time.perf_counter()
+    tokens = sum(micro_batch.batch.num_tokens for step in steps for micro_batch in step)
+    seconds = time.perf_counter() - begun
+    return {
+        "what": "stream",
+        "device": config.training.device,
+        "workers": config.data.workers,
+        "batch_size": config.training.batch_size,
+        "length": config.data.max_length,
+        "batches_per_s": batches / seconds,
+        "tokens_per_s": tokens / seconds,
+    }
+
+
+def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float) -> dict[str, Any]:
+    """Sentences and token ids of the first `megabytes` of a corpus, in one process, made as `prepare` does.
+
+    Returns:
+        what, vocab_size, megabytes (of text), sentences; mb_per_s, tokens_per_s.
+
+    Raises:
+        UserError: a corpus that cannot be read.
+    """
+    language = None if corpus.format == "sentences" else corpus.language
+    paragraphs = list(_first(corpus, megabytes))
+    cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
+    tokens = sentences = 0
+    begun = time.perf_counter()
+    for start in range(0, len(paragraphs), _PARAGRAPHS):
+        encoded = encode_chunk(
+            cache, language, paragraphs[start : start + _PARAGRAPHS], starts=[0], dtype=dtype
+        )
+        tokens, sentences = tokens + len(encoded.ids), sentences + len(encoded.lengths)
+    seconds = time.perf_counter() - begun
+    size = sum(len(paragraph.encode()) for paragraph in paragraphs) / 1e6
+    return {
+        "what": "tokenize",
+        "device": "cpu",
+        "vocab_size": tokenizer.vocab_size,
+        "megabytes": size,
+        "sentences": sentences,
+        "mb_per_s": size / seconds,
+        "tokens_per_s": tokens / seconds,
+    }
+
+
+def _first(corpus: CorpusConfig, megabytes: float) -> Iterator[str]:
+    """The first paragraphs of the corpus, up to `megabytes`."""
+    size = 0
+    for source in find_sources(corpus.files):
+        for paragraph in read_paragraphs(source.path, corpus):
+            if paragraph is None:
+                continue
+            yield paragraph
+            size += len(paragraph.encode())
+            if size >= 1e6 * megabytes:
+                return

@@ -1,0 +1,119 @@
+"""What `bench predict` measures: a fine-tuned or a fresh model, and texts of mixed length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from bertcli.advice.bench.timing import Padded, device_name, now
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import CorpusConfig, TokenizerConfig
+from bertcli.config.task import TaskSettings
+from bertcli.corpus.matching import train_on_corpus
+from bertcli.corpus.sources import find_sources
+from bertcli.folders.config_file import new_architecture
+from bertcli.folders.locate import resolve_model
+from bertcli.folders.task_folder import load_task_folder, refuse_vectors
+from bertcli.inference.inputs import read_inputs
+from bertcli.inference.predict import Runner, default_batch_size, predict_stream
+from bertcli.model.task_models import build_task_model
+from bertcli.system.errors import UserError
+from bertcli.system.hardware import Precision
+from bertcli.system.memory import peak_memory
+from bertcli.tasks.data import build_task
+from bertcli.tasks.examples import Example
+from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A model with all that it needs to predict from text."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    settings: TaskSettings
+    labels: tuple[str, ...]
+
+
+def given_model(path: Path) -> Answering:
+    """A fine-tuned model. Raises `UserError` as `load_task_folder` and `refuse_vectors`."""
+    loaded = load_task_folder(resolve_model(path))
+    refuse_vectors(loaded.settings.type, loaded.folder)
+    return Answering(loaded.model, loaded.tokenizer, loaded.settings, labels=loaded.labels)
+
+
+def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]) -> Answering:
+    """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
+    corpus = CorpusConfig(files=["classics"])
+    options = TokenizerConfig(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
+    tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
+    config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
+    sizes = new_architecture(config, tokenizer.vocab_size)
+    settings = TaskSettings(type="classification", text="text", max_length=max_length)
+    return Answering(build_task_model(settings.type, sizes, 2), tokenizer, settings, labels=("0", "1"))
+
+
+def sample_messages(settings: TaskSettings) -> Iterator[Any]:
+    """The bundled text messages as examples. Raises `UserError` for a task that reads more than one text."""
+    if len(settings.text_columns) > 1 or settings.type in ("question-answering", "multiple-choice"):
+        raise UserError(
+            f"the bundled messages are single texts, but this model reads several ({settings.type}); give "
+            "its rows: --input FILE"
+        )
+    columns = TaskSettings(type="classification", text="message")
+    messages = read_examples(find_labeled_file("sms-spam"), columns, labeled=False, report=lambda line: None)
+    return read_inputs([example.text_a for example in messages], None, settings, report=lambda line: None)
+
+
+def bench_predict(
+    answering: Answering,
+    examples: Sequence[Example],
+    device: torch.device,
+    precision: Precision,
+    batch_size: int | None = None,
+) -> dict[str, Any]:
+    """Time from text to prediction, once as in `bertcli predict` and once padded to `max_length`.
+
+    Returns:
+        what, device, precision, batch_size, max_length, texts, tokens_per_text; texts_per_s, tokens_per_s
+        (real ones); padded_texts_per_s, speedup (over padded); peak_memory_mb.
+
+    Raises:
+        UserError: an example that the task cannot use.
+    """
+    tokenizer, settings = answering.tokenizer, answering.settings
+    task, size = build_task(settings, answering.labels), batch_size or default_batch_size(device)
+    model = answering.model.to(device).eval()
+    items = task.encode(examples, tokenizer)
+    tokens = sum(row.length for item in items for row in item.rows)
+
+    def texts_per_second(model: nn.Module) -> float:
+        runner = Runner(model, task, tokenizer.pad_id, device=device, precision=precision, batch_size=size)
+        for _ in predict_stream(runner, tokenizer, examples[:size]):  # the first pass chooses kernels
+            pass
+        begun = now(device)
+        for _ in predict_stream(runner, tokenizer, examples):
+            pass
+        return len(examples) / (now(device) - begun)
+
+    speed, padded = texts_per_second(model), texts_per_second(Padded(model, settings.max_length))
+    return {
+        "what": "predict",
+        "device": device_name(device),
+        "precision": precision,
+        "batch_size": size,
+        "max_length": settings.max_length,
+        "texts": len(examples),
+        "tokens_per_text": tokens / len(examples),
+        "texts_per_s": speed,
+        "tokens_per_s": speed * tokens / len(examples),
+        "padded_texts_per_s": padded,
+        "speedup": speed / padded,
+        "peak_memory_mb": peak_memory(device) / 1e6,
+    }

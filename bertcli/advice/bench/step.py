@@ -1,0 +1,165 @@
+"""Speed of the pretraining step on this machine, compared with the speed of its matrix products alone."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertcli.advice.bench.data import full_steps, open_stream
+from bertcli.advice.bench.plan import plan_finetuning
+from bertcli.advice.bench.timing import (
+    MASK_RATE,
+    WARMUP_STEPS,
+    Padded,
+    device_name,
+    matmul_rate,
+    now,
+    synthetic_steps,
+    take_steps,
+    time_in_turn,
+    time_steps,
+)
+from bertcli.batches.share import MicroBatch
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import PretrainConfig, TrainingConfig
+from bertcli.folders.config_file import new_architecture
+from bertcli.model.architecture import training_flops
+from bertcli.model.encoder import encoders
+from bertcli.objectives.base import Task
+from bertcli.objectives.distillation import taught
+from bertcli.objectives.registry import Model, build_model, objective_task
+from bertcli.system.memory import peak_memory
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.resolve import own_share, resolve_loop
+
+
+def bench_synthetic(
+    model: ModelConfig, vocab_size: int, length: int, training: TrainingConfig, steps: int
+) -> dict[str, Any]:
+    """Steps on full rows of random ids.
+
+    Returns:
+        what, family, preset, length, vocab_size, batch_size, micro_batch_size, dropout, device, threads,
+        precision, compile; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the
+        model, by `model.architecture`), matmul_tflops (of the device, in that precision), matmul_share;
+        peak_memory_mb.
+
+    Raises:
+        UserError: a device that does not exist.
+    """
+    objective = model.fresh.objective
+    sizes = new_architecture(model, vocab_size, objective=objective)
+    training = resolve_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
+    stream = synthetic_steps(
+        vocab_size, training.largest_batch, length, share=own_share(training), objective=objective
+    )
+    predicted = max(1, round(MASK_RATE * length)) / length
+    named = {"what": "step", "family": sizes.family, "preset": model.preset, "length": length}
+    built = build_model(model, objective, sizes)
+    task = objective_task(objective, compiled=training.compile is True)
+    return named | _measure(built, task, training, batches=stream, predicted=predicted, steps=steps)
+
+
+def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
+    """Steps on the config's own text.
+
+    Returns as `bench_synthetic`; raises as `bench_data.open_stream`.
+    """
+    config, sizes, stream = open_stream(config)
+    batches, length = full_steps(config, stream, WARMUP_STEPS + steps), config.data.max_length
+    predicted = stream.mask_rate(config.data.short_steps) * stream.max_tokens / length
+    named = {"what": "step", "family": sizes.family, "preset": config.model.preset, "length": length}
+    objective = config.data.objective
+    model = build_model(config.model, objective, sizes)
+    task: Task = objective_task(objective, compiled=config.training.compile is True)
+    if config.distillation is not None:
+        task = taught(task, config, Tokenizer.load(Path(config.distillation.teacher)))
+    return named | _measure(model, task, config.training, batches=batches, predicted=predicted, steps=steps)
+
+
+def _measure(
+    model: Model,
+    task: Task,
+    training: TrainingConfig,
+    batches: Iterator[Sequence[MicroBatch]],
+    predicted: float,
+    steps: int,
+) -> dict[str, Any]:
+    """Time `steps` steps of a new model; `predicted` as in `model.architecture`."""
+    assert training.precision != "auto"
+    device = torch.device(training.device)
+    sizes = model.architecture
+    for encoder in encoders(model):
+        encoder.activation_checkpointing = training.activation_checkpointing
+    times = time_steps(take_steps(model.to(device), task, batches, training=training), device, steps)
+    flops = training_flops(sizes, times.tokens_per_step / training.largest_batch, predicted)
+    peak, ceiling = peak_memory(device), matmul_rate(device, training.precision)
+    return {
+        "vocab_size": sizes.vocab_size,
+        "batch_size": training.largest_batch,
+        "micro_batch_size": training.micro_batch_size,
+        "dropout": sizes.dropout,
+        "device": device_name(device),
+        "threads": torch.get_num_threads(),
+        "precision": training.precision,
+        "compile": training.compile,
+        "ms_per_step": 1e3 * times.median,
+        "ms_quartiles": [1e3 * seconds for seconds in times.quartiles],
+        "tokens_per_s": times.tokens_per_second,
+        "tflops": flops * times.tokens_per_second / 1e12,
+        "matmul_tflops": ceiling / 1e12,
+        "matmul_share": flops * times.tokens_per_second / ceiling,
+        "peak_memory_mb": peak / 1e6,
+    }
+
+
+def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
+    """Steps on the config's own rows, alternately as a run takes them and padded, without compiling.
+
+    Returns:
+        what, device, precision, batch_size, max_length, tokens_per_row; ms_per_step (mean, since steps of
+        long rows take longer), rows_per_s, tokens_per_s (real ones); padded_rows_per_s, speedup (over
+        padded); peak_memory_mb.
+
+    Raises:
+        UserError: a model or labeled files that cannot be used; a device that does not exist.
+    """
+    plan = plan_finetuning(config)
+    training = plan.training.model_copy(update={"compile": False})
+    training = resolve_loop(
+        training,
+        plan.architecture,
+        plan.length,
+        tokens=plan.tokens,
+        mean_length=plan.mean_length,
+        joint_rows=plan.joint_rows,
+    )
+    assert training.micro_batch_size != "auto"
+    device, size = torch.device(training.device), training.largest_batch
+    model = plan.build().to(device)
+    padded = Padded(copy.deepcopy(model), config.task.max_length)
+    sides = [
+        take_steps(side, plan.task, iter(plan.make_steps(size, training.micro_batch_size)), training=training)
+        for side in (model, padded)
+    ]
+    own, of_padded = time_in_turn(sides, steps, lambda: now(device))
+    rows, seconds, tokens = steps * size, sum(own.seconds), sum(own.tokens)
+    return {
+        "what": "finetune",
+        "device": device_name(device),
+        "precision": training.precision,
+        "batch_size": size,
+        "max_length": config.task.max_length,
+        "tokens_per_row": tokens / rows,
+        "ms_per_step": 1e3 * seconds / steps,
+        "rows_per_s": rows / seconds,
+        "tokens_per_s": tokens / seconds,
+        "padded_rows_per_s": rows / sum(of_padded.seconds),
+        "speedup": sum(of_padded.seconds) / seconds,
+        "peak_memory_mb": peak_memory(device) / 1e6,
+    }

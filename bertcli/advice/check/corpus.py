@@ -1,0 +1,292 @@
+"""A corpus, read once -> counts, equal to those of the store that `prepare` would build."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.advice.check.findings import Finding, Places, excerpt
+from bertcli.advice.check.language import other_language
+from bertcli.advice.check.lines import (
+    Batch,
+    Examination,
+    Examined,
+    Examiner,
+    Fault,
+    hash_limit,
+    read_batches,
+    sample,
+)
+from bertcli.advice.check.repeats import RepeatCounter
+from bertcli.config.schema import CorpusConfig
+from bertcli.corpus.chunks import DocumentEnd, Report, progress_display
+from bertcli.corpus.parts import cut_documents, cut_progress, is_cut
+from bertcli.corpus.sources import Source
+from bertcli.corpus.token_store import SIDES
+from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress
+from bertcli.system.processes import in_processes
+
+SPOOL_BYTES = 32 << 20
+"""Ids beyond this size go to a temporary file."""
+
+
+class FewDocuments:
+    """Keeps hash, ids and lengths of the stored documents as long as they are few."""
+
+    def __init__(self) -> None:
+        self._ids = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115  (closed with the object)
+        self._documents: list[list[int]] = []
+        """Content hash and sentences of each."""
+        self._lengths: list[NDArray[np.uint32]] = []
+        self._open: list[NDArray[np.uint32]] = []
+        self._end = 0
+
+    @property
+    def are_many(self) -> bool:
+        """Whether the corpus has enough documents to hold out some in full."""
+        return len(self._documents) >= FEW_DOCUMENTS
+
+    def add(self, ids: NDArray[np.uint32], lengths: NDArray[np.uint32]) -> None:
+        """Add a piece of the open document."""
+        if not self.are_many:
+            self._ids.write(ids.astype(np.uint32, copy=False).tobytes())
+            self._open.append(lengths)
+
+    def end_document(self, content_hash: int, sentences: int) -> None:
+        """End the open document. Once documents are many, nothing is kept."""
+        if self.are_many:
+            return
+        self._documents.append([content_hash, sentences])
+        self._lengths += self._open
+        self._open, self._end = [], self._ids.tell()
+        if self.are_many:
+            self.close()
+            self._lengths = []
+
+    def close(self) -> None:
+        """Close the temporary file."""
+        self._ids.close()
+
+    def drop_open(self) -> None:
+        """Drop the open document: it has no token, or could not be read."""
+        if self._open and not self.are_many:
+            self._ids.seek(self._end)
+            self._ids.truncate()
+        self._open = []
+
+    def cut(self, counts: CorpusCounts, heldout_fraction: float, tokenizes_all: bool) -> None:
+        """Put into `counts` what each side holds.
+
+        Without `tokenizes_all` all sampled tokens count as training tokens: their documents are not kept.
+        """
+        pieces = cut_documents(self._documents, heldout_fraction)
+        if not tokenizes_all:
+            counts.progress = cut_progress(counts.progress, pieces, [0] * len(pieces))
+            counts.uses[0] += counts.uses[1]
+            counts.uses[1] = 0
+            return
+        lengths = np.concatenate([np.zeros(0, np.uint32), *self._lengths])
+        ends = np.cumsum([piece.end - piece.start for piece in pieces])
+        bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])[np.concatenate([[0], ends])]
+        counts.progress = cut_progress(counts.progress, pieces, np.diff(bounds).tolist())
+        counts.uses[:] = 0
+        self._ids.seek(0)
+        sides = list(counts.progress.sides)
+        for piece, (start, end) in zip(pieces, itertools.pairwise(bounds.tolist()), strict=True):
+            ids = np.frombuffer(self._ids.read((end - start) * 4), np.uint32)
+            counts.uses[sides.index(piece.side)] += np.bincount(ids, minlength=counts.uses.shape[1])
+
+
+_DOCUMENT_BITS = 40
+_OPEN = len(SIDES)
+"""The row of `uses` for a document whose side is not known yet."""
+
+
+@dataclass
+class CorpusCounts:
+    """What a corpus holds.
+
+    Attributes:
+        progress: counts of both sides, as a build of the store keeps them. Without `tokenizes_all` it counts
+            no tokens, and assumes that every sentence has at least one.
+        lines: paragraphs, or in Google's format sentences.
+        faults: for each kind, the lines that have it.
+        identified, others: lines whose language was identified, and those likely in another:
+            language -> lines.
+        uses: int64 [3, V]; how often each token occurs in each side (the third row is temporary).
+        moments: `TokenizedLines.moments` of all sampled lines.
+        findings: what could not be read.
+    """
+
+    progress: BuildProgress = field(default_factory=BuildProgress)
+    lines: int = 0
+    documents: RepeatCounter = field(default_factory=RepeatCounter)
+    repeated_lines: RepeatCounter = field(default_factory=RepeatCounter)
+    faults: dict[Fault, Places] = field(default_factory=dict)
+    identified: Places = field(default_factory=Places)
+    others: dict[str, Places] = field(default_factory=dict)
+    uses: np.ndarray = field(default_factory=lambda: np.zeros((len(SIDES) + 1, 0), np.int64))
+    moments: np.ndarray = field(default_factory=lambda: np.zeros(5))
+    findings: list[Finding] = field(default_factory=list)
+
+
+def count_corpus(
+    sources: Sequence[Source],
+    corpus: CorpusConfig,
+    what: Examination,
+    vocab_size: int,
+    processes: int,
+    report: Report,
+) -> CorpusCounts:
+    """Read all files once.
+
+    Args:
+        vocab_size: of the tokenizer of `what`; 0: it has none.
+        processes: worker processes that examine the text, which this one reads; 0: this one examines it, too.
+    """
+    counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
+    tally = _Tally(counts, sources, corpus, what=what)
+    with closing(tally), progress_display("reading", sources, report) as advance:
+        batches = read_batches(sources, corpus, advance, findings=counts.findings)
+        for batch, examined in _examine(batches, what, processes):
+            tally.add(batch, examined)
+        tally.cut_few(corpus.heldout_fraction)
+    return counts
+
+
+def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Iterator[tuple[Batch, Examined]]:
+    """Each batch with what is in it, in order; `processes`: 0 for this one alone."""
+    if processes:
+        return in_processes(
+            batches,
+            lambda batch: (batch.lines, batch.starts),
+            Examiner,
+            given=(what,),
+            processes=processes,
+            died="a process that reads the corpus died, perhaps out of memory; run the command again",
+        )
+    examiner = Examiner(what)
+    return ((batch, examiner(batch.lines, batch.starts)) for batch in batches)
+
+
+def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> str:
+    """A place of a `RepeatCounter` in words: the file, and the number of the document in it, from 1."""
+    number, document = divmod(place, 1 << _DOCUMENT_BITS)
+    path = sources[number].path
+    is_file = corpus.format == "text" and corpus.document == "file"
+    return str(path) if is_file else f"{path}, document {document:,}"
+
+
+class _Tally:
+    """Adds batch after batch to the counts. A document may continue over several batches."""
+
+    def __init__(
+        self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, what: Examination
+    ):
+        self._counts, self._tokenizes_all = counts, what.tokenized_share >= 1.0
+        self._sources, self._corpus = sources, corpus
+        self._identified_below = hash_limit(what.identified_share)
+        self._threshold = int(corpus.heldout_fraction * 2**64)
+        self._open = (0, 0)
+        self._few = FewDocuments()
+        self._begin_document()
+
+    def cut_few(self, heldout_fraction: float) -> None:
+        """Hold out the same text as the store of a corpus of few documents does."""
+        if is_cut(self._counts.progress, heldout_fraction):
+            self._few.cut(self._counts, heldout_fraction, self._tokenizes_all)
+
+    def close(self) -> None:
+        self._few.close()
+
+    def _begin_document(self) -> None:
+        self._few.drop_open()
+        self._sentences = self._dropped = self._tokens = self._words = 0
+
+    def add(self, batch: Batch, examined: Examined) -> None:
+        self._add_tokens(batch, examined)
+        tokenized = examined.tokenized if self._tokenizes_all else None
+        pieces = [] if tokenized is None or self._few.are_many else tokenized.pieces()
+        for number, piece in enumerate(batch.pieces):
+            place = piece.source, piece.document
+            if place != self._open:  # the file of the open document could not be read to its end
+                self._begin_document()
+            self._open = place
+            self._words += examined.words[number]
+            if tokenized is None:
+                self._sentences += examined.sentences[number]
+            else:
+                self._sentences += int(tokenized.sentences[number])
+                self._dropped += int(tokenized.dropped[number])
+                self._tokens += int(tokenized.tokens[number])
+                if pieces:
+                    self._few.add(*pieces[number])
+            if piece.end is not None:
+                text = batch.lines[batch.starts[number]]
+                self._end_document(piece.end, piece.source << _DOCUMENT_BITS | piece.document, text)
+        self._add_lines(batch, examined)
+
+    def _end_document(self, end: DocumentEnd, place: int, text: str) -> None:
+        progress = self._counts.progress
+        progress.dropped_sentences += self._dropped
+        if self._sentences:
+            side = progress.sides[SIDES[self._side(end)]]
+            side.add_document(end, self._sentences, self._tokens, self._words)
+            self._few.end_document(end.content_hash, self._sentences)
+            progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
+            self._counts.documents.add([end.content_hash], [end.num_bytes], place, [text])
+        else:
+            progress.dropped_documents += 1
+        self._begin_document()
+
+    def _side(self, end: DocumentEnd) -> int:
+        return SIDES.index("heldout" if end.content_hash < self._threshold else "train")
+
+    def _add_tokens(self, batch: Batch, examined: Examined) -> None:
+        tokenized, uses = examined.tokenized, self._counts.uses
+        if tokenized is None:
+            return
+        self._counts.moments += tokenized.moments
+        sides = np.array([_OPEN if p.end is None else self._side(p.end) for p in batch.pieces])
+        if sides[0] != _OPEN:
+            uses[sides[0]] += uses[_OPEN]
+            uses[_OPEN] = 0
+        side_of_token = np.repeat(sides, tokenized.tokens)
+        for side in np.unique(sides):
+            uses[side] += np.bincount(tokenized.ids[side_of_token == side], minlength=uses.shape[1])
+
+    def _add_lines(self, batch: Batch, examined: Examined) -> None:
+        counts = self._counts
+        counts.lines += len(batch.lines)
+
+        def place_of(line: int) -> str:
+            piece = batch.pieces[bisect_right(batch.starts, line) - 1]
+            return place_name(piece.source << _DOCUMENT_BITS | piece.document, self._sources, self._corpus)
+
+        for fault, seen in examined.faults.items():
+            places = [f"{place_of(number)}: {shown}" for number, shown in seen.first]
+            counts.faults.setdefault(fault, Places()).add(seen.count, places)
+        # In this process and not in the workers: each would have to load the classifier, which is slow.
+        for number in sample(examined.hashes, self._identified_below):
+            language = other_language(line := batch.lines[number], self._corpus.language)
+            if language is not None:
+                counts.identified.add(1, [], examined.sizes[number])
+            if language:
+                places = counts.others.setdefault(language, Places())
+                places.add(1, [f"{place_of(number)}: {excerpt(line)}"], examined.sizes[number])
+        hashes = struct.unpack(f">{len(batch.lines)}Q", b"".join(examined.hashes))
+        starts = [*batch.starts, len(batch.lines)]
+        for (first, last), piece in zip(itertools.pairwise(starts), batch.pieces, strict=True):
+            place = piece.source << _DOCUMENT_BITS | piece.document
+            of_piece = slice(first, last)
+            counts.repeated_lines.add(
+                hashes[of_piece], examined.sizes[of_piece], place, batch.lines[of_piece]
+            )

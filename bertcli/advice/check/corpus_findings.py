@@ -1,0 +1,242 @@
+"""The counts of a corpus -> what to mend before a run reads it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bertcli.advice.check.corpus import CorpusCounts, place_name
+from bertcli.advice.check.findings import PLACES, Finding, Places
+from bertcli.advice.check.language import FEWEST_LETTERS
+from bertcli.advice.check.lines import FAULT_TEXTS
+from bertcli.advice.check.repeats import Estimate, RepeatCounter
+from bertcli.batches.pair_rules import PAIR_RULES
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.finish import MOST_UNKNOWN, PIECES, UNKNOWN, check_heldout, known_by
+from bertcli.corpus.sample import FEW_BLANKS, layout_advice
+from bertcli.corpus.shown import LineLook
+from bertcli.corpus.sources import Source
+from bertcli.system.errors import UserError
+
+REPEATED_LINES = 0.01
+"""Share of the text. Below it, headings and refrains repeat, which does no harm."""
+OTHER_LANGUAGE = 0.02
+"""Share of the identified text. Below it: quotations, and mistakes of the classifier."""
+ONE_SENTENCE = 0.1
+"""Share of the documents."""
+READS = 100
+"""How many times a run may read its text; long runs on little text stop at some tens."""
+STRIPPED = 0.02
+"""Share of the words that lose a mark on a letter. Below it: a few foreign words."""
+RARE_PAIRS = 10
+"""A run may read each true pair this many times as often as its text (as `BatchStream.reuse_lines`)."""
+
+
+def corpus_findings(
+    config: PretrainConfig,
+    sources: Sequence[Source],
+    counts: CorpusCounts,
+    figures: dict[str, Any],
+    look: LineLook | None,
+) -> list[Finding]:
+    """What would stop the run (reading, building the store, drawing pairs), and what would harm the model."""
+    return [
+        *counts.findings,
+        *(Finding(False, a.problem, a.mend, share=a.share) for a in layout_advice(sources, config.corpus)),
+        *_stops(config, counts),
+        *_few_pairs(config, counts, figures),
+        *_faults(counts),
+        *_repeats(config, sources, counts, figures=figures),
+        *_other_language(config, counts),
+        *_epochs(config, figures),
+        *_vocabulary(config, figures, look),
+    ]
+
+
+def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
+    train = counts.progress.sides["train"]
+    stored = sum(side.documents for side in counts.progress.sides.values())
+    if stored == 0 and any(finding.fails for finding in counts.findings):
+        return  # a finding already says that nothing could be read
+    try:
+        check_heldout(counts.progress, config.corpus.heldout_fraction)
+    except UserError as error:
+        yield Finding(True, str(error), share=1.0)
+        return
+    if not PAIR_RULES[config.data.objective].is_pair:
+        return
+    if (len(counts.progress.pieces["train"]) or train.documents) < 2:
+        yield Finding(
+            True,
+            "sentence pairs (data.objective) need two documents to train on, and there is one",
+            "set corpus.document to what ends a document (blank-line or file), add files, or set "
+            "data.objective: mlm",
+            share=1.0,
+        )
+    elif train.sentences == train.documents:
+        yield Finding(
+            True,
+            "sentence pairs (data.objective) need documents of two sentences or more, and every document "
+            "to train on is one sentence",
+            "look at corpus.format, corpus.document and corpus.language, or set data.objective: mlm",
+            share=1.0,
+        )
+
+
+def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
+    train, heldout = counts.progress.sides["train"], counts.progress.sides["heldout"]
+    pairs = train.sentences - train.documents
+    if not PAIR_RULES[config.data.objective].is_pair or not pairs:
+        return
+    share = train.one_sentence_documents / train.documents
+    reads = figures.get("epochs") or 0.0
+    uses = reads * figures.get("pairs_per_epoch", 0) / 2 / pairs
+    if uses > RARE_PAIRS * reads > 0:
+        yield Finding(
+            False,
+            f"few places give a true pair ({pairs:,}): each is used about {uses:.0f} times while the text is "
+            f"read {reads:.1f} times",
+            "most documents are one sentence long: join what belongs together, or set data.objective: mlm",
+            share=share,
+        )
+    elif share > ONE_SENTENCE:
+        yield Finding(
+            False,
+            f"{share:.0%} of the documents are one sentence long: they give no true pair",
+            "look at what ends a document (corpus.document, blank lines), or set data.objective: mlm",
+            share=share,
+        )
+    if heldout.documents and heldout.sentences == heldout.documents:
+        yield Finding(
+            False,
+            "every held-out document is one sentence long: held-out scores measure MLM alone",
+            "raise corpus.heldout_fraction to hold out more",
+        )
+
+
+def _faults(counts: CorpusCounts) -> Iterator[Finding]:
+    for fault, (problem, mend) in FAULT_TEXTS.items():
+        places = counts.faults.get(fault)
+        if places is not None:
+            share = places.count / counts.lines
+            found = f"{places.count:,} lines ({_percent(share)}) {problem}"
+            yield Finding(False, found, mend, places=tuple(places.first), share=share)
+
+
+def _repeats(
+    config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, figures: dict[str, Any]
+) -> Iterator[Finding]:
+    def name(place: int) -> str:
+        return place_name(place, sources, config.corpus)
+
+    def places(counter: RepeatCounter) -> tuple[str, ...]:
+        return tuple(
+            f"{name(each.again)}: {each.shown}, as in {name(each.first)}; {each.times:,} such copies"
+            for each in counter.heaviest(PLACES)
+        )
+
+    documents, lines = counts.documents.times(), counts.repeated_lines.times()
+    if documents.value:
+        share = counts.documents.num_bytes().value / max(1, figures["bytes"])
+        yield Finding(
+            False,
+            f"{_number(documents)} documents ({_percent(share)} of the text) repeat an earlier one",
+            "leave the copies out: the model memorizes text that occurs twice",
+            places=places(counts.documents),
+            share=share,
+        )
+    share = figures["repeated_lines_share"]
+    if share > REPEATED_LINES:
+        yield Finding(
+            False,
+            f"{_number(lines)} lines ({_percent(share)} of the text) repeat an earlier one",
+            "leave out headers, footers, licenses and copies",
+            places=places(counts.repeated_lines),
+            share=share,
+        )
+
+
+def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
+    number = sum(places.count for places in counts.others.values())
+    all_bytes = max(1, counts.identified.num_bytes)
+    share = sum(places.num_bytes for places in counts.others.values()) / all_bytes
+    if share <= OTHER_LANGUAGE:
+        return
+    commonest = sorted(counts.others.items(), key=lambda item: -item[1].num_bytes)
+    named = ", ".join(f"{name} {places.num_bytes / all_bytes:.1%}" for name, places in commonest[:PLACES])
+    every = Places()
+    for _, places in commonest:
+        every.add(0, places.first)
+    yield Finding(
+        False,
+        f"{_percent(share)} of the text is likely not {config.corpus.language}: {named}; it is {number:,} of "
+        f"{counts.identified.count:,} sampled lines",
+        "set corpus.language to the language of the text, or leave the other text out; py3langid identifies "
+        f"lines of {FEWEST_LETTERS} letters and more, and may confuse similar languages",
+        places=tuple(every.first),
+        share=share,
+    )
+
+
+def _epochs(config: PretrainConfig, figures: dict[str, Any]) -> Iterator[Finding]:
+    reads = figures.get("epochs") or 0.0
+    if reads > READS:
+        steps = math.ceil(figures["steps_per_epoch"] * READS)
+        yield Finding(
+            False,
+            f"the run reads the text {reads:,.0f} times: the model memorizes it long before the end",
+            f"lower training.steps, to about {steps:,} or less, or give more text",
+            share=1.0,
+        )
+
+
+def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook | None) -> Iterator[Finding]:
+    unknown, pieces = figures.get("unk_rate", 0.0), figures.get("tokens_per_word", 0.0)
+    is_given = config.tokenizer.path is not None or config.model.init_from is not None
+    if look is not None and look.stripped > STRIPPED:
+        yield Finding(
+            False,
+            f"{_percent(look.stripped)} of the words lose marks on their letters: {look.written!r} is "
+            f"read as {look.read!r}",
+            "train a vocabulary with tokenizer.strip_accents: false, or use a model that keeps them",
+            share=look.stripped,
+        )
+    fails = unknown >= MOST_UNKNOWN
+    if unknown > UNKNOWN and look is not None and look.unbroken > UNKNOWN:
+        yield Finding(
+            fails,
+            f"{_percent(unknown)} of the tokens are unknown: a word of more than 100 characters is one "
+            f"unknown token, and {_percent(look.unbroken)} of the text is in such words",
+            f"{known_by(config)}; or insert blanks between the words first, with a word segmenter",
+            share=unknown,
+        )
+    elif unknown > UNKNOWN:
+        is_full = figures["vocab_size"] >= config.tokenizer.vocab_size
+        yield Finding(
+            fails,
+            f"{_percent(unknown)} of the tokens are unknown: the vocabulary lacks characters of this text",
+            known_by(config)
+            if fails
+            else "leave tokenizer.path out to train a vocabulary on it"
+            if is_given
+            else "raise tokenizer.vocab_size"
+            if is_full
+            else "give more text: a vocabulary leaves out characters that occur once or twice",
+            share=unknown,
+        )
+    has_words = look is None or look.blanks >= FEW_BLANKS
+    if pieces > PIECES and is_given and has_words:
+        yield Finding(
+            False,
+            f"a word is cut into {pieces:.2f} pieces: the vocabulary was made for other text",
+            "leave tokenizer.path (or model.init_from) out to train a vocabulary on this text",
+        )
+
+
+def _number(estimate: Estimate) -> str:
+    return f"{estimate.value:,}" if estimate.is_exact else f"about {estimate.value:,} ± {estimate.error:,.0f}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.001 or share == 0 else "under 0.1%"

@@ -1,0 +1,106 @@
+"""What a check found -> lines to read, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.section import Decoding
+from bertcli.corpus.encodings import bad_bytes_advice
+from bertcli.corpus.streams import find_bad_lines
+
+PLACES = 3
+"""Places of one fault that are named; the others are counted."""
+_EXCERPT = 60
+"""Characters; up to half as many more where control characters are spelled out."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault of the data, at all of its places.
+
+    Attributes:
+        fails: the run would end in an error; False: it would run, and give a worse model.
+        problem: what is wrong, and how often.
+        mend: what to do; empty where `problem` says it.
+        places: the first few: file, place in it, text there.
+        share: of the text or of the rows that have it; findings of one kind are sorted by it.
+    """
+
+    fails: bool
+    problem: str
+    mend: str = ""
+    places: tuple[str, ...] = ()
+    share: float = 0.0
+
+
+@dataclass
+class Places:
+    """How often a fault was seen, in how many bytes of text, and the first few places."""
+
+    count: int = 0
+    num_bytes: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, count: int, places: Sequence[str], num_bytes: int = 0) -> None:
+        """Count `count` more, of which `places` are the first."""
+        self.count, self.num_bytes = self.count + count, self.num_bytes + num_bytes
+        self.first += places[: PLACES - len(self.first)]
+
+
+def excerpt(text: str, at: int = 0) -> str:
+    """The text around character `at` of a line, quoted, with control characters escaped."""
+    start = max(0, min(at - _EXCERPT // 2, len(text) - _EXCERPT))
+    before, after = "..." if start else "", "..." if start + _EXCERPT < len(text) else ""
+    shown = repr(f"{before}{text[start : start + _EXCERPT]}{after}")
+    longest = _EXCERPT * 3 // 2
+    return shown if len(shown) <= longest else f"{shown[:longest]}...{shown[0]}"
+
+
+def bad_bytes_findings(path: Path, decoding: Decoding, share: float) -> tuple[list[Finding], Decoding]:
+    """What is said of bytes that are not in the encoding of a file, and how to read over them: without them
+    where a run would refuse them.
+
+    Args:
+        share: the file's part of all text.
+
+    Raises:
+        UserError: an unknown encoding; a file that cannot be read.
+    """
+    bad = find_bad_lines(path, decoding)
+    if not bad.count:
+        return [], decoding
+    if decoding.bad_bytes != "refuse":
+        (note,) = bad.notes(path, decoding)
+        return [Finding(False, note, share=bad.count / bad.lines)], decoding
+    problem = f"{path}: bytes that are not {bad.encoding}; {bad.share_line()}"
+    finding = Finding(True, problem, bad_bytes_advice(decoding), places=tuple(bad.shown), share=share)
+    return [finding], decoding._replace(bad_bytes="replace")
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings that fail the run, then the others, each sorted by share."""
+    return sorted(findings, key=lambda finding: (not finding.fails, -finding.share))
+
+
+def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
+    """`would_fail` and `findings`, the worst first."""
+    return {
+        "would_fail": any(finding.fails for finding in findings),
+        "findings": [asdict(finding) for finding in worst_first(findings)],
+    }
+
+
+def findings_text(findings: Sequence[Finding]) -> str:
+    """A numbered paragraph for each, the worst first."""
+    if not findings:
+        return "nothing to mend"
+    lines = ["what to mend, the worst first:"]
+    for number, finding in enumerate(worst_first(findings), start=1):
+        kind = "the run would fail" if finding.fails else "warning"
+        lines.append(f"{number}. {kind}: {finding.problem}")
+        lines += [f"     {place}" for place in finding.places]
+        lines += [f"   {finding.mend}"] if finding.mend else []
+    return "\n".join(lines)

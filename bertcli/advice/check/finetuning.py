@@ -1,0 +1,195 @@
+"""A fine-tuning config -> what is in its files, and what to mend, by the checks at the start of `finetune`.
+
+A run stops at the first error; this continues where it can, and finds all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bertcli.advice.check.findings import PLACES, Finding, Places, bad_bytes_findings, excerpt
+from bertcli.advice.check.lines import FAULT_TEXTS, Fault, find_faults
+from bertcli.batches.order import EpochOrder
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.corpus.encodings import BAD_BYTES
+from bertcli.folders.lengths import LongRows, check_length
+from bertcli.folders.locate import resolve_model
+from bertcli.system.errors import UserError
+from bertcli.tasks.classification import label_weights
+from bertcli.tasks.data import build_task
+from bertcli.tasks.data_report import Sizes, Splits, figures
+from bertcli.tasks.examples import Example, TextExample
+from bertcli.tasks.files import file_format, find_labeled_file, read_examples
+from bertcli.tasks.label_doubts import label_doubts
+from bertcli.tasks.labels import check_labels, label_set, split_dev
+from bertcli.tasks.supervised import full_lengths
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+CUT = 0.1
+"""Share of the rows that are cut at `max_length`; below it there is no finding."""
+WINDOWS = 2
+"""Mean windows a row; above it a run takes far more steps than its rows suggest."""
+
+
+class LabeledCheck:
+    """What `bertcli check-data` says of a fine-tuning config.
+
+    Attributes:
+        figures: `tasks.data_report.figures`, and `steps_per_epoch`; empty if they could not be computed.
+        findings: what to mend.
+        notes: how files are read whose layout had to be guessed.
+    """
+
+    def __init__(self, config: FinetuneConfig):
+        """Read all files and encode the rows.
+
+        Raises `UserError` if a file or the model does not exist.
+        """
+        self.figures: dict[str, Any] = {}
+        self.findings: list[Finding] = []
+        self.notes: list[str] = []
+        self._config = config
+        source = resolve_model(config.model)
+        with self._failing():
+            check_length(source, config.task.max_length, "task.max_length")
+        self._long_rows = LongRows(source)
+        tokenizer = Tokenizer.load(source)
+        train = self._read(config.task.train)
+        dev = None if config.task.dev is None else self._read(config.task.dev)
+        if config.task.dev_fraction is not None and train:
+            with self._failing():
+                train, dev = split_dev(train, config.task.dev_fraction, config.seed)
+        splits = {"train": train, "dev": dev} if dev else {"train": train}
+        if train and (sizes := self._encode(splits, tokenizer)):
+            self.figures = figures(splits, sizes, config.task.settings)
+            order = EpochOrder(sizes["train"].items, config.training.batch_size, config.seed)
+            self.figures["steps_per_epoch"] = order.steps_per_epoch
+            self.findings += [*self._repeats(train, dev or []), *self._lengths()]
+            doubts = label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
+            self.findings += [Finding(False, each.problem, each.mend, share=each.share) for each in doubts]
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """A `UserError` in this context would stop a run: it becomes a finding."""
+        try:
+            yield
+        except UserError as error:
+            self.findings.append(Finding(True, str(error), share=1.0))
+
+    def _read(self, name: str) -> list[Example]:
+        """The usable rows of a file."""
+        path, task = find_labeled_file(name), self._config.task
+        left_out, notes, found = list[str](), list[str](), list[Finding]()
+        examples, settings = list[Example](), task.settings
+        with self._failing():
+            if file_format(path, settings, labeled=True) != "parquet":
+                found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
+                settings = settings.model_copy(update={"bad_bytes": decoding.bad_bytes})
+            # Unusable rows raise at the end of the file: the loop has all others by then.
+            read = read_examples(
+                path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=notes.append
+            )
+            for example in read:
+                examples.append(example)
+        self.findings += found
+        self.notes += [note for note in notes if not found or BAD_BYTES not in note]  # a finding says that
+        self.findings += [Finding(False, message) for message in left_out]
+        self._find_faults(path, examples)
+        return examples
+
+    def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, Sizes] | None:
+        """How much of each split the model reads; None: a run would stop before."""
+        train, dev = splits["train"], splits.get("dev", [])
+        task, settings = self._config.task, self._config.task.settings
+        with self._failing():
+            labels = label_set(train, settings)
+            texts = [example for example in train if isinstance(example, TextExample)]
+            built = build_task(settings, labels, label_weights(task.class_weights, labels, texts))
+            items = {"train": built.encode(train, tokenizer)}
+            with self._failing():
+                check_labels(dev, labels, settings)
+                items["dev"] = built.encode(dev, tokenizer)
+            for each in items.values():
+                self._long_rows.count(item.length for item in each)
+            return {split: Sizes(full_lengths(each), len(each)) for split, each in items.items() if each}
+        return None
+
+    def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:
+        found: dict[Fault, Places] = {}
+        for example in examples:
+            for text in example.texts:
+                for fault, at in find_faults(text):
+                    if fault != "long":  # `_lengths` finds those
+                        places = found.setdefault(fault, Places())
+                        places.add(1, [f"{example.where}: {excerpt(text, at)}"])
+        for fault, places in found.items():
+            share = places.count / len(examples)
+            problem, mend = FAULT_TEXTS[fault]
+            problem = f"{path}: {places.count:,} texts {problem}"
+            self.findings.append(Finding(False, problem, mend, places=tuple(places.first), share=share))
+
+    def _repeats(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
+        """Texts that occur twice, in one file, in both, or with different labels."""
+        duplicates, contradictions = self.figures["duplicates"], self.figures["contradictions"]
+        for split, examples in (("train", train), ("dev", dev)):
+            if count := duplicates.get(split):
+                yield Finding(
+                    False,
+                    f"{count:,} rows of {split} repeat the text of another one",
+                    "delete the copies",
+                    places=_first_copies(examples, {}),
+                    share=count / len(examples),
+                )
+        if count := duplicates.get("across"):
+            yield Finding(
+                False,
+                f"{count:,} rows of dev are in train as well: scores will be too good",
+                "remove them from one of the two files",
+                places=_first_copies(dev, {example.texts: example.where for example in reversed(train)}),
+                share=count / len(dev),
+            )
+        if contradictions:
+            yield Finding(
+                False,
+                f"one text, several labels: {len(contradictions):,} texts of train",
+                "decide on one label for each",
+                places=tuple(
+                    f"{excerpt(each['text'])}: {'; '.join(each['where'])}" for each in contradictions[:PLACES]
+                ),
+                share=len(contradictions) / len(train),
+            )
+
+    def _lengths(self) -> Iterator[Finding]:
+        """Rows longer than `max_length`, or than those that the model knows."""
+        if (line := self._long_rows.line) is not None:
+            yield Finding(False, line, share=self._long_rows.long / self._long_rows.rows)
+        windows = self.figures.get("windows")
+        for split, lengths in self.figures["lengths"].items():
+            rows, limit = self.figures["rows"][split], lengths["max_length"]
+            if windows and windows[split] > WINDOWS * rows:
+                problem = f"the {rows:,} rows of {split} are long: {windows[split]:,} windows of {limit} "
+                problem += "tokens, each of which counts as a row of a step"
+            elif not windows and lengths["longer"] > CUT:
+                problem = f"{lengths['longer']:.1%} of the rows of {split} are cut at {limit} tokens"
+            else:
+                continue
+            mend = (
+                f"raise task.max_length, as far as the model reads ({lengths['p95']} holds 95 % of the rows)"
+            )
+            yield Finding(False, problem, mend, share=lengths["longer"])
+
+
+def _first_copies(examples: Sequence[Example], before: dict[tuple[str, ...], str]) -> tuple[str, ...]:
+    """The first rows whose text is in `before` (text -> where), or if that is empty, in an earlier row."""
+    seen, copies = dict(before), []
+    for example in examples:
+        if example.texts in seen and len(copies) < PLACES:
+            copies.append(
+                f"{example.where}: {excerpt(' | '.join(example.texts))}, as in {seen[example.texts]}"
+            )
+        if not before:
+            seen.setdefault(example.texts, example.where)
+    return tuple(copies)

@@ -1,0 +1,254 @@
+"""Corpus files -> batches of lines -> what is in them. Workers do this: it imports as little as possible."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from bertcli.advice.check.findings import PLACES, Finding, bad_bytes_findings, excerpt
+from bertcli.config.schema import CorpusConfig
+from bertcli.config.section import Decoding
+from bertcli.corpus.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, read_chunks
+from bertcli.corpus.documents import count_words, split_sentences
+from bertcli.corpus.sources import Source
+from bertcli.corpus.streams import Progress, read_lines
+from bertcli.system.errors import UserError
+
+if TYPE_CHECKING:
+    from bertcli.tokenizer.word_cache import TokenizedLines
+
+
+Fault = Literal["mojibake", "control", "long"]
+
+LONG_LINE = 20_000
+"""Characters. Prose has shorter paragraphs: the longest of eight classics has 14,068, of 99 novels 9,940."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85]")
+"""All but the tab, the newlines (the reader removes them), and the ones that only occur in mojibake."""
+
+# The bytes 0x80 to 0xBF, decoded as cp1252 and as Latin-1.
+_AFTER = "€‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ\x80-\xbf"
+_BUT_QUOTES = "".join(c for c in _AFTER[:-3] if c not in "‘’“”–—…") + "\x80-\xbf"
+_MOJIBAKE = re.compile(
+    "\ufffd"
+    f"|[ÂÃ][{_AFTER}]"  # letters and marks of Latin-1: Ã© was é
+    f"|[ÄÅ][{_BUT_QUOTES}]"  # Polish, Czech, Turkish; in Swedish a quote may follow
+    f"|(?:[ÎÏÐÑØÙ×][{_AFTER}]){{2}}"  # Greek, Cyrillic, Arabic, Hebrew: two letters or more
+    f"|â[{_AFTER}]{{2}}"  # punctuation: â€™ was ’
+    f"|(?:[ã-é][{_AFTER}]{{2}}){{2}}"  # Chinese, Japanese, Korean, Thai, the scripts of India
+    "|ï»¿"
+    "|[\x80-\x84\x86-\x9f]"  # cp1252 read as Latin-1: \x92 was ’
+)
+_SUSPECT = re.compile("[ÂÃÄÅÎÏÐÑØÙ×â-éï\ufffd](?:(?<=\ufffd)|[^\x00-\x7f])")
+"""Where the above may begin. Searched for first: a single class of characters is found many times faster."""
+
+FAULT_TEXTS: dict[Fault, tuple[str, str]] = {
+    "mojibake": (
+        "hold mojibake: text decoded by the wrong encoding (Ã© for é), or U+FFFD where a byte was lost",
+        "mend the text (the package ftfy repairs most of it), or name the encoding of its original",
+    ),
+    "control": (
+        "hold control characters: old Mac line ends (\\r), page breaks (\\x0c), parts of a binary file",
+        "replace line ends and page breaks by newlines (tr '\\r\\f' '\\n'), and delete the others",
+    ),
+    "long": (
+        f"are longer than {LONG_LINE:,} characters: tables, data, or text without line ends",
+        "leave them out, or break them into paragraphs",
+    ),
+}
+"""Fault -> what is wrong with the lines, and what to do."""
+
+
+def find_faults(line: str) -> Iterator[tuple[Fault, int]]:
+    """Each kind of fault in the line, and the number of the character where it first occurs.
+
+    mojibake: U+FFFD, which replaces a lost byte, and the patterns of UTF-8 decoded as cp1252 or Latin-1, and
+    of cp1252 decoded as Latin-1. They are rare in correct text, but possible.
+    """
+    is_printable = line.isprintable()
+    if len(line) > LONG_LINE:
+        yield "long", 0
+    if (not is_printable or _SUSPECT.search(line)) and (found := _MOJIBAKE.search(line)):
+        yield "mojibake", found.start()
+    if not is_printable and (found := _CONTROL.search(line)):
+        yield "control", found.start()
+
+
+@dataclass
+class Seen:
+    """How many lines have a fault, and (number of the line, excerpt) of the first few."""
+
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, number: int, shown: str) -> None:
+        """Count a line; the first few are kept."""
+        self.count += 1
+        if len(self.first) < PLACES:
+            self.first.append((number, shown))
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a batch of lines holds.
+
+    Attributes:
+        sentences, words: in each piece; white space separates words.
+        hashes: 64 bits of each line.
+        sizes: UTF-8 bytes of each line.
+        faults: for each kind, the lines that have it.
+        tokenized: None where there is no tokenizer.
+    """
+
+    sentences: array[int] = field(default_factory=lambda: array("q"))
+    words: array[int] = field(default_factory=lambda: array("q"))
+    hashes: list[bytes] = field(default_factory=list)
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    faults: dict[Fault, Seen] = field(default_factory=dict)
+    tokenized: TokenizedLines | None = None
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What to look for.
+
+    Attributes:
+        language: of the corpus.
+        split: lines are paragraphs, to be split into sentences; False: a line is a sentence.
+        identified_share: share of the lines, chosen by hash, whose language `count_corpus` identifies.
+        tokenized_share: share of the lines, chosen by hash, that are tokenized.
+        tokenizer: folder of the tokenizer; None: nothing is tokenized.
+    """
+
+    language: str
+    split: bool
+    identified_share: float
+    tokenized_share: float = 0.0
+    tokenizer: str | None = None
+
+
+class Examiner:
+    """Examines batches; one per process."""
+
+    def __init__(self, what: Examination):
+        self._what = what
+        self._tokenized_below = hash_limit(what.tokenized_share)
+        self._tokenize = None
+        if what.tokenizer is not None:  # else neither it nor numpy is imported
+            from bertcli.tokenizer.tokenizer import Tokenizer
+            from bertcli.tokenizer.word_cache import LineTokenizer
+
+            self._tokenize = LineTokenizer(Tokenizer.load(what.tokenizer))
+
+    def __call__(self, lines: Sequence[str], starts: Sequence[int]) -> Examined:
+        encoded = [line.encode() for line in lines]
+        hashes = [hashlib.blake2b(data, digest_size=8).digest() for data in encoded]
+        examined = Examined(hashes=hashes, sizes=array("q", map(len, encoded)))
+        # First tested all at once: most batches are plain, and their lines then need fewer tests each.
+        joined = " ".join(lines)
+        is_plain = joined.isprintable() and max(map(len, lines)) <= LONG_LINE
+        for number, (line, data) in enumerate(zip(lines, encoded, strict=True)):
+            # The UTF-8 of U+FFFD, and of every letter that can begin mojibake, begins with one of these.
+            if not is_plain or b"\xc3" in data or b"\xef" in data:
+                for fault, at in find_faults(line):
+                    examined.faults.setdefault(fault, Seen()).add(number, excerpt(line, at))
+        if self._what.split:
+            sentences = [split_sentences(line, self._what.language) for line in lines]
+        else:
+            sentences = [[line] for line in lines]
+        for start, end in itertools.pairwise([*starts, len(lines)]):
+            examined.sentences.append(sum(map(len, sentences[start:end])))
+            examined.words.append(count_words(lines[start:end]))
+        if self._tokenize is not None:
+            sampled = sample(hashes, self._tokenized_below)
+            pieces = array("q", (bisect_right(starts, number) - 1 for number in sampled))
+            tokenized = self._tokenize(
+                [sentences[number] for number in sampled],
+                words=[count_words([lines[number]]) for number in sampled],
+                pieces=pieces,
+                num_pieces=len(starts),
+            )
+            return replace(examined, tokenized=tokenized)
+        return examined
+
+
+def hash_limit(share: float) -> bytes:
+    """The bytes before which this share of all hashes sorts."""
+    return b"\xff" * 9 if share >= 1.0 else int(share * 2**64).to_bytes(8)
+
+
+def sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
+    """The numbers of the hashes that sort before the limit."""
+    return [number for number, line_hash in enumerate(hashes) if line_hash < limit]
+
+
+class Piece(NamedTuple):
+    """The part of one document that a batch holds. `document` counts from 1 in file number `source`."""
+
+    source: int
+    document: int
+    end: DocumentEnd | None
+    """None: the document continues in the next batch."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Piece p holds `lines` from `starts[p]` to `starts[p + 1]` (or the end).
+
+    A line is a paragraph, or in Google's format a sentence.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
+
+
+def read_batches(
+    sources: Sequence[Source], corpus: CorpusConfig, progress: Progress, findings: list[Finding]
+) -> Iterator[Batch]:
+    """The text of all files, in order.
+
+    What would stop a run is added to `findings`: bytes that are not in the corpus's encoding, which are
+    skipped here, and files that cannot be read to their end.
+    """
+    batch, size = Batch(), 0
+    for encoding in {corpus.encoding, *corpus.encodings.values()}:
+        list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown one
+    for number, source in enumerate(sources):
+        documents, read = 0, corpus
+        try:
+            if corpus.format != "parquet":
+                found, decoding = bad_bytes_findings(
+                    source.path, corpus.decoding(source.path), share=1 / len(sources)
+                )
+                findings.extend(found)
+                read = corpus.model_copy(update={"bad_bytes": decoding.bad_bytes})
+            for chunk in read_chunks([source], read, Place(), hashes=None, progress=progress):
+                documents = _append(batch, chunk, number, documents=documents)
+                size += sum(map(len, chunk.paragraphs))
+                if size >= CHUNK_CHARACTERS // 2:
+                    yield batch
+                    batch, size = Batch(), 0
+        except UserError as error:
+            findings.append(Finding(True, str(error), share=1 / len(sources)))
+    if batch.pieces:
+        yield batch
+
+
+def _append(batch: Batch, chunk: Chunk, source: int, documents: int) -> int:
+    """Append a chunk of a file. `documents` of the file ended before it; returns how many have now."""
+    shift = len(batch.lines)
+    batch.lines.extend(chunk.paragraphs)
+    batch.starts.extend(shift + start for start in chunk.starts)
+    for number in range(len(chunk.starts)):
+        end = chunk.ends[number] if number < len(chunk.ends) else None
+        batch.pieces.append(Piece(source, documents + number + 1, end))
+    return documents + len(chunk.ends)

@@ -1,0 +1,190 @@
+"""The values of a table's columns -> which hold texts, and which the label."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bertcli.tasks.label_cells import bits, is_flag, written_list
+
+_TEXT_NAMES = (
+    *("text", "sentence", "content", "message", "review", "body", "tweet", "comment", "post", "document"),
+    *("article", "abstract", "utterance", "passage", "story", "paragraph", "context"),
+)
+_LABEL_NAMES = (
+    *("label", "labels", "class", "category", "categories", "target", "gold_label", "sentiment", "polarity"),
+    *("score", "similarity", "rating", "stars", "intent", "topic", "topics", "quality", "is_duplicate"),
+    *("gold", "answer", "tag", "tags", "ner_tags", "y", "spam", "emotion", "stance", "toxicity", "classes"),
+    *(
+        "emotions",
+        "targets",
+        "intents",
+        "genres",
+        "aspects",
+        "label_ids",
+        "correct",
+        "answer_key",
+        "answerkey",
+    ),
+)
+_OTHER_NAMES = re.compile(
+    r"(.*[ _#-])?(id|idx|index|no|nr|url|link|source\d?|date|time|timestamp|author|user|lang|language|file|"
+    r"filename|path|year|genre|split|meta|metadata|version|created|updated|uuid|hash|#\d+ id)([ _-].*)?",
+    re.IGNORECASE,
+)
+_PAIRS = (
+    *(("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("query", "passage")),
+    *(("question", "context"), ("query", "document"), ("claim", "evidence")),
+)
+_NUMBERED = re.compile(r"(.*?)[ _#-]*([0-9]|[a-jA-J])([ _-].*)?")
+_TEXT_CHARACTERS = 12
+"""Mean length from which a column can be a text whatever its name is."""
+_FEW_LABELS = 50
+"""Different values that a label's column has at most, where nothing else says that it is one."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, and its values that are not missing; empty texts are missing."""
+
+    name: str
+    values: Sequence[Any]
+    rows: int
+
+    @cached_property
+    def distinct(self) -> int:
+        """Different values."""
+        return len({repr(value) for value in self.values})
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Whether all values are numbers, also written as text."""
+        return bool(self.values) and all(_number(value) is not None for value in self.values)
+
+    @cached_property
+    def numbers(self) -> list[float]:
+        """The values of a column of numbers."""
+        return [number for value in self.values if (number := _number(value)) is not None]
+
+    @property
+    def is_string(self) -> bool:
+        """Whether all values are texts."""
+        return bool(self.values) and all(isinstance(value, str) for value in self.values)
+
+    @cached_property
+    def lists(self) -> list[list[Any]] | None:
+        """The values, if all are lists, also as programs write them in a text: `['a', 'b']`, `0 1 0`."""
+        found = []
+        for value in self.values:
+            items = value if isinstance(value, list) else _written(value) if isinstance(value, str) else None
+            if items is None:
+                return None
+            found.append(items)
+        return found or None
+
+    @cached_property
+    def is_flags(self) -> bool:
+        """Whether there is a 0 or 1 (or true, false) in every row."""
+        return len(self.values) == self.rows and all(map(is_flag, self.values))
+
+    @cached_property
+    def characters(self) -> float:
+        """Mean length of a value."""
+        return sum(len(str(value)) for value in self.values) / max(1, len(self.values))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether this can be a text to read."""
+        is_filled = self.is_string and not self.is_number and 2 * len(self.values) > self.rows
+        if not is_filled or self.lists is not None or _OTHER_NAMES.fullmatch(self.name):
+            return False
+        is_varied = self.distinct > _FEW_LABELS or 2 * self.distinct > len(self.values)
+        is_long = self.characters >= _TEXT_CHARACTERS and is_varied
+        return is_long or (self.name.lower() in _TEXT_NAMES and self.distinct > 2)
+
+    @property
+    def can_be_label(self) -> bool:
+        """Whether the values can be labels: few different ones, or numbers, in most rows."""
+        if self.distinct < 2 or 2 * len(self.values) < self.rows or self.lists is not None:
+            return False
+        if self.is_number:
+            counts_rows = self.distinct == self.rows and self.numbers == sorted(self.numbers)
+            return self.is_named_label or not counts_rows
+        return self.distinct <= _FEW_LABELS and self.distinct < len(self.values)
+
+    @property
+    def is_named_label(self) -> bool:
+        """Whether the name says that this is a label."""
+        return self.name.lower() in _LABEL_NAMES
+
+    @property
+    def is_other(self) -> bool:
+        """Whether the name says that this is neither text nor label: a number, an address, a date."""
+        return bool(_OTHER_NAMES.fullmatch(self.name))
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns of all rows, in the order of the first."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    found = []
+    for name in names:
+        values = [row.get(name) for row in rows]
+        kept = [value for value in values if value is not None and str(value).strip()]
+        found.append(Column(name, kept, len(rows)))
+    return found
+
+
+def text_column(columns: Sequence[Column]) -> Column | None:
+    """The column that is most likely the text: by its name, else the longest."""
+    texts = [column for column in columns if column.is_text]
+    named = [column for column in texts if column.name.lower() in _TEXT_NAMES]
+    return max(named or texts, key=lambda column: column.characters, default=None)
+
+
+def pair_columns(columns: Sequence[Column], is_named: bool) -> tuple[Column, Column] | None:
+    """Two columns of text that make a pair: their names say so, or no column has a name."""
+    texts = {column.name.lower(): column for column in columns if column.is_text}
+    for first, second in _PAIRS:
+        if first in texts and second in texts:
+            return texts[first], texts[second]
+    for group in numbered_groups([column for column in columns if column.is_text]):
+        if len(group) == 2:
+            return group[0], group[1]
+    if not is_named and len(texts) == 2:
+        first, second = texts.values()
+        return first, second
+    return None
+
+
+def label_columns(columns: Sequence[Column], texts: Sequence[Column]) -> list[Column]:
+    """The columns that can be the label, the likeliest first: by name, else that with the fewest values."""
+    can = [column for column in columns if column not in texts and column.can_be_label]
+    own = [column for column in can if column.is_named_label or not column.is_other]
+    return sorted(own or can, key=lambda column: (not column.is_named_label, column.distinct))
+
+
+def numbered_groups(columns: Sequence[Column]) -> list[list[Column]]:
+    """Columns whose names differ in a number or letter alone: `#1 String` and `#2 String`."""
+    groups: dict[tuple[str, str], list[Column]] = {}
+    for column in columns:
+        if found := _NUMBERED.fullmatch(column.name):
+            groups.setdefault((found[1].lower(), (found[3] or "").lower()), []).append(column)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _written(text: str) -> list[Any] | None:
+    found = written_list(text)
+    return bits(text) if found is None else found
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if abs(number) < float("inf") else None

@@ -1,0 +1,193 @@
+"""Files of text -> the keys of a config's `corpus`, each with what was seen."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertcli.advice.check.language import likely_language
+from bertcli.advice.init.columns import columns_of, text_column
+from bertcli.advice.init.files import Found, Seen, check_encodings
+from bertcli.advice.init.tables import SOME_ROWS, read_table
+from bertcli.config.languages import language_code
+from bertcli.config.schema import CorpusConfig
+from bertcli.corpus.documents import read_paragraphs, split_sentences
+from bertcli.corpus.sample import look_at_files, wrapped_files
+from bertcli.corpus.sources import Source
+from bertcli.corpus.streams import find_bad_lines
+from bertcli.system.errors import UserError
+
+_LANGUAGE_LINES = 400
+"""Lines whose language is identified."""
+_SURE = 0.7
+"""Share of the lines in the commonest language, below which the language is marked as uncertain."""
+_READ = 128 << 20
+"""Characters of a file, in which bytes are looked for that are not in its encoding."""
+MOST_OTHERS = 50
+"""Files whose encodings a config names one by one."""
+_SENTENCE_LINES = 500
+_ONE_SENTENCE = 0.97
+"""Share of the lines that are one sentence, from which a line is taken as a sentence."""
+
+
+@dataclass(frozen=True)
+class CorpusLook:
+    """What a corpus is.
+
+    Attributes:
+        config: how to read it.
+        comments: why, by key; a key whose comment holds "or" is uncertain.
+        has_documents: whether what ends a document is known.
+        notes: lines for the user, about damaged bytes.
+    """
+
+    config: CorpusConfig
+    comments: dict[str, str] = field(default_factory=dict)
+    has_documents: bool = True
+    notes: Sequence[str] = ()
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The keys that a config should say: those that are not the default, or have a comment."""
+        values = self.config.model_dump(mode="json", exclude_defaults=True)
+        given = {name: getattr(self.config, name) for name in self.comments if name not in values}
+        return values | given
+
+
+def look_at_corpus(found: Found) -> CorpusLook:
+    """How to read the files. Raises `UserError` for JSON or a table without a column of texts."""
+    keys: dict[str, Any] = {"files": found.names}
+    comments: dict[str, str] = {}
+    check_encodings(found.seen, MOST_OTHERS)
+    if found.encoding.name != "utf-8":
+        keys["encoding"], comments["encoding"] = found.encoding
+    if found.others:
+        keys["encodings"], comments["encodings"] = found.others, "files in other encodings than the rest"
+    damaged = [] if found.kind == "parquet" else list(_damaged(found, CorpusConfig(**keys)))
+    if damaged:
+        keys["bad_bytes"] = "replace"
+        comments["bad_bytes"] = f"{damaged[0].splitlines()[0]}; or skip-line"
+    if found.kind == "json-texts":
+        keys["format"], comments["format"] = "jsonl", "a list of texts"
+    elif found.kind in ("jsonl", "parquet"):
+        keys["format"], comments["format"] = found.kind, _how(found.seen[0])
+        keys["text_key"], comments["text_key"] = _text_key(found.seen[0])
+    corpus = CorpusConfig(**keys)
+    keys["language"], comments["language"] = _language(found, corpus)
+    corpus = CorpusConfig(**keys)
+    has_documents = True
+    if corpus.format == "text":
+        layout, reasons, has_documents = _layout(found, corpus)
+        keys |= layout
+        comments |= reasons
+    return CorpusLook(CorpusConfig(**keys), comments, has_documents, notes=damaged)
+
+
+def _damaged(found: Found, corpus: CorpusConfig) -> Iterator[str]:
+    """What is said of files with bytes that are not in their encodings."""
+    for each in found.seen:
+        decoding = corpus.decoding(each.path)._replace(bad_bytes="replace")
+        bad = find_bad_lines(each.path, decoding, most=_READ)
+        yield from bad.notes(each.path, decoding)
+
+
+def _how(seen: Seen) -> str:
+    if seen.kind == "parquet":
+        return "by the file's first bytes"
+    return "a list of objects" if "".join(seen.lines).lstrip().startswith("[") else "an object a line"
+
+
+def _text_key(seen: Seen) -> tuple[str, str]:
+    columns = columns_of(read_table(seen, SOME_ROWS).rows)
+    text = text_column(columns)
+    names = [column.name for column in columns]
+    if text is None:
+        strings = [column for column in columns if column.is_string]
+        if not strings:
+            raise UserError(f"{seen.path}: no key holds a text; its keys: {', '.join(names) or 'none'}")
+        text = max(strings, key=lambda column: column.characters)
+    others = [column.name for column in columns if column.is_text and column is not text]
+    also = f"; or {', '.join(others)}" if others else ""
+    beside = f" of the keys {', '.join(names)}" if len(names) > 1 else ""
+    return text.name, f"{text.characters:,.0f} characters on average, the longest text{beside}{also}"
+
+
+def _language(found: Found, corpus: CorpusConfig) -> tuple[str, str]:
+    lines = list(_some_lines([each.source for each in found.seen], corpus, _LANGUAGE_LINES))
+    code, share, number = likely_language(lines)
+    if code is None:
+        return (
+            "en",
+            "not recognized: the text has fewer than 25 letters, or no words; or the code of your language",
+        )
+    try:
+        code = language_code(code)
+    except ValueError:
+        return "en", f"most lines look like {code}, for which there is no code; or the code of your language"
+    doubt = "" if share >= _SURE else "; uncertain, or the code of your language"
+    return code, f"{share:.0%} of the text of {number:,} lines is in it{doubt}"
+
+
+def _some_lines(sources: Sequence[Source], corpus: CorpusConfig, number: int) -> Iterator[str]:
+    """The first paragraphs of some files, evenly chosen."""
+    chosen = sources[:: max(1, len(sources) // 20)]
+    for source in chosen:
+        paragraphs = (line for line in read_paragraphs(source.path, corpus) if line is not None)
+        yield from itertools.islice(paragraphs, max(1, number // len(chosen)))
+
+
+def _layout(found: Found, corpus: CorpusConfig) -> tuple[dict[str, Any], dict[str, str], bool]:
+    """What ends a line and a document; the comments; whether the text says where documents end."""
+    looks, files = look_at_files(found.sources, corpus), len(found.sources)
+    if wrapped := wrapped_files(looks):
+        width = max(look.width for look in wrapped)
+        keys: dict[str, Any] = {"document": "file", "join_lines": True}
+        return (
+            keys,
+            {
+                "document": f"a file is a document ({files:,}); blank lines end paragraphs",
+                "join_lines": f"lines are cut at about column {width} ({len(wrapped)} of {len(looks)} files)",
+            },
+            files > 1,
+        )
+    lone = [look for look in looks if look.is_lone_paragraphs]
+    if files > 1 and 2 * len(lone) > len(looks):
+        reason = f"{files:,} files; blank lines stand between single paragraphs; or blank-line"
+        return {"document": "file"}, {"document": reason}, True
+    has_blank = sum(look.documents for look in looks) > len(looks)
+    if files == 1:
+        has_blank = _has_two_documents(found.sources[0], corpus)
+    if not has_blank and files > 1:
+        return (
+            {"document": "file"},
+            {"document": f"a file is a document ({files:,}); they begin without blank lines"},
+            True,
+        )
+    also = "; or file" if files > 1 else ""
+    blank = f"blank lines end documents{also}"
+    comments = {"document": blank if has_blank else "one file without blank lines: one document"}
+    if (reason := _is_a_sentence_a_line(found, corpus)) is not None:
+        return {"format": "sentences"}, comments | {"format": reason}, has_blank
+    return {"document": "blank-line"}, comments, has_blank
+
+
+def _has_two_documents(source: Source, corpus: CorpusConfig) -> bool:
+    """Whether a blank line divides the text, as far as `_READ` characters."""
+    documents, left = 0, _READ
+    for paragraph in read_paragraphs(source.path, corpus):
+        documents += paragraph is None
+        left -= len(paragraph or "")
+        if documents == 2 or left < 0:
+            break
+    return documents > 1
+
+
+def _is_a_sentence_a_line(found: Found, corpus: CorpusConfig) -> str | None:
+    """Why a line is taken as a sentence; None: it is a paragraph."""
+    lines = list(_some_lines([each.source for each in found.seen], corpus, _SENTENCE_LINES))
+    single = sum(len(split_sentences(line, corpus.language)) == 1 for line in lines)
+    if len(lines) < 20 or single < _ONE_SENTENCE * len(lines):
+        return None
+    return f"{single:,} of {len(lines):,} lines are one sentence; or text: a paragraph a line"

@@ -1,0 +1,262 @@
+"""The names that a user gives -> files of one kind, with the beginning of each."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertcli.advice.init.kinds import Encoding, Kind, detect_encoding, kind_of_text
+from bertcli.corpus.encodings import marked_encoding
+from bertcli.corpus.sources import Source, describe_kind, find_sources
+from bertcli.corpus.streams import BLOCK, read_blocks, silent
+from bertcli.samples import LABELED, SAMPLES
+from bertcli.system.errors import UserError
+
+_MOST_FILES = 200
+"""Files that are looked at, evenly chosen; and of rare suffixes, as many more."""
+_MOST_BYTES = 16 << 20
+"""Of one file, in which the encoding is looked for; of all files together eight times as many."""
+_LINES, _CHARACTERS = 4000, 4_000_000
+"""The most that is kept of the beginning of a file."""
+_LISTED = 50
+"""Files that a config names one by one."""
+_NAMED = 3
+"""Files that a message names."""
+_COMPRESSED = (".gz", ".zst")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The beginning of a file.
+
+    Attributes:
+        encoding: that a config must name; UTF-8 for a file with a byte order mark, which readers go by.
+        lines: the first ones, without their ends; none of a Parquet file.
+    """
+
+    source: Source
+    kind: Kind
+    encoding: Encoding
+    lines: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self.source.path
+
+    @property
+    def is_ascii(self) -> bool:
+        """Whether any encoding reads it alike."""
+        return not self.encoding.proof and all(line.isascii() for line in self.lines)
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A file that holds no text, and why."""
+
+    source: Source
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files of one kind.
+
+    Attributes:
+        names: paths, folders, globs or samples, as a config names the files.
+        sources: all of them.
+        seen: those that were looked at, all or some of each suffix.
+        left_out: what else is there, in words.
+    """
+
+    names: list[str]
+    sources: list[Source]
+    seen: list[Seen]
+    left_out: list[str]
+
+    @property
+    def kind(self) -> Kind:
+        """Of all files."""
+        return self.seen[0].kind
+
+    @property
+    def encoding(self) -> Encoding:
+        """Of most files; plain ASCII is in any."""
+        if any(each.encoding.name == "utf-8" and not each.is_ascii for each in self.seen):
+            return Encoding("utf-8")
+        others = [each.encoding for each in self.seen if each.encoding.name != "utf-8"]
+        common = Counter(each.name for each in others).most_common(1)
+        return next((each for each in others if each.name == common[0][0]), Encoding("utf-8"))
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The files in other encodings than `encoding`, by their paths."""
+        most = self.encoding.name
+        others = [each for each in self.seen if not each.is_ascii and each.encoding.name != most]
+        return {str(each.path): each.encoding.name for each in others}
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix, without that of a compression."""
+    return (Path(path.stem) if path.suffix in _COMPRESSED else path).suffix.lower()
+
+
+def full_suffix(path: Path) -> str:
+    """The suffix, with that of a compression after it: `.txt.gz`."""
+    return f"{Path(path.stem).suffix}{path.suffix}" if path.suffix in _COMPRESSED else path.suffix
+
+
+def find_files(names: Sequence[str], output: Path) -> Found:
+    """The files to read: of a folder with several kinds, those of the kind with the most bytes.
+
+    Args:
+        output: the config that will be written; a folder must not give it as text.
+
+    Raises:
+        UserError: names that give no file, files that are empty or no text.
+    """
+    if len(names) == 1 and names[0] in LABELED and not Path(names[0]).exists():
+        sources = [Source(names[0], LABELED[names[0]], listed=True)]
+    else:
+        sources = find_sources(names, key="")
+    looks = [_look(source, len(sources)) for source in _looked_at(sources)]
+    seen = [look for look in looks if isinstance(look, Seen)]
+    refused = [look for look in looks if isinstance(look, _Refused)]
+    if not seen:
+        others = f"; and {len(refused) - 1:,} more files that cannot be read" if len(refused) > 1 else ""
+        raise UserError(f"{refused[0].reason}{others}")
+    kind = _main_kind(seen)
+    chosen, others = [each for each in seen if each.kind == kind], [e for e in seen if e.kind != kind]
+    left_out = [
+        *(each.reason for each in refused),
+        *(f"{each.path}: is {KIND_NAMES[each.kind]}" for each in others),
+    ]
+    unwanted = {each.source.name for each in (*others, *refused)}
+    if unwanted or _would_read(names, output):
+        names, sources = _named_alone(names, sources, chosen, unwanted=unwanted)
+    return Found(list(names), sources, chosen, left_out=left_out)
+
+
+KIND_NAMES: dict[Kind, str] = {
+    "text": "plain text",
+    "json-texts": "a list of texts in JSON",
+    "jsonl": "JSON objects",
+    "parquet": "Parquet",
+    "tsv": "a table (TSV)",
+    "csv": "a table (CSV)",
+    "conll": "CoNLL",
+    "squad": "SQuAD JSON",
+    "fasttext": "lines of fastText",
+    "trec": "lines of TREC",
+    "json": "JSON",
+}
+
+
+def _looked_at(sources: Sequence[Source]) -> list[Source]:
+    """Files evenly chosen, and of each suffix that is not among them the first one."""
+    chosen = sources[:: -(-len(sources) // _MOST_FILES)]
+    known = {full_suffix(source.path) for source in chosen}
+    first = {full_suffix(source.path): source for source in reversed(sources)}
+    rare = [source for suffix, source in first.items() if suffix not in known]
+    return [*chosen, *rare[:_MOST_FILES]]
+
+
+def _main_kind(seen: Sequence[Seen]) -> Kind:
+    sizes: Counter[Kind] = Counter()
+    for each in seen:
+        sizes[each.kind] += each.path.stat().st_size
+    return sizes.most_common(1)[0][0]
+
+
+def _look(source: Source, files: int) -> Seen | _Refused:
+    """The beginning of a file, if it is one of many with a share of the bytes that are read in all."""
+    path, limit = source.path, min(_MOST_BYTES, 8 * _MOST_BYTES // min(files, _MOST_FILES))
+    blocks: list[bytes] = []
+    try:
+        for block in read_blocks(path, silent, BLOCK):
+            blocks.append(block)
+            if sum(map(len, blocks)) >= limit:
+                break
+    except UserError as error:
+        return _Refused(source, str(error))
+    data = b"".join(blocks)
+    if not data.strip():
+        return _Refused(source, f"{path}: is empty")
+    if data.startswith(b"PAR1"):
+        return Seen(source, "parquet", Encoding("utf-8"))
+    if kind := describe_kind(data):
+        return _Refused(source, f"{path}: is {kind.name}, not text; {kind.mend}")
+    try:
+        encoding = detect_encoding(data)
+    except UserError as error:
+        return _Refused(source, f"{path}: {error}")
+    if encoding is None:
+        return _Refused(
+            source, f"{path}: is not text: it has control characters, as programs and pictures do"
+        )
+    text = data[: 4 * _CHARACTERS].decode(encoding.name, "ignore").removeprefix("\ufeff")[:_CHARACTERS]
+    lines = tuple(line.removesuffix("\r") for line in itertools.islice(text.split("\n"), _LINES))
+    if marked_encoding(data):
+        encoding = encoding._replace(name="utf-8")
+    return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
+
+
+def check_encodings(seen: Sequence[Seen], most: int = 1) -> None:
+    """Raise `UserError` for more files than `most` in several encodings: a config cannot name them."""
+    by_name: dict[str, list[Seen]] = defaultdict(list)
+    for each in seen:
+        if not each.is_ascii:
+            by_name[each.encoding.name].append(each)
+    if len(by_name) < 2 or sum(map(len, by_name.values())) <= most:
+        return
+    parts = [f"{len(files):,} in {name} ({_examples(files)})" for name, files in by_name.items()]
+    name, files = min(by_name.items(), key=lambda item: (item[0] == "utf-8", len(item[1])))
+    path = files[0].path
+    copy = f"iconv -f {name} -t utf-8 {shlex.quote(str(path))} > {shlex.quote(f'{path.name}.utf8')}"
+    raise UserError(
+        f"the files are in several encodings: {'; '.join(parts)}. Convert files to UTF-8, for example: {copy}"
+    )
+
+
+def _examples(seen: Sequence[Seen]) -> str:
+    return ", ".join(each.path.name for each in seen[:_NAMED]) + (", ..." if len(seen) > _NAMED else "")
+
+
+def _would_read(names: Sequence[str], output: Path) -> bool:
+    """Whether a folder among the names holds the config that will be written."""
+    folders = [Path(name).expanduser().resolve() for name in names if name not in SAMPLES]
+    return any(folder.is_dir() and output.resolve().is_relative_to(folder) for folder in folders)
+
+
+def _named_alone(
+    names: Sequence[str], sources: Sequence[Source], chosen: Sequence[Seen], unwanted: set[str]
+) -> tuple[list[str], list[Source]]:
+    """Names that give files like the chosen ones and no unwanted one: globs by suffix, else each file."""
+    patterns = sorted({f"*{full_suffix(each.path)}" for each in chosen})
+    folders = [Path(name) for name in names if Path(name).expanduser().is_dir()]
+    globs = [str(folder / "**" / pattern) for folder in folders for pattern in patterns]
+    alone = [str(each.source.path) for each in chosen if each.source.listed]
+    given = [*alone, *(pattern for pattern in globs if _gives_any(pattern))]
+    if "*" not in patterns and len(given) > len(alone):
+        found = find_sources(given, key="")
+        if not unwanted & {source.name for source in found}:
+            return given, found
+    wanted = {each.source.name for each in chosen}
+    if len(wanted) > _LISTED:
+        raise UserError(
+            f"{', '.join(names)}: holds files of several kinds; give a pattern that names the texts alone, "
+            "such as 'texts/**/*.txt'"
+        )
+    own = [source for source in sources if source.name in wanted]
+    return [str(source.path) for source in own], own
+
+
+def _gives_any(pattern: str) -> bool:
+    try:
+        return bool(find_sources([pattern], key=""))
+    except UserError:
+        return False

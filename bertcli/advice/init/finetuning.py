@@ -1,0 +1,284 @@
+"""The model that a fine-tuning run starts with: the given one, else a published one for the language."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertcli.advice.bench.plan import plan_finetuning
+from bertcli.advice.check.language import likely_language
+from bertcli.advice.init.files import Found, check_encodings
+from bertcli.advice.init.fit_pretraining import StepSpeed, start_seconds, step_speed
+from bertcli.advice.init.labeled import LabeledLook, length_keys, look_at_rows, split_files
+from bertcli.advice.init.task import find_task
+from bertcli.advice.init.written import Written, in_words, machine
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import check_config
+from bertcli.config.yaml_text import Block, Line, scalar
+from bertcli.folders.config_file import read_architecture
+from bertcli.folders.locate import check_folder, is_hub_id, resolve_model
+from bertcli.samples import LABELED
+from bertcli.system.errors import UserError
+from bertcli.training.recipe import update_sections
+
+_PUBLISHED = {"en": "google-bert/bert-base-uncased", "zh": "google-bert/bert-base-chinese"}
+_CASED = {"en": "google-bert/bert-base-cased"}
+"""For names, whose capitals tell."""
+_MULTILINGUAL = "FacebookAI/xlm-roberta-base"
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A model.
+
+    Attributes:
+        name: as a config names it.
+        folder: None: it is not on this machine.
+    """
+
+    name: str
+    folder: Path | None
+    comment: str
+
+
+def choose_model(given: str | None, language: str, task: str) -> ModelChoice:
+    """The model. A published one is not downloaded, unless it is `given`.
+
+    Raises `UserError` for a given folder that holds no model.
+    """
+    here = _finished_runs()
+    also = f"; or a model of yours: {', '.join(here[:_NAMED])}" if here else ""
+    if given is not None:
+        return _given(given)
+    published = _CASED if task == "token-classification" and language in _CASED else _PUBLISHED
+    name = published.get(language, _MULTILINGUAL)
+    why = (
+        f"published for {language}"
+        if name in published.values()
+        else f"published for 100 languages ({language})"
+    )
+    folder = _cached(name)
+    where = "" if folder else "; the run downloads it from the Hugging Face hub, which needs a network"
+    return ModelChoice(name, folder, f"{why}{where}{also}")
+
+
+def _given(name: str) -> ModelChoice:
+    try:
+        return ModelChoice(name, resolve_model(name), "given with --model")
+    except UserError as error:
+        if not is_hub_id(name):
+            raise
+        return ModelChoice(name, None, f"given with --model, and not available here now: {error}")
+
+
+def _finished_runs() -> list[str]:
+    return sorted(str(path.parent) for path in Path("runs").glob("*/model/config.json"))
+
+
+def _cached(name: str) -> Path | None:
+    """The folder of a published model in the local cache of the hub."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json")
+    if not isinstance(found, str):
+        return None
+    try:
+        check_folder(Path(found).parent)
+    except UserError:
+        return None
+    return Path(found).parent
+
+
+SECONDS = 8.0
+"""Of steps that are measured: rows differ in length."""
+_EPOCHS = ((1_000, 20), (10_000, 10))
+"""(fewer rows than this, most epochs): with few rows more epochs still help (Mosbach et al. 2021)."""
+_USUAL_EPOCHS = 3
+
+
+@dataclass(frozen=True)
+class FinetuningFit:
+    """What fits.
+
+    Attributes:
+        seconds: of the whole command.
+        epoch_seconds: of the whole command with a single epoch.
+        ends_early: the run takes less than its time, with the most epochs for so many rows.
+    """
+
+    epochs: float
+    seconds: float
+    epoch_seconds: float
+    ends_early: bool
+    rows_per_second: float
+    speed: StepSpeed
+
+
+def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
+    """The epochs that fit. Raises `UserError` as `advice.bench.plan.plan_finetuning`.
+
+    Args:
+        seconds: of the whole command: start, reading, steps, evaluations.
+    """
+    fixed = start_seconds("bertcli.training.finetuning")
+    begun = time.perf_counter()
+    plan = plan_finetuning(update_sections(config, {"training": {"epochs": 1.0}}), lambda line: None)
+    fixed += time.perf_counter() - begun
+    speed = step_speed(plan, SECONDS)
+    epoch = plan.steps * speed.seconds
+    forward = speed.seconds / 3  # of a step: the pass without gradients
+    evaluation = forward * plan.heldout_tokens / speed.tokens
+    rows = plan.steps * config.training.batch_size
+    most = next((epochs for below, epochs in _EPOCHS if rows < below), _USUAL_EPOCHS)
+
+    def seconds_of(epochs: float) -> float:
+        return fixed + speed.first_seconds + epochs * epoch + math.ceil(epochs) * evaluation
+
+    epochs = next((each for each in _descending(most) if seconds_of(each) <= seconds), 0.01)
+    return FinetuningFit(
+        epochs,
+        seconds_of(epochs),
+        epoch_seconds=seconds_of(1.0),
+        ends_early=epochs == most and seconds_of(epochs) < 0.75 * seconds,
+        rows_per_second=config.training.batch_size / speed.seconds,
+        speed=speed,
+    )
+
+
+def _descending(most: int) -> list[float]:
+    """Halves down to two epochs, then tenths, then hundredths of one."""
+    halves = [number / 2 for number in range(2 * most, 4, -1)]
+    return (
+        halves
+        + [number / 10 for number in range(20, 10, -1)]
+        + [number / 100 for number in range(100, 0, -1)]
+    )
+
+
+_LANGUAGE_ROWS = 400
+_SMALL = 512
+"""Hidden size up to which a model takes larger steps (Turc et al. 2019, "Well-Read Students Learn Better").
+MiniLM (384) on WNUT-17: F1 0.44 after three epochs with 5e-5, 0.23 after five with 2e-5 (LOG.md)."""
+_MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs if the score still rises"
+_ORDER = (
+    *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "bad_bytes"),
+    *("text", "choices", "first_choice", "label", "multi_label", "label_separator", "label_names"),
+    *("skip_labels", "tag_scheme", "skip_bad", "max_length", "doc_stride"),
+)
+"""Of the keys of `task` in the YAML."""
+
+
+def write_finetuning(
+    found: Found, output_dir: str, model: str | None, seconds: float, report: Callable[[str], None]
+) -> Written:
+    """The config.
+
+    Args:
+        model: to start with; None: a published one for the language.
+        seconds: of the whole run.
+        report: takes lines for the user.
+
+    Raises:
+        UserError: a file in which no task can be read; a given model that is not there.
+    """
+    check_encodings(found.seen)
+    seen, dev, test = split_files(found.seen)
+    train = next((name for name, path in LABELED.items() if path == seen.path), str(seen.path))
+    task = find_task(seen)
+    report(f"found: {train}: {task.summary}")
+    rows = look_at_rows(train, dev, task.keys, test=test, report=report)
+    for line in rows.lines:
+        report(f"  {line}")
+    texts = [text for example in rows.train[:_LANGUAGE_ROWS] for text in example.texts]
+    language = likely_language(texts)[0] or "en"
+    start = choose_model(model, language, task.keys["type"])
+    lengths, reasons = length_keys(rows.train, task.keys["type"], start.folder)
+    keys, comments = task.keys | rows.keys | lengths, task.comments | rows.comments | reasons
+    value = {"output_dir": output_dir, "model": str(start.folder or start.name), "task": keys}
+    training = _learning_rate(start)
+    config = check_config(
+        FinetuneConfig, value | {"training": {line.name: line.value for line in training}}, "the config"
+    )
+    if start.folder is not None:
+        report(f"measuring: some seconds of steps of {start.name}")
+    fit = None if start.folder is None else fit_finetuning(config, seconds)
+    lines: list[Line | Block] = [
+        Line("output_dir", output_dir),
+        Line("model", start.name, beside=start.comment),
+        Block("task", _task_lines(keys, comments, rows)),
+        Block("training", [_epochs(fit), *training]),
+    ]
+    summary = list(_summary(keys, start, fit, seconds=seconds))
+    written = Written(lines, _head(fit), "finetune", summary=summary)
+    check_config(FinetuneConfig, written.value, "the config")
+    return written
+
+
+def _task_lines(keys: Mapping[str, Any], comments: dict[str, str], rows: LabeledLook) -> list[Line]:
+    held = [comments["train"]] if "train" in comments else []
+    given = comments | {"train": "; ".join([*rows.lines[:1], *held]).removeprefix("train: ")}
+    return [Line(name, keys[name], beside=given.get(name, "")) for name in sorted(keys, key=_ORDER.index)]
+
+
+def _learning_rate(start: ModelChoice) -> list[Line]:
+    if start.folder is None or read_architecture(start.folder / "config.json").hidden > _SMALL:
+        return []
+    return [Line("learning_rate", 5.0e-5, beside="a small model takes larger steps than the usual 2e-5")]
+
+
+def _epochs(fit: FinetuningFit | None) -> Line:
+    if fit is None:
+        return Line(
+            "epochs", 3.0, beside="the usual; the time was not measured, because the model is not here"
+        )
+    why = f"{in_words(fit.seconds)} in all, at {fit.rows_per_second:,.0f} rows a second (measured)"
+    if fit.ends_early:
+        why += f"; {_MORE_EPOCHS}"
+    elif fit.epochs < 1.0:
+        why += f": {_part_of_an_epoch(fit)}"
+    return Line("epochs", fit.epochs, beside=why)
+
+
+def _part_of_an_epoch(fit: FinetuningFit) -> str:
+    minutes = math.ceil(fit.epoch_seconds / 60)
+    return (
+        f"{fit.epochs:.0%} of the rows are read, once; a run that reads all of them takes "
+        f"{in_words(fit.epoch_seconds)} (epochs: 1.0, or --minutes {minutes})"
+    )
+
+
+def _head(fit: FinetuningFit | None) -> str:
+    time = "The time is not predicted: the model is not on this machine."
+    if fit is not None:
+        where = machine(fit.speed.device, fit.speed.precision)
+        time = f"Predicted: {in_words(fit.seconds)}, as measured on this machine ({where})."
+    return (
+        f"{time}\nA comment says why; `or` in it names what else it may be. All keys: bertcli config finetune"
+    )
+
+
+def _summary(
+    keys: Mapping[str, Any], start: ModelChoice, fit: FinetuningFit | None, seconds: float
+) -> Iterator[str]:
+    yield f"chosen: {_task_in_words(keys)}, rows of {keys['max_length']} tokens"
+    yield f"model: {start.name} ({start.comment})"
+    if fit is None:
+        yield "the time was not measured, because the model is not here; later, bertcli estimate predicts it"
+        return
+    epochs = f"{fit.epochs:g} epoch{'s' * (fit.epochs != 1)}"
+    yield f"predicted: {in_words(fit.seconds)} for {epochs}, of {in_words(seconds)} asked for"
+    if fit.ends_early:
+        yield f"note: the run ends sooner; {_MORE_EPOCHS}"
+    elif fit.epochs < 1.0:
+        yield f"note: {_part_of_an_epoch(fit)}"
+
+
+def _task_in_words(keys: Mapping[str, Any]) -> str:
+    """`classification, text: message, label: kind`."""
+    given = [f"{name}: {scalar(keys[name])}" for name in ("text", "choices", "label") if name in keys]
+    return ", ".join([keys["type"], *given])

@@ -1,0 +1,239 @@
+"""Measured on this machine: how long a command takes to start, and how long a step takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from bertcli.advice.bench.plan import Plan
+from bertcli.advice.bench.plan_pretraining import plan_pretraining
+from bertcli.advice.bench.probe import probe
+from bertcli.advice.bench.timing import matmul_rate
+from bertcli.advice.init.amount import Prepared
+from bertcli.config.schema import PretrainConfig
+from bertcli.model.architecture import training_flops
+from bertcli.system.hardware import resolve_device, resolve_precision
+from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps, update_sections
+from bertcli.training.resolve import resolve_loop
+
+SECONDS = 4.0
+"""Of steps, for one measurement."""
+
+
+@dataclass(frozen=True)
+class StepSpeed:
+    """A step.
+
+    Attributes:
+        first_seconds: what the first steps took longer: memory, kernels, compiling.
+        tokens: real ones of a step.
+    """
+
+    seconds: float
+    first_seconds: float
+    tokens: float
+    device: str
+    precision: str
+
+
+def start_seconds(module: str) -> float:
+    """How long a new process takes to import a command's module."""
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-P", "-c", f"import {module}"], check=True, capture_output=True)
+    return time.perf_counter() - begun
+
+
+def step_speed(plan: Plan, seconds: float = SECONDS) -> StepSpeed:
+    """Take steps of a run for some seconds."""
+    training = resolve_loop(
+        plan.training,
+        plan.architecture,
+        plan.length,
+        tokens=plan.tokens,
+        predicted=plan.predicted,
+        mean_length=plan.mean_length,
+    )
+    assert training.precision != "auto"
+    model = plan.build().to(torch.device(training.device))
+    flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length
+    begun = time.perf_counter()
+    seen = probe(model, plan.task, plan.make_steps, training=training, row_flops=flops, seconds=seconds)
+    took = time.perf_counter() - begun
+    return StepSpeed(
+        seen.step_seconds,
+        max(0.0, took - seconds) if training.compile else 0.0,
+        seen.tokens,
+        device=training.device,
+        precision=training.precision,
+    )
+
+
+PRESETS = ("large", "base", "medium", "small", "mini", "tiny")
+LENGTHS = (128, 64, 32)
+"""Of rows, in tokens; the last one only for text that does not fill others."""
+ROWS = 2 * ROWS_TO_LOOK_AROUND
+"""A run should read as many: its model then uses context for half of its time."""
+EVALUATIONS = 5
+_READS = 50
+"""How often a run reads its text at most: in a longer one the model learns it by heart."""
+_PARAMETERS_PER_TOKEN = 4
+"""Of a model, for each token of its text; a larger model learns it by heart."""
+_LARGEST_SHARE = 1.2
+"""Of a device's matmul rate, which no step exceeds by the operations of `model.architecture`."""
+_LEAST_STEPS, _MOST_STEPS = 20, 10_000_000
+
+
+@dataclass(frozen=True)
+class PretrainingFit:
+    """What fits.
+
+    Attributes:
+        preset: None: the model is given.
+        rows: of all steps together.
+        seconds: of all steps and evaluations.
+        reads: how often the text is read.
+        ends_early: the text is so little that the run ends before its time.
+    """
+
+    preset: str | None
+    max_length: int
+    steps: int
+    batch_size: int
+    seconds: float
+    reads: float
+    ends_early: bool
+    speed: StepSpeed
+
+    @property
+    def rows(self) -> int:
+        """Of all steps."""
+        return self.steps * self.batch_size
+
+    @property
+    def rows_per_second(self) -> float:
+        """Full rows."""
+        return self.batch_size / self.speed.seconds
+
+
+def fit_pretraining(
+    prepared: Prepared, seconds: float, longest: float, report: Callable[[str], None]
+) -> PretrainingFit:
+    """The first preset, from the largest, and row length, with which a run reads `ROWS` rows in its time.
+
+    There is always one: the smallest. Those that may fit are measured.
+
+    Args:
+        seconds: for steps and evaluations.
+        longest: tokens of a row that the text, or a given model, can fill.
+        report: called with what is measured.
+    """
+    lengths = [length for length in LENGTHS[:-1] if length <= longest] or [LENGTHS[-1]]
+    is_given = prepared.config.model.init_from is not None
+    candidates = [(preset, length) for preset in ([None] if is_given else PRESETS) for length in lengths]
+    device = resolve_device(prepared.config.training.device)
+    rate = matmul_rate(device, resolve_precision(prepared.config.training.precision, device), seconds=0.2)
+    for preset, length in candidates:
+        is_last = (preset, length) == candidates[-1]
+        plan = _plan(prepared, preset, length, batch_size=BATCH_SIZES[0][0])
+        if not is_last and not _may_fit(plan, prepared, seconds, rate=rate):
+            continue
+        fit = _fit(prepared, preset, length, seconds=seconds)
+        report(
+            f"measured: {preset or 'the model'} with rows of {length} tokens, {fit.rows_per_second:,.0f} "
+            f"rows/s on {fit.speed.device} in {fit.speed.precision}"
+        )
+        if is_last or fit.rows >= ROWS or fit.ends_early:
+            return fit
+    raise AssertionError("unreachable: the last candidate is taken")
+
+
+def _may_fit(plan: Plan, prepared: Prepared, seconds: float, rate: float) -> bool:
+    """Whether the text is enough for the model, and a perfect program would read `ROWS` rows in the time."""
+    if sum(plan.parameters.values()) > _PARAMETERS_PER_TOKEN * prepared.tokens:
+        return False
+    row_flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length
+    return _LARGEST_SHARE * rate * seconds / row_flops >= ROWS
+
+
+def _plan(prepared: Prepared, preset: str | None, length: int, batch_size: int) -> Plan:
+    """The plan of steps of full rows of this length."""
+    config: PretrainConfig = prepared.config
+    model = {} if preset is None else {"preset": preset}
+    data = {"max_length": length, "short_steps": 0}
+    training = {"batch_size": batch_size, "steps": _MOST_STEPS}
+    return plan_pretraining(
+        update_sections(config, {"model": model, "data": data, "training": training}), lambda line: None
+    )
+
+
+def _fit(prepared: Prepared, preset: str | None, length: int, seconds: float) -> PretrainingFit:
+    """The steps that fit, by the same batch sizes and first short rows as `training.recipe` decides."""
+    for batch_size, below in BATCH_SIZES:
+        run = _measured(prepared, preset, length, batch_size=batch_size)
+        by_time = bisect_right(range(_MOST_STEPS), seconds, key=run.seconds)
+        by_text = bisect_right(range(_MOST_STEPS), _READS * prepared.tokens, key=run.tokens)
+        steps = _rounded(max(_LEAST_STEPS, min(by_time, by_text) - 1))
+        if below is None or steps < below:
+            return PretrainingFit(
+                preset,
+                length,
+                steps,
+                batch_size=batch_size,
+                seconds=run.seconds(steps),
+                reads=run.tokens(steps) / max(1.0, prepared.tokens),
+                ends_early=by_text < 0.9 * by_time,
+                speed=run.full,
+            )
+    raise AssertionError("unreachable: the last batch size is for any number of steps")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run whose steps were measured.
+
+    Attributes:
+        full, short: steps of full rows, and of those that begin the run; None: there are none.
+        evaluated: steps that take as long as all evaluations.
+    """
+
+    batch_size: int
+    full: StepSpeed
+    short: StepSpeed | None
+    evaluated: float
+
+    def seconds(self, steps: int) -> float:
+        """Of so many steps, with the evaluations."""
+        return self.full.first_seconds + self._sum(steps, "seconds") + self.evaluated * self.full.seconds
+
+    def tokens(self, steps: int) -> float:
+        """Real ones in so many steps."""
+        return self._sum(steps, "tokens")
+
+    def _sum(self, steps: int, what: Literal["seconds", "tokens"]) -> float:
+        full = getattr(self.full, what)
+        if self.short is None:
+            return steps * full
+        first = first_short_steps(steps, self.batch_size)
+        return first * getattr(self.short, what) + (steps - first) * full
+
+
+def _measured(prepared: Prepared, preset: str | None, length: int, batch_size: int) -> _Run:
+    config, short = prepared.config, None
+    full = step_speed(_plan(prepared, preset, length, batch_size=batch_size))
+    if config.model.init_from is None and length >= 2 * config.data.short_length:
+        short = step_speed(_plan(prepared, preset, config.data.short_length, batch_size=batch_size))
+    batches = min(config.evaluation.batches, prepared.heldout_tokens / full.tokens)
+    return _Run(batch_size, full, short, evaluated=EVALUATIONS * batches / 3)  # a pass forward: a third
+
+
+def _rounded(steps: int) -> int:
+    """Down to three digits."""
+    unit = 10 ** max(0, len(str(steps)) - 3)
+    return steps // unit * unit

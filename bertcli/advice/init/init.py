@@ -1,0 +1,119 @@
+"""The files that a user gives -> a written config, and the command that reads it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from bertcli.advice.init.files import KIND_NAMES, Found, find_files, suffix_of
+from bertcli.advice.init.finetuning import write_finetuning
+from bertcli.advice.init.kinds import LABELED, TEXTS
+from bertcli.advice.init.labeled import split_of
+from bertcli.advice.init.pretraining import write_pretraining
+from bertcli.advice.init.task import can_be_labeled, doubtful_columns
+from bertcli.advice.init.written import Written
+from bertcli.system.errors import UserError
+from bertcli.system.files import looked_in
+
+Purpose = Literal["pretrain", "finetune"]
+_LISTED = 3
+_TABLES = (".tsv", ".tab", ".csv", ".conll", ".conllu", ".bio", ".iob")
+"""Suffixes of which a file is no plain text."""
+
+
+def init(
+    names: Sequence[str],
+    output: Path,
+    purpose: Purpose | None,
+    model: str | None,
+    minutes: float,
+    report: Callable[[str], None],
+) -> Written:
+    """Write a config for these files to `output`.
+
+    Args:
+        names: files, folders, globs, or a bundled sample.
+        purpose: None: by the content of the files.
+        model: to start with; None: a new one, or for fine-tuning a published one.
+        minutes: that the run may take.
+        report: takes lines for the user.
+
+    Raises:
+        UserError: `output` exists or cannot be written; files that give no config.
+    """
+    _check_output(output)
+    found = find_files(names, output)
+    for line in found.left_out[:_LISTED]:
+        report(f"left out: {line}")
+    if len(found.left_out) > _LISTED:
+        report(f"left out: and {len(found.left_out) - _LISTED:,} more files")
+    chosen = _purpose(found, purpose, report)
+    write = write_pretraining if chosen == "pretrain" else write_finetuning
+    written = write(found, _output_dir(names), model, seconds=60 * minutes, report=report)
+    try:
+        with open(output, "x", encoding="utf-8") as file:
+            file.write(written.text)
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {(error.strerror or str(error)).lower()}") from None
+    return written
+
+
+def _check_output(output: Path) -> None:
+    if output.exists() or output.is_symlink():
+        raise UserError(f"{output}: exists already, and is left as it is; name another file with --output")
+    if not output.parent.is_dir():
+        raise UserError(f"{output}: there is no folder {output.parent}{looked_in(output)}; make it first")
+    if not os.access(output.parent, os.W_OK):
+        raise UserError(
+            f"{output}: the folder {output.parent} cannot be written; name another one with --output"
+        )
+
+
+def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None]) -> Purpose:
+    """What the files are for; says how to have it otherwise where that is a guess."""
+    kind, path = found.kind, found.seen[0].path
+    if kind == "json":
+        raise UserError(
+            f"{path}: is JSON of another form than those that are read: a list of objects or of texts, an "
+            'object a line, or SQuAD\'s; write it as a list of objects: [{"text": ..., "label": ...}, ...]'
+        )
+    is_sure = kind == "squad" or suffix_of(path) in _TABLES
+    if given == "pretrain" and kind in LABELED and is_sure:
+        raise UserError(
+            f"{path}: is {KIND_NAMES[kind]}; a corpus is plain text, JSON or Parquet. Write the texts to a "
+            "file, a text a paragraph"
+        )
+    if given == "finetune" and kind in TEXTS:
+        raise UserError(
+            f"{path}: is {KIND_NAMES[kind]}, without labels; a labeled file is a table (.tsv, .csv, .jsonl, "
+            ".parquet), a list of JSON objects, lines of fastText or TREC, CoNLL or SQuAD JSON"
+        )
+    if given is not None:
+        return given
+    if kind in TEXTS:
+        return "pretrain"
+    if kind in LABELED:
+        if not is_sure:
+            report(f"taken as {KIND_NAMES[kind]} to fine-tune on; if it is plain text: --for pretrain")
+        return "finetune"
+    if can_be_labeled(found.seen[0]):
+        report("taken as labeled rows to fine-tune on; for a corpus to pretrain on: --for pretrain")
+        return "finetune"
+    doubtful = doubtful_columns(found.seen[0])
+    unread = f", without {', '.join(doubtful)}, which may be labels" if doubtful else ""
+    report(f"taken as a corpus to pretrain on{unread}; for labeled rows to fine-tune on: --for finetune")
+    return "pretrain"
+
+
+def _output_dir(names: Sequence[str]) -> str:
+    """A folder in `runs/` that does not exist yet, named as the first file or folder that has a name of its
+    own, and not that of a split or a pattern."""
+    path = Path(names[0]).absolute()
+    own = [part.partition(".")[0] for part in (path.name, path.parent.name) if not set(part) & set("*?[")]
+    name = next((part for part in own if part and not split_of(Path(part))), "mine")
+    stem = re.sub(r"[^\w-]+", "-", name).strip("-") or "mine"
+    numbered = (f"runs/{stem}" if number == 1 else f"runs/{stem}-{number}" for number in range(1, 10**6))
+    return next(folder for folder in numbered if not Path(folder).exists())

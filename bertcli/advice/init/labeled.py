@@ -1,0 +1,227 @@
+"""A training file -> the file for evaluation beside it, by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertcli.advice.init.files import Seen, full_suffix
+from bertcli.config.task import TaskSettings
+from bertcli.folders.config_file import read_architecture
+from bertcli.folders.lengths import trained_length
+from bertcli.samples import LABELED
+from bertcli.system.errors import UserError
+from bertcli.tasks.data_report import figures, overview
+from bertcli.tasks.examples import UNUSABLE, Example
+from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.labels import check_labels, label_set, split_dev
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+_DEV = ("dev", "valid", "validation", "val", "eval")
+_WORD = re.compile(
+    r"(?<![a-z])(train(ing)?|dev|valid(ation)?|val|eval|test)(?![a-z])|^(train|dev|test)", re.IGNORECASE
+)
+
+
+def split_files(seen: Sequence[Seen]) -> tuple[Seen, str | None, list[str]]:
+    """The training file of several, the name of the one to evaluate on, and the names of others for later.
+
+    Raises `UserError` where none of several files is the training file by its name.
+    """
+    parts = [split_of(each.path) for each in seen]
+    train = next(
+        [each for each, part in zip(seen, parts, strict=True) if part == wanted]
+        for wanted in ("train", "", *parts)
+        if wanted in parts
+    )
+    if len(train) > 1:
+        listed = ", ".join(each.path.name for each in train[:5])
+        raise UserError(
+            f"fine-tuning learns from one file, and these are {len(train)}: {listed}; give one of them, or "
+            "put their rows into one. If they are a corpus, give --for pretrain"
+        )
+    own = train[0]
+    given = [each.path for each in seen if each is not own]
+    beside = [*given, *(path for path in _beside(own) if path not in given)]
+    dev = next((path for path in beside if split_of(path) == "dev"), None)
+    test = [path for path in beside if split_of(path) == "test"]
+    return own, None if dev is None else _shown(dev), list(map(_shown, test))
+
+
+def split_of(path: Path) -> str:
+    """`train`, `dev` or `test` by the name of a file; else an empty text."""
+    found = _WORD.search(_stem(path))
+    word = found[0].lower() if found else ""
+    return "dev" if word in _DEV else "train" if word.startswith("train") else word
+
+
+def _beside(train: Seen) -> list[Path]:
+    """Files for evaluation in the folder of the training file: their names differ in the split alone."""
+    own = _without_split(train.path)
+    return [
+        path
+        for path in sorted(train.path.parent.iterdir())
+        if full_suffix(path) == full_suffix(train.path)
+        and split_of(path) in ("dev", "test")
+        and path.is_file()
+        and path != train.path
+        and _without_split(path) in (own, "")
+    ]
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(full_suffix(path))
+
+
+def _without_split(path: Path) -> str:
+    return re.sub(r"[\W_]+", "", _WORD.sub("", _stem(path))).lower()
+
+
+def _shown(path: Path) -> str:
+    """A file as a config names it: a bundled sample by its name."""
+    return next((name for name, sample in LABELED.items() if sample == path), str(path))
+
+
+_SEED = 42
+"""The default of a config."""
+_HELD, _MULTIPLE = 0.98, 16
+"""The share of the rows that `max_length` holds, and the number that it is a multiple of."""
+_LONGEST, _QUESTIONS = 512, 384
+_TOKENS_PER_WORD = 1.4
+"""Of a published vocabulary; assumed where no tokenizer is at hand."""
+_MEASURED_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class LabeledLook:
+    """The rows.
+
+    Attributes:
+        keys: of `task`: the files, and how their rows are read.
+        lines: what is in the files, in words.
+        train: the rows to learn from.
+    """
+
+    keys: dict[str, Any]
+    comments: dict[str, str]
+    lines: list[str]
+    train: Sequence[Example]
+
+
+def look_at_rows(
+    train: str, dev: str | None, task: dict[str, Any], test: Sequence[str], report: Callable[[str], None]
+) -> LabeledLook:
+    """Read the files. Raises `UserError` where most rows cannot be read, or the labels make no task.
+
+    Args:
+        task: the keys that say how to read them.
+        test: files that are left for `bertcli evaluate`.
+        report: takes what is left out: rows with their number and reasons, and files.
+    """
+    settings = TaskSettings(**task)
+    examples, skipped = _read(train, settings, report)
+    keys: dict[str, Any] = {"train": train}
+    comments: dict[str, str] = {}
+    if skipped is not None:
+        keys["skip_bad"] = True
+        comments["skip_bad"] = skipped
+    labels = label_set(examples, settings)
+    splits: dict[str, Sequence[Example]] = {"train": examples}
+    reason = None
+    if dev is not None:
+        try:
+            splits["dev"], skipped = _read(dev, settings, report)
+            check_labels(splits["dev"], labels, settings)
+            keys["dev"], comments["dev"] = dev, "by its name"
+            if skipped is not None:
+                keys["skip_bad"] = True
+                comments.setdefault("skip_bad", skipped)
+        except UserError as error:
+            splits.pop("dev", None)
+            problem = str(error).splitlines()[0].removeprefix(f"{dev}: ")
+            reason = f"{dev} cannot be used: {problem}"
+            report(f"left out: {reason}")
+    if "dev" not in splits:
+        fraction = 0.1 if len(examples) >= 500 else 0.2
+        try:
+            splits["train"], splits["dev"] = split_dev(examples, fraction, _SEED)
+            keys["dev_fraction"] = fraction
+            comments["dev_fraction"] = (
+                reason or "no file for evaluation is beside it; this share is split off"
+            )
+        except UserError:
+            comments["train"] = f"{len(examples)} rows, too few to split some off: nothing is evaluated"
+    if test:
+        where = "dev" if "dev" in keys else "dev_fraction" if "dev_fraction" in keys else "train"
+        also = f"{', '.join(test)} is left for bertcli evaluate"
+        report(also)
+        comments[where] = "; ".join(filter(None, [comments.get(where), also]))
+    return LabeledLook(keys, comments, overview(figures(splits, {}, settings)), train=splits["train"])
+
+
+def length_keys(
+    examples: Sequence[Example], task: str, folder: Path | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """`max_length`, and for texts that are read in windows `doc_stride`; the comments.
+
+    `folder`: of the model; None: it is not at hand.
+    """
+    most, why = _LONGEST, ""
+    if folder is not None:
+        sizes = read_architecture(folder / "config.json")
+        trained = trained_length(folder)
+        most = min(sizes.usable_positions, trained or _LONGEST)
+        why = f"; the model was trained on rows of {trained}" if trained else ""
+    step = max(1, len(examples) // _MEASURED_ROWS)
+    lengths = _lengths(examples[::step], folder)
+    held = int(np.quantile(lengths, _HELD))
+    length = min(most, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
+    tokens = "tokens" if folder is not None else "tokens, estimated by words"
+    if task == "question-answering":
+        length = min(length, _QUESTIONS)  # of BERT's release; a longer text is read in windows
+    comment = f"{_HELD:.0%} of the rows have up to {held:,} {tokens}"
+    if held <= length:
+        return {"max_length": length}, {"max_length": comment}
+    if task not in ("question-answering", "token-classification"):
+        return {"max_length": length}, {"max_length": f"{comment}; longer ones are cut{why}"}
+    keys = {"max_length": length, "doc_stride": min(128, length // 4)}
+    return keys, {"max_length": f"{comment}; longer ones are read in windows{why}"}
+
+
+def _read(
+    name: str, settings: TaskSettings, report: Callable[[str], None]
+) -> tuple[list[Example], str | None]:
+    """The rows; and if some cannot be used, how many and why, in a line. `report`: takes what is left out."""
+    path, said = find_labeled_file(name), []
+
+    def rows(skip_bad: bool) -> list[Example]:
+        said.clear()
+        return list(read(path, settings, labeled=True, skip_bad=skip_bad))
+
+    read = partial(read_examples, report=said.append, note=said.append)
+    try:
+        examples, bad = rows(skip_bad=False), None
+    except UserError as error:
+        try:
+            examples = rows(skip_bad=True)
+        except UserError:
+            raise error from None
+        bad = " ".join(map(str.strip, next(line for line in said if UNUSABLE in line).split("\n")[:2]))
+    for line in said:
+        report(line)
+    return examples, bad
+
+
+def _lengths(examples: Sequence[Example], folder: Path | None) -> list[int]:
+    """Tokens of each row, special ones included."""
+    texts = [" ".join(example.texts[:2]) for example in examples]
+    special = 2 + max(len(example.texts[:2]) for example in examples) - 1
+    if folder is None:
+        return [round(_TOKENS_PER_WORD * max(len(text.split()), len(text) / 6)) + special for text in texts]
+    return [len(ids) + special for ids in Tokenizer.load(folder).encode_batch(texts)]

@@ -1,0 +1,143 @@
+"""A corpus and minutes -> a pretraining config, with the reasons for its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from bertcli.advice.init.amount import Amount, measure_amount, prepared, with_bytes
+from bertcli.advice.init.corpus import CorpusLook, look_at_corpus
+from bertcli.advice.init.files import Found
+from bertcli.advice.init.fit_pretraining import LENGTHS, fit_pretraining, start_seconds
+from bertcli.advice.init.pretraining_lines import PretrainingPlan, pretraining_written
+from bertcli.advice.init.written import Written
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.finish import MOST_UNKNOWN, UNKNOWN, unknown
+from bertcli.corpus.sample import text_bytes
+from bertcli.corpus.sources import Source
+from bertcli.folders.lengths import trained_length
+from bertcli.folders.locate import resolve_model
+from bertcli.system.errors import UserError
+from bertcli.training.recipe import decided_config, update_sections
+
+_FEWEST_BYTES = 5_000
+_MOST_PREPARING = 0.5
+"""Share of the time that vocabulary and store may take, before files are left out."""
+_MOST_FILES = 50
+"""Files that a config names one by one."""
+_ONE_SENTENCE = 0.5
+"""Share of documents of one sentence, which give no pairs."""
+
+
+def write_pretraining(
+    found: Found, output_dir: str, model: str | None, seconds: float, report: Callable[[str], None]
+) -> Written:
+    """The config.
+
+    Args:
+        model: a folder to go on from; None: a new model.
+        seconds: of the whole run.
+        report: takes lines for the user.
+
+    Raises:
+        UserError: text that cannot be read, is too little, or gives no store; a model that is not there.
+    """
+    look = look_at_corpus(found)
+    for line in look.notes:
+        report(line)
+    amount = measure_amount(found.sources, look.config)
+    report(f"found: {amount.line()}, language {look.config.language}")
+    if amount.text_bytes < _FEWEST_BYTES:
+        raise UserError(
+            f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
+            "some pages or more"
+        )
+    objective, why = _objective(look, amount)
+    config, whole = _start(look, amount, output_dir, model=model, objective=objective), amount
+    started = start_seconds("bertcli.training.pretraining")
+    with ExitStack() as scratch:
+        ready = scratch.enter_context(prepared(config, found.sources, amount))
+        sources = _that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
+        if len(sources) < len(found.sources):  # another text: what can be held out of it, and all else
+            names = [str(source.path) for source in sources]
+            look = replace(look, config=look.config.model_copy(update={"files": names}))
+            amount = measure_amount(sources, look.config)
+            config = _start(look, amount, output_dir, model=model, objective=objective)
+            ready = scratch.enter_context(prepared(config, sources, amount))
+        if ready.unk_rate >= MOST_UNKNOWN:
+            raise UserError(
+                f"{unknown(ready.unk_rate)}. Leave --model {model} out for a new model, whose vocabulary "
+                "reads this text, or name a model that was trained on such text"
+            )
+        report(f"measured: start {started:.1f} s, vocabulary and store {ready.seconds:.0f} s")
+        left = max(0.0, seconds - started - ready.seconds)
+        longest = _longest(ready.tokens, amount, model)
+        fit = fit_pretraining(ready, left, longest, report=report)
+    plan = PretrainingPlan(
+        look=look,
+        amount=amount,
+        share=amount.text_bytes / whole.text_bytes,
+        longest=longest,
+        objective=objective,
+        objective_comment=why,
+        config=config,
+        prepared=ready,
+        fit=fit,
+        started=started,
+        budget=seconds,
+    )
+    written = pretraining_written(plan)
+    check_config(PretrainConfig, written.value, "the config")
+    return written
+
+
+def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
+    """Evenly chosen files with this share of the bytes or less, at least two; all where it is 1 or more, or a
+    config cannot name so many."""
+    kept, files = max(2, int(share * len(sources))), len(sources)
+    if kept >= files or kept > _MOST_FILES:
+        return sources
+    most = share * text_bytes(sources)
+    chosen = sources
+    while kept >= 2 and text_bytes(chosen) > most:
+        chosen = [sources[(2 * number + 1) * files // (2 * kept)] for number in range(kept)]
+        kept -= 1
+    return chosen
+
+
+def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:
+    """`mlm` where the text gives no sentence pairs, and why; None: auto decides."""
+    if not look.has_documents or amount.documents < 2:
+        return "mlm", "one document, or several of which nothing tells the ends: there are no sentence pairs"
+    if amount.one_sentence > _ONE_SENTENCE:
+        return "mlm", f"{amount.one_sentence:.0%} of the documents have one sentence, and give no pairs"
+    return None, ""
+
+
+def _start(
+    look: CorpusLook, amount: Amount, output_dir: str, model: str | None, objective: str | None
+) -> PretrainConfig:
+    """The config before model, rows and steps are chosen, with kind and size of its vocabulary."""
+    value: dict[str, Any] = {"output_dir": output_dir, "corpus": look.config.model_dump()}
+    if objective is not None:
+        value["data"] = {"objective": objective}
+    if model is not None:
+        value["model"] = {"init_from": model}
+    config = check_config(PretrainConfig, value, "the config")
+    if model is not None:
+        return config
+    if amount.unread > UNKNOWN:
+        return with_bytes(config)
+    vocab_size = decided_config(config, lambda line: None).tokenizer.vocab_size
+    return update_sections(config, {"tokenizer": {"vocab_size": vocab_size}})
+
+
+def _longest(tokens: float, amount: Amount, model: str | None) -> float:
+    """Tokens of a row that the documents fill: twice the mean of one, as far as a given model has learned."""
+    longest = max(LENGTHS[-1], 2 * tokens / amount.documents)
+    if model is not None:
+        longest = min(longest, trained_length(resolve_model(model)) or LENGTHS[0])
+    return longest

@@ -1,0 +1,73 @@
+"""How many rows a step has, and which of their micro-batches a process computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from bertcli.config.section import ends, value_at
+
+T = TypeVar("T")
+
+
+class MicroBatch(NamedTuple):
+    """The rows of one forward pass.
+
+    Attributes:
+        number: within the step, over all ranks.
+        batch: a `objectives.base.TaskBatch`.
+        is_dummy: rows of another rank, read again and not counted, so that every rank makes the same number
+            of forward passes, which the reduction of gradients needs.
+    """
+
+    number: int
+    batch: Any
+    is_dummy: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """Rank r of R computes micro-batches r, r + R, r + 2R, ... of each step.
+
+    The micro-batches depend only on `micro_batch_size`, so any number of ranks computes the same.
+    """
+
+    micro_batch_size: int
+    rank: int = 0
+    num_ranks: int = 1
+
+    def of(self, parts: Sequence[T], read: Callable[[T], Any]) -> list[MicroBatch]:
+        """This rank's micro-batches of a step with these `parts`; `read`: part -> batch."""
+        turns = -(-len(parts) // self.num_ranks)
+        numbers = [turn * self.num_ranks + self.rank for turn in range(turns)]
+        return [
+            MicroBatch(number, read(parts[number % len(parts)]), number >= len(parts)) for number in numbers
+        ]
+
+
+class BatchSizes:
+    """Rows of a step: always as many, or a ramp, rounded.
+
+    A row's number in the endless stream is that of its step's first row plus its place in the step, so that a
+    step's rows depend on the sizes of the steps before it alone.
+    """
+
+    def __init__(self, value: int | tuple[int, int], ramp_steps: int) -> None:
+        """`ramp_steps`: as in `config.section.value_at`."""
+        self.largest = max(ends(value))
+        self._end = ends(value)[1]
+        moving = ramp_steps if len(set(ends(value))) > 1 else 0
+        sizes = [round(value_at(value, step, ramp_steps)) for step in range(moving)]
+        self._before = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    def of(self, step: int) -> int:
+        """Rows of step `step`, counted from 0."""
+        return self.before(step + 1) - self.before(step)
+
+    def before(self, step: int) -> int:
+        """Rows of all steps before `step`."""
+        ramp_steps = len(self._before) - 1
+        return int(self._before[min(step, ramp_steps)]) + max(0, step - ramp_steps) * self._end

@@ -1,0 +1,264 @@
+"""The endless stream of batches: `stream[step]` is a pure function of (store, config, step).
+
+The path of the data: slots -> spans -> rows -> masks -> batch. A resume needs one integer. The numbers of
+loader processes, ranks and micro-batches only change how a step is divided.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from multiprocessing.queues import Queue
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from bertcli.batches.batch import Batch
+from bertcli.batches.masking import MaskRule, mask_rows
+from bertcli.batches.pair_rules import PAIR_RULES, num_steps, ramp_steps, tokens_until
+from bertcli.batches.pairs import draw_sizes
+from bertcli.batches.share import BatchSizes, MicroBatch, Share
+from bertcli.batches.slots import I64, Slots, Spans, draw_slots
+from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.config.section import ends, value_at
+from bertcli.corpus.manifest import REBUILD
+from bertcli.corpus.token_store import OpenStore, TokenStore
+from bertcli.system.errors import UserError
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+
+class BatchStream:
+    """Batches by step number, [0, 2^62 / batch_size)."""
+
+    def __init__(
+        self,
+        store: TokenStore,
+        tokenizer: Tokenizer,
+        config: DataConfig,
+        seed: int,
+        batch_size: int | tuple[int, int],
+        ramp_steps: int = 1,
+    ):
+        """
+        Args:
+            ramp_steps: in which `batch_size` and `config.mask_rate` move, if they have a start and an end.
+
+        Raises:
+            UserError: the store cannot give the rows that the objective needs.
+        """
+        self.pairs = PAIR_RULES[config.objective]
+        if store.num_tokens == 0:
+            raise UserError(
+                "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
+            )
+        if problem := self.pairs.problem(store):
+            raise UserError(f"sentence pairs (objective: mlm+{self.pairs.term}) {problem}")
+        self.store, self.config, self.seed = store, config, seed
+        self.sizes, self._ramp_steps = BatchSizes(batch_size, ramp_steps), ramp_steps
+        self._tokenizer = tokenizer
+        self.mask_rule = MaskRule(
+            rate=ends(config.mask_rate)[0],
+            split=config.mask_split,
+            masking=config.masking,
+            mask_id=tokenizer.mask_id,
+            special_ids=np.array(tokenizer.special_ids, dtype=np.int64),
+            continuation=tokenizer.continuation,
+        )
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of text in a row: `max_length` without special tokens."""
+        return self._text_tokens(self.config.max_length)
+
+    def tokens_until(self, step: int) -> int:
+        """`pair_rules.tokens_until` of this stream."""
+        return tokens_until(self.config, self._tokenizer.frame, self.sizes, step=step)
+
+    def _text_tokens(self, length: int) -> int:
+        return length - self._tokenizer.frame.cost(self.pairs.is_pair)
+
+    def reuse_lines(self, steps: int) -> list[str]:
+        """Lines for the user: how often a run of `steps` uses its text and its true pairs, and a warning."""
+        tokens = self.tokens_until(steps)
+        lines = [
+            f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
+        ]
+        if self.pairs.is_pair:
+            uses = self.sizes.before(steps) * self.pairs.true_share / self.store.num_pairs
+            lines.append(
+                f"pairs: {self.store.num_pairs:,} places give a true pair, each used about {uses:.2g} times"
+            )
+            if uses > 10 * tokens / self.store.num_tokens:
+                lines.append(
+                    "warning: few places give a true pair (most documents are one sentence long), so they "
+                    "repeat much more than the text does; consider data.objective: mlm"
+                )
+        return lines
+
+    def __getitem__(self, step: int) -> Batch:
+        """All rows of a step, in the order of the slots."""
+        slots = self.slots(step)
+        return self._batch(slots, self.spans(slots, step), step)
+
+    def slots(self, step: int) -> Slots:
+        """All slots of a step."""
+        return draw_slots(self.seed, step, self.sizes.before(step), batch_size=self.sizes.of(step))
+
+    def micro_batches(self, step: int, share: Share) -> list[MicroBatch]:
+        """One rank's share of a step: rows of similar length together, each part padded to its longest.
+
+        Only the spans, whose lengths decide how the step is divided, are drawn for the rows of all ranks.
+        """
+        slots = self.slots(step)
+        spans = self.spans(slots, step)
+        by_length = np.argsort(-spans.num_tokens, kind="stable")
+        size = share.micro_batch_size
+        parts = [by_length[i : i + size] for i in range(0, len(by_length), size)]
+        return share.of(parts, lambda rows: self._batch(slots.take(rows), spans.take(rows), step))
+
+    def mask_rate(self, step: int) -> float:
+        """Share of the tokens to predict."""
+        return value_at(self.config.mask_rate, step, self._ramp_steps)
+
+    def _batch(self, slots: Slots, spans: Spans, step: int) -> Batch:
+        is_pair, size = self.pairs.is_pair, self._tokenizer.vocab_size
+        rows = build_rows(self.store, spans, self._tokenizer, is_pair=is_pair)
+        if rows.ids_BT.max() >= size:  # possible in a store that is too large to be checked in full
+            raise UserError(
+                f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
+                f"{size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
+            )
+        rule = replace(self.mask_rule, rate=self.mask_rate(step))
+        masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=rule)
+        return Batch(
+            ids_BT=torch.from_numpy(masked.ids_BT),
+            segments_BT=torch.from_numpy(rows.segments_BT),
+            lengths_B=torch.from_numpy(rows.lengths_B),
+            rows_M=torch.from_numpy(masked.rows_M),
+            columns_M=torch.from_numpy(masked.columns_M),
+            targets_M=torch.from_numpy(masked.targets_M),
+            labels_B=torch.from_numpy(slots.labels) if is_pair else None,
+            draws_M=torch.from_numpy(masked.draws_M) if self.config.objective == "rtd" else None,
+        )
+
+    def spans(self, slots: Slots, step: int) -> Spans:
+        """The places in the store of the text of each slot of a step.
+
+        Raises `UserError` as `TokenStore.check_sizes`.
+        """
+        self.store.check_sizes()
+        config = self.config
+        size = draw_sizes(
+            slots.numbers,
+            self.seed,
+            self._text_tokens(config.short_length if step < config.short_steps else config.max_length),
+            short_probability=config.short_pair_probability,
+            mask_rate=self.mask_rate(step),
+        )
+        return self.pairs.draw(self.store, slots, seed=self.seed, size=size)
+
+    def steps(self, first: int, last: int, share: Share, workers: int) -> Iterator[list[MicroBatch]]:
+        """A rank's share of steps [first, last), in order, prefetched by `workers` processes (0: none)."""
+        loader = DataLoader(
+            _Steps(self, share),
+            batch_size=None,
+            sampler=range(first, last),
+            num_workers=workers,
+            prefetch_factor=4 if workers else None,
+            worker_init_fn=_begin_worker,
+            pin_memory=torch.cuda.is_available(),
+        )
+        return _received(loader)
+
+
+def training_stream(config: PretrainConfig, store: OpenStore) -> BatchStream:
+    """The batches of a run. Raises `UserError` as `BatchStream`."""
+    steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
+    return BatchStream(
+        store.train,
+        store.tokenizer,
+        config.data,
+        seed=config.seed,
+        batch_size=config.training.batch_size,
+        ramp_steps=ramp_steps(config, steps),
+    )
+
+
+def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[MicroBatch]]:
+    try:
+        for step in steps:
+            if isinstance(step, UserError):
+                raise step
+            yield step
+    except EOFError as error:  # the command line would take it for the user's Ctrl-D
+        raise ConnectionResetError("a loader process died while it sent a batch") from error
+
+
+@dataclass(frozen=True)
+class _Steps(Dataset[list[MicroBatch] | UserError]):
+    """What a loader process reads. A user's error is returned, because torch would add a traceback to it."""
+
+    stream: BatchStream
+    share: Share
+
+    def __getitem__(self, step: int) -> list[MicroBatch] | UserError:
+        try:
+            return self.stream.micro_batches(step, self.share)
+        except UserError as error:
+            return error
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Unmasked rows: ids_BT int64, segments_BT int64, maskable_BT bool (known text), lengths_B int64."""
+
+    ids_BT: I64
+    segments_BT: I64
+    maskable_BT: np.ndarray
+    lengths_B: I64
+
+
+def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: bool) -> Rows:
+    """Frame each slot's spans as a pair, or as one text with B right after A.
+
+    Raises `UserError` as `TokenStore.check_sizes`.
+    """
+    store.check_sizes()
+    frame = tokenizer.frame
+    a_end = frame.a_starts + spans.a_end - spans.a_start  # these are columns of the rows
+    b_start = a_end + len(frame.between) if is_pair else a_end
+    b_end = b_start + spans.b_end - spans.b_start
+    lengths = b_end + len(frame.suffix)
+    columns = np.arange(lengths.max(), dtype=np.int64)
+    in_b, real = columns >= b_start[:, None], columns < lengths[:, None]
+    shift = np.where(in_b, (spans.b_start - b_start)[:, None], (spans.a_start - frame.a_starts)[:, None])
+    ids = store.ids.take(shift + columns, mode="clip").astype(np.int64)
+    ids[~real] = tokenizer.pad_id
+    maskable = real & (ids != tokenizer.unk_id)  # nothing can be learned from an unknown word
+    rows = np.arange(len(ids))
+    places = [(frame.prefix, np.zeros_like(a_end)), (frame.suffix, b_end)]
+    for special, starts in [*places, (frame.between, a_end)] if is_pair else places:
+        for offset, token_id in enumerate(special):
+            ids[rows, starts + offset] = token_id
+            maskable[rows, starts + offset] = False
+    segments = (in_b & real).astype(np.int64) if is_pair and frame.two_segments else np.zeros_like(ids)
+    return Rows(ids, segments, maskable_BT=maskable, lengths_B=lengths)
+
+
+def _begin_worker(worker: int) -> None:
+    """Ignore signals of terminal and Slurm that reach every process: the training process decides then."""
+    del worker
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGBUS, signal.SIG_DFL)
+    Queue._on_queue_feeder_error = staticmethod(_end_worker)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _end_worker(error: BaseException, _: object) -> None:
+    """End a process that could not send a batch; otherwise the receiving process would wait forever."""
+    if "shared memory" in str(error) or "No space left" in str(error):
+        os.kill(os.getpid(), signal.SIGBUS)  # the system's signal for a write to full shared memory
+    os._exit(1)

@@ -1,0 +1,158 @@
+"""Statistics of a stream of batches.
+
+Everything is counted in the micro-batches themselves, so an error anywhere in the path shows here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bertcli.batches.batch import Batch
+from bertcli.batches.pair_rules import NEXT_SENTENCE
+from bertcli.batches.share import MicroBatch
+from bertcli.batches.slots import I64, NOT_NEXT
+from bertcli.batches.stream import BatchStream
+from bertcli.corpus.token_store import TokenStore
+from bertcli.system.terminal import visible
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+_TENTHS = 10
+
+
+def measure_stream(
+    stream: BatchStream, steps: Iterable[Sequence[MicroBatch]], tokenizer: Tokenizer
+) -> dict[str, Any]:
+    """Statistics of steps 0, 1, 2, ... of `stream`; dummy micro-batches are left out.
+
+    Returns:
+        batches, pairs, tokens; label_shares, by the label's name; same_document_share (of NotNext pairs, B
+        from A's document);
+        fill (real tokens / positions computed); masked_share of the maskable tokens, and by tenth of the
+        row's real length; mask_split (the mask, random, unchanged); special_masked (a count); unk_rate of the
+        text's tokens; stream_hash (SHA-256, the same for any micro-batches). Shares of 0 items are null.
+    """
+    count: Counter[str] = Counter()
+    by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
+    digest = hashlib.sha256()
+    for step, micro_batches in enumerate(steps):
+        batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_dummy]
+        count["batches"] += 1
+        for batch in batches:
+            _count_batch(batch, tokenizer, count, by_tenth=by_tenth)
+        if stream.pairs is NEXT_SENTENCE:
+            count.update(_count_pairs(stream, step))
+        for row in sorted(row for batch in batches for row in _row_digests(batch)):
+            digest.update(row)
+    return {
+        "batches": count["batches"],
+        "pairs": count["rows"],
+        "tokens": count["tokens"],
+        "label_shares": {
+            name: _share(count[f"label {number}"], count["labels"])
+            for number, name in enumerate(stream.pairs.labels)
+        },
+        "same_document_share": _share(count["same_document"], count["not_next"]),
+        "fill": _share(count["tokens"], count["positions"]),
+        "masked_share": _share(count["masked"], count["maskable"]),
+        "masked_share_by_tenth": [_share(int(masked), int(of)) for of, masked in by_tenth.T],
+        "mask_split": [
+            _share(count[fate], count["masked"]) for fate in ("to_mask", "to_random", "unchanged")
+        ],
+        "special_masked": count["special_masked"],
+        "unk_rate": _share(count["unknown"], count["maskable"] + count["unknown"]),
+        "stream_hash": digest.hexdigest(),
+    }
+
+
+def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_tenth: np.ndarray) -> None:
+    ids_BT, lengths_B = batch.ids_BT.numpy(), batch.lengths_B.numpy()
+    rows_M, columns_M, targets_M = batch.rows_M.numpy(), batch.columns_M.numpy(), batch.targets_M.numpy()
+    shown_M = ids_BT[rows_M, columns_M]
+    original_BT = ids_BT.copy()
+    original_BT[rows_M, columns_M] = targets_M
+    columns_T = np.arange(ids_BT.shape[1])
+    real_BT = columns_T < lengths_B[:, None]
+    special_BT = np.isin(original_BT, tokenizer.special_ids)
+    maskable_BT = real_BT & ~special_BT
+    unknown_BT = real_BT & (original_BT == tokenizer.unk_id)
+    tenth_BT = columns_T * _TENTHS // lengths_B[:, None]
+    by_tenth[0] += np.bincount(tenth_BT[maskable_BT], minlength=_TENTHS)
+    by_tenth[1] += np.bincount(tenth_BT[rows_M, columns_M], minlength=_TENTHS)
+    count.update(
+        rows=batch.num_rows,
+        tokens=batch.num_tokens,
+        positions=ids_BT.size,
+        maskable=int(maskable_BT.sum()),
+        masked=len(targets_M),
+        to_mask=int((shown_M == tokenizer.mask_id).sum()),
+        to_random=int(((shown_M != tokenizer.mask_id) & (shown_M != targets_M)).sum()),
+        unchanged=int((shown_M == targets_M).sum()),
+        special_masked=int(special_BT[rows_M, columns_M].sum()),
+        unknown=int(unknown_BT.sum()),
+    )
+    if batch.labels_B is not None:
+        labels = batch.labels_B.tolist()
+        count.update({"labels": len(labels)}, **{f"label {each}": labels.count(each) for each in {*labels}})
+
+
+def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
+    """The number of NotNext pairs, and of those with B from A's document, by the places of their text."""
+    slots = stream.slots(step)
+    spans = stream.spans(slots, step)
+    not_next = slots.labels == NOT_NEXT
+    a_document = _document_of_token(stream.store, spans.a_start[not_next])
+    b_document = _document_of_token(stream.store, spans.b_start[not_next])
+    return {"not_next": int(not_next.sum()), "same_document": int((a_document == b_document).sum())}
+
+
+def _document_of_token(store: TokenStore, token: I64) -> I64:
+    sentence = np.searchsorted(store.sentences, token.astype(np.uint64), side="right") - 1
+    return np.searchsorted(store.documents, sentence.astype(np.uint64), side="right") - 1
+
+
+def _row_digests(batch: Batch) -> Iterator[bytes]:
+    ids_BT, segments_BT = batch.ids_BT.numpy(), batch.segments_BT.numpy()
+    rows_M, columns_M, targets_M = batch.rows_M.numpy(), batch.columns_M.numpy(), batch.targets_M.numpy()
+    first_of_row = np.searchsorted(rows_M, np.arange(batch.num_rows + 1))
+    for row, length in enumerate(batch.lengths_B.tolist()):
+        masked = slice(first_of_row[row], first_of_row[row + 1])
+        digest = hashlib.sha256()
+        for part in (ids_BT[row, :length], segments_BT[row, :length], columns_M[masked], targets_M[masked]):
+            digest.update(part.astype("<i8").tobytes())
+        if batch.draws_M is not None:
+            digest.update(batch.draws_M.numpy()[masked].astype("<f8").tobytes())
+        if batch.labels_B is not None:
+            digest.update(bytes([int(batch.labels_B[row])]))
+        yield digest.digest()
+
+
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
+
+
+def show_pairs(
+    batch: Batch, tokenizer: Tokenizer, labels: Sequence[str], at_most: int, color: bool
+) -> Iterator[tuple[str | None, str]]:
+    """Label, by its name in `labels`, and text of the first rows; a masked token is `shown<original>`.
+
+    `color`: for a terminal; our own colors are then the only escape sequences in the text.
+    """
+    for row in range(min(at_most, batch.num_rows)):
+        length = int(batch.lengths_B[row])
+        tokens = [tokenizer.token(token) for token in batch.ids_BT[row, :length].tolist()]
+        if color:
+            tokens = list(map(visible, tokens))
+        here = batch.rows_M == row
+        for column, target in zip(
+            batch.columns_M[here].tolist(), batch.targets_M[here].tolist(), strict=True
+        ):
+            here_id = int(batch.ids_BT[row, column])
+            mark = f"{tokenizer.readable(here_id)}<{tokenizer.readable(target)}>"
+            tokens[column] = f"\x1b[33m{visible(mark)}\x1b[0m" if color else mark
+        label = None if batch.labels_B is None else labels[int(batch.labels_B[row])]
+        yield label, tokenizer.join(tokens)

@@ -1,1 +1,0 @@
-"""A finished run -> the README.md of its model folder."""

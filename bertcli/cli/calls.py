@@ -1,0 +1,283 @@
+"""What surrounds each call of the Python API: checked arguments, one kind of error, the process as before."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+import os
+import reprlib
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
+
+from bertcli.system import terminal
+from bertcli.system.errors import UserError
+from bertcli.system.exhausted import describe_exhausted, describe_os_error
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+_PREFIXES = ("CUBLAS", "TOKENIZERS_", "TORCH", "TRITON")
+"""Of the environment variables that we and torch set."""
+_PANIC = "PanicException"
+"""Of Rust, recognized by name: no module holds the class, and it is not an `Exception`."""
+_LIBRARIES = (
+    *("filelock", "httpx", "huggingface_hub", "onnx", "pydantic", "requests", "safetensors"),
+    *("tokenizers", "torch", "yaml"),
+)
+"""Modules whose errors are not let out; tokenizers also raises a bare `Exception`. Those of the caller, such
+as a time limit's that a signal handler raises, are."""
+
+
+def call(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A decorator: errors are `UserError` and Python's own alone; signal handlers and streams are afterward
+    as before, whatever happened."""
+    return _guarded(function, lambda: lambda: None)
+
+
+def call_of_torch(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """As `call`, for what trains or reads weights: torch's state, the filters of warnings and the environment
+    variables of libraries are afterward as before, too. What other threads change there meanwhile is lost."""
+    return _guarded(function, _torch_as_now)
+
+
+def _guarded(
+    function: Callable[Arguments, Result], remember: Callable[[], Callable[[], None]]
+) -> Callable[Arguments, Result]:
+    @functools.wraps(function)
+    def called(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        guard = _Guard(remember())
+        try:
+            guard.enter()
+            return function(*arguments, **named)
+        except BaseException as error:  # panics of libraries in Rust are no `Exception`
+            _raise_as_ours(error)
+            raise
+        finally:
+            guard.holds = True
+            guard.leave()
+
+    return called
+
+
+class _Guard:
+    """The handlers and streams of the caller. A Ctrl-C waits while they are changed or put back."""
+
+    def __init__(self, restore: Callable[[], None]) -> None:
+        self.holds, self._entered, self._outer = True, False, terminal.owns_process
+        self._restore = restore
+        self._held: list[int] = []
+        self._handlers: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():  # only there can handlers be set
+            self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+
+    def enter(self) -> None:
+        if self._handlers and callable(self._handlers[signal.SIGINT]):
+            signal.signal(signal.SIGINT, self._on_ctrl_c)
+        self._entered = True
+        if self._handlers:
+            terminal.owns_process = False
+        _streams.open()
+        self.holds = False
+        self._deliver()
+
+    def _on_ctrl_c(self, number: int, frame: FrameType | None) -> None:
+        if self.holds:
+            self._held.append(number)
+        else:
+            self._handlers[signal.SIGINT](number, frame)
+
+    def leave(self) -> None:
+        if not self._entered:
+            return
+        _streams.close()
+        self._restore()
+        if not self._handlers:
+            return
+        terminal.owns_process = self._outer
+        for number, handler in self._handlers.items():
+            if handler is not None and number != signal.SIGINT and signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+                if number == signal.SIGCHLD:
+                    _let_loaders_watch_again()
+        if self._handlers[signal.SIGINT] is not None:
+            signal.signal(signal.SIGINT, self._handlers[signal.SIGINT])
+        self._deliver()
+
+    def _deliver(self) -> None:
+        if self._held:
+            self._held.clear()
+            signal.raise_signal(signal.SIGINT)
+
+
+def _let_loaders_watch_again() -> None:
+    """torch's loaders set a handler of SIGCHLD once; the next loader shall set it again."""
+    handling = sys.modules.get("torch.utils.data._utils.signal_handling")
+    if handling is not None:
+        handling.__dict__["_SIGCHLD_handler_set"] = False
+
+
+class _Streams:
+    """Null devices for streams that are None (pythonw, a service), while calls of any thread run."""
+
+    def __init__(self) -> None:
+        self._lock, self._calls, self._opened = threading.Lock(), 0, dict[str, Any]()
+
+    def open(self) -> None:
+        with self._lock:
+            self._calls += 1
+            for name in ("stdout", "stderr"):
+                if getattr(sys, name) is None:
+                    self._opened[name] = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+                    setattr(sys, name, self._opened[name])
+
+    def close(self) -> None:
+        with self._lock:
+            self._calls -= 1
+            while self._opened and not self._calls:
+                name, stream = self._opened.popitem()
+                stream.close()
+                if getattr(sys, name) is stream:
+                    setattr(sys, name, None)
+
+
+_streams = _Streams()
+
+
+def _raise_as_ours(error: BaseException) -> None:
+    """Raise a `UserError` for what is a message on the command line, and for other libraries' errors."""
+    if isinstance(error, UserError | KeyboardInterrupt | GeneratorExit):
+        return
+    if isinstance(error, SystemExit):
+        number = (error.code if isinstance(error.code, int) else 2) - 128
+        if number < 0:
+            raise UserError("another rank could not go on; its message says why") from None
+        raise KeyboardInterrupt(f"stopped by signal {number}") from None
+    message = describe_exhausted(error) or describe_os_error(error)
+    kind = type(error)
+    is_others = kind is Exception or kind.__module__.startswith(_LIBRARIES) or kind.__name__ == _PANIC
+    if message is None and is_others:
+        message = f"{kind.__name__}: {error}"
+    if message is not None:
+        raise UserError(message) from error
+
+
+def _torch_as_now() -> Callable[[], None]:
+    """Returns what puts it back."""
+    import torch
+
+    deterministic: Any = torch.utils.deterministic  # pyright: ignore[reportAttributeAccessIssue]
+    filled = deterministic.fill_uninitialized_memory
+    is_on, only_warns = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    threads, dtype, filters = torch.get_num_threads(), torch.get_default_dtype(), warnings.filters[:]
+    generator = torch.get_rng_state()
+    generators = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    variables = _variables()
+
+    def restore() -> None:
+        torch.set_rng_state(generator)
+        if generators is not None:
+            torch.cuda.set_rng_state_all(generators)
+        torch.use_deterministic_algorithms(is_on, warn_only=only_warns)
+        deterministic.fill_uninitialized_memory = filled
+        torch.set_default_dtype(dtype)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        if warnings.filters != filters:
+            warnings.filters[:] = filters  # pyright: ignore[reportIndexIssue]
+        for name in _variables().keys() - variables.keys():
+            del os.environ[name]
+        os.environ.update(variables)
+
+    return restore
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_PREFIXES)}
+
+
+def one_of(name: str, value: Any, *allowed: Any) -> Any:
+    """`value`. Raises `UserError` that names the argument if it is none of `allowed`."""
+    for each in allowed:
+        if type(value) is type(each) and value == each:
+            return value
+    *others, last = map(repr, allowed)
+    raise UserError(f"{name}: expected {', '.join(others)} or {last}; got {reprlib.repr(value)}")
+
+
+def count(name: str, value: Any) -> int:
+    """A whole number of at least 1. Raises `UserError` that names the argument."""
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or number != value:  # torch takes 1.5 for 1
+        raise UserError(f"{name}: expected a whole number of at least 1; got {reprlib.repr(value)}")
+    return number
+
+
+def text(name: str, value: Any) -> str:
+    """A text that can be written as UTF-8. Raises `UserError` that names the argument."""
+    if not isinstance(value, str):
+        raise UserError(f"{name}: expected a text; got {_kind(value)} ({reprlib.repr(value)})")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        character = value[error.start]
+        raise UserError(
+            f"{name}: character {error.start + 1:,} ({character!r}) is half of a surrogate pair, which no "
+            "text can hold; correct how the text was decoded"
+        ) from None
+    return str(value)
+
+
+def texts(name: str, value: Any) -> list[Any]:
+    """One text, or the items of several, which are not checked yet. Raises `UserError` that names the
+    argument for what has no order of texts."""
+    if isinstance(value, str):
+        return [value]
+    has_no_order = isinstance(value, Mapping | Set | bytes | bytearray) or hasattr(value, "columns")
+    items: Iterator[Any] | None = None
+    with contextlib.suppress(TypeError):  # also of an array without dimensions, which has the method
+        items = None if has_no_order else iter(value)
+    if items is None:
+        raise UserError(f"{name}: expected a text, or a list of texts; got {_kind(value)}")
+    return list(items)
+
+
+def row(name: str, value: Any) -> list[str]:
+    """The texts of a row: one text, or a sequence of texts. Raises `UserError` that names the row."""
+    if isinstance(value, Iterator) or not (isinstance(value, str | Sequence) or hasattr(value, "__len__")):
+        raise UserError(f"{name}: expected a text, or a tuple of texts; got {_kind(value)}")
+    several = texts(name, value)
+    names = [name] if len(several) == 1 else [f"{name}, text {i}" for i in range(1, len(several) + 1)]
+    return [text(where, each) for where, each in zip(names, several, strict=True)]
+
+
+def path(name: str, value: Any) -> Path:
+    """A path that the system can look up. Raises `UserError` that names the argument."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise UserError(f"{name}: expected a path; got {_kind(value)} ({reprlib.repr(value)})")
+    given = os.fspath(value)
+    reason = "" if given else "it is empty"
+    try:
+        os.stat(given)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # too long, with a NUL, in a folder that is not ours
+        reason = str(getattr(error, "strerror", None) or error)
+    if reason:
+        raise UserError(f"{name}: {reprlib.repr(given)} cannot be used as a path: {reason.lower()}")
+    return Path(value)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__}"

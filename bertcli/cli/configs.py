@@ -1,0 +1,153 @@
+"""`bertcli init`, `config`, `estimate`: a config for a run, and what the run will take."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bertcli.cli.options import AnyConfig, Json, Set, number
+from bertcli.config.section import MOST
+from bertcli.system.terminal import say
+
+if TYPE_CHECKING:
+    from bertcli.config.keys import Keys
+    from bertcli.config.yaml_text import Block, Line
+
+
+def init(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILES", help="A corpus or a labeled file: files, folders, globs, a sample."),
+    ],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The config to write.")] = Path("bertcli.yaml"),
+    minutes: Annotated[
+        float,
+        typer.Option(min=0.1, max=MOST, callback=number, help="How long the run may take on this machine."),
+    ] = 30,
+    purpose: Annotated[
+        Literal["pretrain", "finetune"] | None,
+        typer.Option(
+            "--for", metavar="pretrain|finetune", help="What the files are for; default: by their content."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="To start with: a run, any model folder, or a hub id."),
+    ] = None,
+) -> None:
+    """Write a config for your files that runs as it is, with a reason for each value.
+
+    Looks at the text or the labels and at this machine: some seconds of steps are measured, so that the run
+    takes the time that you give. Nothing else is written, and no file is replaced.
+
+    Example: bertcli init texts/ --minutes 30
+    """
+    from bertcli.advice.init.init import init as run
+
+    written = run(files, output, purpose, model=model, minutes=minutes, report=say)
+    for line in written.summary:
+        say(line)
+    say(f"written: {output}; next: bertcli {written.command} {shlex.quote(str(output))}")
+    print(output)
+
+
+def config(
+    kind: Annotated[
+        Literal["pretrain", "finetune"], typer.Argument(metavar="pretrain|finetune", help="Of which command.")
+    ],
+    schema: Annotated[
+        bool, typer.Option("--schema", help="A JSON schema, with which editors complete and check a config.")
+    ] = False,
+) -> None:
+    """Print every key of a config with its default and its meaning.
+
+    The YAML is a config: give the required keys a value, and change or delete the others.
+
+    Example: bertcli config pretrain > mine.yaml
+    """
+    from bertcli.config.keys import CONFIGS, json_schema, keys_of
+    from bertcli.config.yaml_text import commented_yaml
+
+    if schema:
+        print(json.dumps(json_schema(CONFIGS[kind]), indent=2, ensure_ascii=False))
+        return
+    root = keys_of(CONFIGS[kind])
+    head = f"{root.meaning} Every key with its default; the required ones are empty."
+    print(commented_yaml(_lines(root), head), end="")
+
+
+def _lines(section: Keys) -> list[Line | Block]:
+    """A section that is null by default is written as a comment."""
+    from bertcli.config.yaml_text import Block, Line
+
+    keys: list[Line | Block] = [
+        Line(
+            key.name,
+            key.default,
+            above=key.meaning,
+            beside=f"required: {key.values}" if key.is_required else key.values,
+            is_empty=key.is_required,
+        )
+        for key in section.keys
+    ]
+    inner = [
+        Block(each.name, _lines(each), above=each.meaning, is_out=each.is_optional)
+        for each in section.sections
+    ]
+    return [*keys, *inner]
+
+
+def estimate(
+    config: AnyConfig,
+    set_: Set = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A GPU of another machine (h200, a100-80gb, ...): calculate only."),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Estimate time, memory and disk of a run, after a probe of some seconds on this machine.
+
+    The probe takes steps of the run itself, and writes nothing. With --device everything is calculated from
+    the data sheet of the device.
+
+    Example: bertcli estimate configs/quickstart.yaml
+    """
+    from bertcli.advice.bench.estimate import estimate as run
+    from bertcli.config.either import load_either_config
+
+    measured = run(load_either_config(config, set_), device)
+    if json_:
+        print(json.dumps(measured))
+    else:
+        print(_table(measured))
+    for warning in measured["warnings"]:
+        say(f"warning: {warning}")
+
+
+def _table(m: dict[str, Any]) -> str:
+    hours = m["hours"]
+    time = f"{hours:,.1f} hours" if hours >= 1 else f"{60 * hours:,.1f} minutes"
+    kind = "calculated, not measured" if m["calculated"] else "measured"
+    rows = {
+        "run": f"{m['kind']}, {m['steps']:,} steps, {m['tokens']:,} tokens",
+        "on": f"{m['device']}, {m['precision']}, {m['micro_batch_size']} rows at once",
+        "parameters": _parts(m["parameters"], ""),
+        "operations": f"{m['flops_per_token'] / 1e6:,.1f} million a token, forward and backward",
+        "memory": _parts(m["memory_mb"], " MB"),
+        "disk": _parts(m["disk_mb"], " MB"),
+        "speed": f"{m['tokens_per_s']:,.0f} tokens/s ({kind})",
+        "time": f"{time}, evaluations included",
+    }
+    lines = [f"{name:<12}{value}" for name, value in rows.items()]
+    return "\n".join([*lines, *(f"{'given':<12}{line}" for line in m["given"])])
+
+
+def _parts(parts: dict[str, float], unit: str) -> str:
+    """The total, then its parts."""
+    shown = [f"{name} {value:,.0f}" for name, value in parts.items() if name != "total"]
+    return f"{parts['total']:,.0f}{unit}: {', '.join(shown)}"

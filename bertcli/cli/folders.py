@@ -1,0 +1,211 @@
+"""`bertcli convert`, `export`, `extend-vocab`: a model folder -> another one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertcli.cli.options import Config, Json, Model, Set
+from bertcli.config.section import MOST
+from bertcli.system.terminal import say
+
+if TYPE_CHECKING:
+    from bertcli.folders.onnx_comparison import Comparison
+
+
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC",
+            help="A run, any model folder, a hub id, or a TensorFlow checkpoint: folder or prefix.",
+        ),
+    ],
+    destination: Annotated[
+        Path, typer.Argument(metavar="DST", help="The folder to write: a new one, or empty.")
+    ],
+    cased: Annotated[
+        bool | None,
+        typer.Option(
+            "--cased/--uncased",
+            help="For a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
+        ),
+    ] = None,
+) -> None:
+    """Write a model as safetensors with current names.
+
+    The source may have .bin weights, old names, weights in several files, or be a TensorFlow checkpoint by
+    Google, which is read without TensorFlow. Labels are kept, and the heads that one class of transformers
+    holds together; weights of other heads are dropped, and named. The result is loaded and compared with the
+    source on the same texts; a difference above 1e-6 is an error, and nothing is written.
+
+    Example: bertcli convert uncased_L-12_H-768_A-12 bert-base
+    """
+    from bertcli.folders.convert import convert as run
+    from bertcli.folders.fill import DROPPED
+
+    done = run(source, destination, cased)
+    dropped = done.report.dropped()
+    buffers = [name for name in done.report.left_aside if name not in dropped]
+    for what, names in (
+        (DROPPED, dropped),
+        ("not used", buffers),
+        ("state of its training", done.optimizer),
+    ):
+        if names:
+            say(f"{what}: {', '.join(names)}")
+    say(f"tokenizer: {'uncased' if done.lowercase else 'cased'}")
+    print(f"{destination}: {len(done.report.loaded)} tensors; largest difference {done.difference:g}")
+
+
+def export(
+    model: Model,
+    destination: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The folder to write: a new one, or empty.")
+    ],
+    format_: Annotated[Literal["onnx"], typer.Option("--format", help="Of the model's file.")] = "onnx",
+    encoder: Annotated[
+        bool, typer.Option("--encoder", help="The encoder alone, for vectors, without the model's head.")
+    ] = False,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Also a file with weights of 8 bits, compared with the other.")
+    ] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows to compare on, read as by predict --input; default: text of the model's run, or else "
+            "bundled English messages.",
+        ),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of the text in the sample; twice: pairs."),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Write a model as ONNX.
+
+    OUT/onnx/model.onnx runs without PyTorch: in onnxruntime, sentence-transformers (backend="onnx") and
+    transformers.js. Configuration and tokenizer are beside it. It reads any number of rows, of any length up
+    to the model's positions. Nothing is written unless onnxruntime's outputs equal bertcli's within 1e-4 (of
+    the largest output, if that is above 1), at three sizes that the exporter did not see.
+
+    --int8 adds OUT/onnx/model_quantized.onnx, about a quarter of the size, and prints how often its answers
+    are equal (or the cosine of its vectors), and its speed. At most 1,000 rows of the sample are read.
+
+    bertcli predict, embed and similarity run OUT, and OUT/onnx/model_quantized.onnx. Needs the extra onnx:
+    pip install 'bertcli[onnx]'.
+
+    Example: bertcli export runs/spam spam-onnx --int8
+    """
+    from bertcli.folders.convert import check_new
+    from bertcli.folders.onnx_folder import export_onnx
+    from bertcli.folders.onnx_graph import check_packages
+    from bertcli.folders.onnx_source import read_sample, read_source
+    from bertcli.system.errors import UserError
+
+    if not int8 and (sample is not None or text):
+        raise UserError("--sample and --text say what --int8 is compared on; give --int8 too")
+    check_packages()
+    check_new(destination)
+    source = read_source(model, encoder)
+    rows = read_sample(sample, source.settings, text, folder=source.folder) if int8 else None
+    done = export_onnx(source, destination, rows)
+    if json_:
+        print(json.dumps({"folder": str(destination), **asdict(done)}))
+        return
+    size = f"{done.bytes / 1e6:,.1f} MB"
+    print(f"{destination}: {', '.join(done.outputs)}; {size}; largest difference {done.difference:.1g}")
+    if done.int8 is not None:
+        print("\n".join(_table(done.int8)))
+
+
+def _table(report: Comparison) -> list[str]:
+    """Sizes, speeds and agreement, for people."""
+    sizes = list(next(iter(report.forms.values())).rows_per_second)
+    columns = "{:<20}{:>10}" + "{:>22}" * len(sizes)
+    found = report.agreement
+    if "mean_cosine" in found:
+        line = (
+            f"cosine of its vectors with bertcli's: mean {found['mean_cosine']:.4f}, least "
+            f"{found['min_cosine']:.4f}"
+        )
+    elif "equal" in found:
+        line = f"{found['equal']:.2%} of its {found['answers']:,} answers are bertcli's"
+    else:
+        line = (
+            f"its values differ from bertcli's by {found['mean_difference']:.4f} in the mean, at most "
+            f"{found['largest_difference']:.4f}"
+        )
+    return [
+        columns.format("", "MB", *(f"rows/s, {size} at once" for size in sizes)),
+        *(
+            columns.format(
+                name, f"{form.bytes / 1e6:,.1f}", *(f"{form.rows_per_second[size]:,.1f}" for size in sizes)
+            )
+            for name, form in report.forms.items()
+        ),
+        "int8 has one scale for all rows of a batch: in another batch, a row may have another answer",
+        f"int8 ({7 if report.seven_bits else 8} bits of a weight are used), {report.rows:,} rows: {line}",
+    ]
+
+
+def extend_vocab(
+    model: Model,
+    config: Config,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write: a new one, or empty.")],
+    add: Annotated[int, typer.Option("--add", min=1, max=MOST, help="New pieces.")] = 500,
+    set_: Set = None,
+    json_: Json = False,
+) -> None:
+    """Add the pieces to a model's vocabulary that shorten a corpus most; CONFIG names the corpus.
+
+    Each new piece starts with the mean of the pieces that it replaces. Go on with the result by
+    model.init_from, so that it learns them.
+
+    Example: bertcli extend-vocab runs/novels configs/novels.yaml runs/extended --add 500
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.corpus.chunks import encoding_notes, find_corpus, progress_display
+    from bertcli.corpus.matching import output_paths
+    from bertcli.corpus.sample import sample_paragraphs, sample_share
+    from bertcli.folders.convert import check_new
+    from bertcli.folders.extend import write_extended
+    from bertcli.folders.fill import DROPPED
+    from bertcli.folders.locate import resolve_model
+    from bertcli.tokenizer.extend import extend
+    from bertcli.tokenizer.tokenizer import Tokenizer
+
+    run, folder = load_config(PretrainConfig, config, set_), resolve_model(model)
+    check_new(out)  # before the corpus is read
+    sources = find_corpus(run.corpus, output_paths(run))
+    for note in encoding_notes(sources, run.corpus):
+        say(note)
+    with progress_display("reading", sources, say) as advance:
+        texts = sample_paragraphs(sources, run.corpus, sample_share(sources), progress=advance)
+        extended = extend(Tokenizer.load(folder), texts, add, report=say)
+    dropped = write_extended(folder, out, extended.tokenizer, replaced=extended.replaced)
+    if dropped:
+        say(f"{DROPPED}: {', '.join(dropped)}")
+    added = len(extended.replaced)
+    summary = {
+        "folder": str(out),
+        "added": added,
+        "vocab_size": extended.tokenizer.vocab_size,
+        "pieces_per_word_before": extended.before,
+        "pieces_per_word_after": extended.after,
+    }
+    if json_:
+        print(json.dumps(summary))
+        return
+    first = extended.tokenizer.vocab_size - added
+    shown = ", ".join(extended.tokenizer.readable(first + number) for number in range(min(10, added)))
+    say(f"{added:,} new pieces, the most useful ones: {shown}")
+    say(f"pieces a word of this corpus: {extended.before:.3f} before, {extended.after:.3f} after")
+    print(out)

@@ -1,0 +1,272 @@
+"""Command -> module, imported only when called; a user's error -> its message and exit code 2."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import io
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from bertcli.system.errors import UserError
+from bertcli.system.exhausted import describe_exhausted, describe_os_error
+from bertcli.system.terminal import (
+    discard,
+    guard_streams,
+    in_options,
+    say,
+    told_in_options,
+    told_while_silent,
+)
+
+COMMANDS = {
+    "init": "configs",
+    "pretrain": "train",
+    "finetune": "train",
+    "predict-mask": "masks",
+    "predict-next": "masks",
+    "predict": "predict",
+    "embed": "vectors",
+    "similarity": "vectors",
+    "attention": "pages",
+    "evaluate": "evaluate",
+    "report": "pages",
+    "convert": "folders",
+    "export": "folders",
+    "extend-vocab": "folders",
+    "prepare": "stores",
+    "check-data": "data",
+    "verify-resume": "train",
+    "estimate": "configs",
+    "show-batch": "data",
+    "tokenizer": "stores",
+    "bench": "bench",
+    "config": "configs",
+}
+"""Command -> its module in `bertcli/cli/`, which has a function or a Typer app of that name; in the order of
+`--help`."""
+WITHOUT_CONFIG = ("predict", "embed", "similarity", "evaluate")
+"""Commands that read files as a config would say, but by options."""
+
+PROGRAM = "bertcli"
+"""In messages, and for the shell's completion, which `python -m` would otherwise give another name."""
+CTRL_C = 130
+"""The exit code that shells give it."""
+CLOSED_PIPE = 141
+"""The exit code that shells give a program whose reader closed the pipe, as in `bertcli ... | head -1`."""
+STDOUT = "standard output"
+_KEY = re.compile(r"\b(?:task|corpus)\.[a-z_]+")
+_reserve = bytearray(4 << 20)
+"""Memory that is freed to report that there is no more."""
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command's module when it is called or listed; the modules import torch only when they run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of `--help`."""
+        return list(COMMANDS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As in `TyperGroup`; the error for an unknown command names the nearest one."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:  # a shell that completes wants no error
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(
+                f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else "see bertcli --help")
+            )
+        return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, whose module is imported now; None: there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"bertcli.cli.{COMMANDS[cmd_name]}")
+        app = getattr(module, cmd_name.replace("-", "_"))
+        if not isinstance(app, typer.Typer):
+            function, app = app, typer.Typer(add_completion=False, rich_markup_mode=None)
+            app.command()(function)
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        if cmd_name in WITHOUT_CONFIG:
+            command.callback = _told_in_options(command)
+        return command
+
+
+def _told_in_options(command: Any) -> Callable[..., None]:
+    """The function of a command, whose messages name options in place of a config's keys, and the keys for
+    which it has none."""
+    run, name = command.callback, command.name
+    options = {each.name.rstrip("_"): each.opts[0] for each in command.params if each.opts[0][:2] == "--"}
+
+    def told(**values: Any) -> None:
+        with told_in_options(options):
+            try:
+                run(**values)
+            except UserError as error:
+                text = in_options(str(error))
+                if missing := ", ".join(dict.fromkeys(_KEY.findall(text))):
+                    text += f"\nbertcli {name} has no option for {missing}: change the file instead"
+                raise UserError(text) from None
+
+    return told
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["--help", "-h"]},  # the commands' contexts inherit it
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(version("bertcli"))
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """From raw text to your own encoder and its predictions.
+
+    bertcli pretrain configs/quickstart.yaml, then
+    bertcli predict-mask runs/quickstart "The [MASK] was dark."
+    """
+
+
+def main() -> None:
+    """Run the command line, and end the process with its exit code."""
+    code = None
+    try:
+        _open_closed_streams()
+        _name_stdout()
+        guard_streams()
+        with told_while_silent() if os.environ.get("RANK", "0") == "0" else nullcontext():
+            _call()
+    except (SystemExit, KeyboardInterrupt) as end:
+        code = end.code if isinstance(end, SystemExit) else CTRL_C
+        if _is_unsaid_ctrl_c(end):
+            say("stopped")
+    # The frames of the command are gone here, and with them loaders and their processes. After a Ctrl-C the
+    # next one shall not meet Python's teardown.
+    if _is_one_of_several() or code == CTRL_C:
+        _leave_at_once(code)
+    sys.exit(code)
+
+
+def _is_unsaid_ctrl_c(end: BaseException | None) -> bool:
+    """Whether Ctrl-C ended the command (typer makes it `SystemExit`) without a line of `said_on_ctrl_c`."""
+    while end is not None and not isinstance(end, KeyboardInterrupt):
+        end = end.__context__
+    return end is not None and not end.args
+
+
+def _open_closed_streams() -> None:
+    """Open streams that the caller closed (`>&-`) as null devices; else an opened file gets their number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+class _Stdout(io.FileIO):
+    """Standard output, whose errors name it, to distinguish them from errors of other files."""
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+
+def _name_stdout() -> None:
+    """Let errors of standard output name it, and escape what it cannot encode, as bytes of a file's name."""
+    old = sys.stdout
+    if isinstance(old, io.TextIOWrapper) and old is sys.__stdout__:
+        raw: Any = _Stdout(old.fileno(), "wb", closefd=False)
+        sys.stdout = io.TextIOWrapper(
+            raw if old.write_through else io.BufferedWriter(raw),  # PYTHONUNBUFFERED: each write at once
+            old.encoding,
+            "backslashreplace" if old.errors == "strict" else old.errors,
+            line_buffering=old.line_buffering,
+            write_through=old.write_through,
+        )
+
+
+def _is_one_of_several() -> bool:
+    """Whether torchrun started this process with others; `ranks` refuses a size that is not a number."""
+    size = os.environ.get("WORLD_SIZE", "")
+    return size.isdecimal() and int(size) > 1
+
+
+def _call() -> None:
+    try:
+        try:
+            app(prog_name=PROGRAM)
+        except UserError as error:
+            _fail(str(error))
+        finally:
+            sys.stdout.flush()  # here, where its errors are still reported
+    except KeyboardInterrupt:
+        raise
+    except (SystemExit, BrokenPipeError) as end:
+        # Typer answers a reader that has closed its pipe with exit code 1; shells know 128 + SIGPIPE.
+        if not isinstance(end.__context__ if isinstance(end, SystemExit) else end, BrokenPipeError):
+            raise
+        _drop_stdout()
+        sys.exit(CLOSED_PIPE)
+    except BaseException as error:  # panics of libraries in Rust are no `Exception`
+        # torch's handler raises when a loader dies, and would also do so in the lines below.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _fail(_describe(error))
+
+
+def _describe(error: BaseException) -> str:
+    """The message for an error that is no `UserError`; raises it again if it is a bug."""
+    if isinstance(error, OSError) and error.filename == STDOUT:
+        _drop_stdout()
+        reason = (error.strerror or "it is closed").lower()
+        return f"{STDOUT} could not be written: {reason}; free some space or write elsewhere"
+    _reserve.clear()
+    exhausted = describe_exhausted(error)
+    if exhausted is not None:
+        print(f"error: {exhausted}", file=sys.stderr, flush=True)
+        _leave_at_once(2)  # Python's teardown would need more of what is exhausted
+    message = describe_os_error(error)
+    if message is None:
+        raise error
+    return message
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _drop_stdout() -> None:
+    """Redirect it to the null device, so that what Python still buffers does not fail again at the end."""
+    discard(sys.stdout.fileno())
+
+
+def _leave_at_once(code: Any) -> NoReturn:
+    """End this process without Python's teardown; all output has been written.
+
+    In a rank, a thread of gloo may release its last tensor during the teardown. It then asks for the
+    interpreter's lock, Python ends it, and the process with it: SIGABRT after a successful run.
+    """
+    os._exit(code or 0)

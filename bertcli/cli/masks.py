@@ -1,0 +1,114 @@
+"""`bertcli predict-mask`, `predict-next`: what a pretrained model answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bertcli.cli.options import Device, JsonLines, Model
+from bertcli.config.section import MOST_ROWS
+
+if TYPE_CHECKING:
+    from bertcli.inference.fill_mask import FilledText
+
+
+def predict_mask(
+    model: Model,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe."),
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
+    input_: Annotated[
+        Path | None, typer.Option("--input", help="A file with a text a line; a result for each.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Texts at once.")] = 32,
+    device: Device = "auto",
+    json_: JsonLines = False,
+) -> None:
+    """Fill every [MASK] with the likeliest words.
+
+    Prints the filled sentence, and the words of each mask with their probabilities. [MASK] is read as the
+    model's own mask token, such as <mask>. Before a word, ▁ stands for the blank that belongs to its piece.
+
+    Text comes from the command line, from --input, or from standard input. Each mask is predicted
+    separately, with all the others still masked. Special tokens are never predicted.
+
+    Example: bertcli predict-mask runs/quickstart "The [MASK] of the [MASK] was dark." --top-k 5
+    """
+    from bertcli.folders.lengths import LongRows
+    from bertcli.folders.locate import resolve_model
+    from bertcli.folders.model_folder import load_model_folder
+    from bertcli.inference.fill_mask import fill_masks
+    from bertcli.inference.lines import read_lines
+    from bertcli.system.hardware import resolve_device
+
+    lines = read_lines(texts or [], input_)
+    folder = resolve_model(model)
+    loaded, long_rows = load_model_folder(folder, pairs=False), LongRows(folder)
+    for filled in fill_masks(
+        loaded, lines, top_k, batch_size=batch_size, device=resolve_device(device), count=long_rows.count
+    ):
+        readable = _readable(filled, loaded.tokenizer.mask_token)
+        print(json.dumps(filled.as_json(), ensure_ascii=False) if json_ else readable, flush=True)
+    long_rows.tell()
+
+
+def _readable(filled: FilledText, mask: str) -> str:
+    """The filled sentence, and a table of each mask's words."""
+    lines = [filled.filled]
+    for number, predictions in enumerate(filled.masks, start=1):
+        title = f"{mask} {number}" if len(filled.masks) > 1 else mask
+        for rank, prediction in enumerate(predictions):
+            lines.append(
+                f"  {title if rank == 0 else '':10}{prediction.probability:7.2%}  {prediction.token}"
+            )
+    return "\n".join(lines)
+
+
+def predict_next(
+    model: Model,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="A B", help="The two texts.")] = None,
+    input_: Annotated[
+        Path | None, typer.Option("--input", help="A file with a pair a line: A, a tab, B. - reads a pipe.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Pairs at once.")] = 32,
+    device: Device = "auto",
+    json_: JsonLines = False,
+) -> None:
+    """Predict how likely text B follows text A.
+
+    The next-sentence head predicts it. Give a pair on the command line, or pairs by --input or standard
+    input. A model pretrained with `objective: mlm` has no such head, and is refused; so is every family but
+    BERT.
+
+    Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."
+    """
+    from bertcli.folders.lengths import LongRows
+    from bertcli.folders.locate import resolve_model
+    from bertcli.folders.model_folder import load_model_folder
+    from bertcli.inference.fill_mask import Pair, pairs_of, score_pairs
+    from bertcli.inference.lines import read_lines
+    from bertcli.system.errors import UserError
+    from bertcli.system.hardware import resolve_device
+
+    if texts and texts != ["-"]:
+        given = [line.text for line in read_lines(texts, input_)]
+        if len(given) != 2:
+            raise UserError(f"give two texts, A and B, each in quotation marks; found {len(given)}")
+        pairs = iter([Pair(given[0], given[1], "the pair")])
+    else:
+        pairs = pairs_of(read_lines(texts or [], input_))
+    folder = resolve_model(model)
+    loaded, long_rows = load_model_folder(folder), LongRows(folder)
+    for scored in score_pairs(
+        loaded, pairs, batch_size, device=resolve_device(device), count=long_rows.count
+    ):
+        if json_:
+            print(json.dumps(scored.as_json(), ensure_ascii=False), flush=True)
+        else:
+            print(f"{scored.is_next_probability:7.2%}  {scored.text_a}  ->  {scored.text_b}", flush=True)
+    long_rows.tell()

@@ -1,0 +1,258 @@
+"""`bertcli prepare`, `tokenizer`: a corpus -> a vocabulary and a token store."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bertcli.cli.options import Config, Json, Set
+from bertcli.config.section import MOST_TOKENS
+from bertcli.families.family import FamilyName, TokenizerKind
+from bertcli.system.terminal import say
+
+if TYPE_CHECKING:
+    from bertcli.corpus.token_store import OpenStore
+
+
+def prepare(
+    config: Config,
+    set_: Set = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a store that does not match the config.")
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Compare all of the store with its hashes, however large it is."),
+    ] = False,
+    json_: Json = False,
+) -> None:
+    """Build only the vocabulary and the token store, and print what is in them.
+
+    A store that matches the config is opened; an interrupted build continues where it stopped. In a store
+    over 2 GB, 1,000 blocks are compared with their hashes, or all with --verify.
+
+    Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
+    """
+    from bertcli.config.load import load_config
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.corpus.begin import partial_of, place_of
+    from bertcli.corpus.build import prepare_store
+    from bertcli.corpus.finish import check_known, misfits
+    from bertcli.training import ranks
+    from bertcli.training.identity import pretraining_inputs
+    from bertcli.training.recipe import decided_config
+    from bertcli.training.run_folder import check_spared
+
+    with ranks.joined():
+        checked = ranks.on_first(
+            lambda: decided_config(load_config(PretrainConfig, config, set_), say, overwrite)
+        )
+        if overwrite:
+            removed, advice = [place_of(checked), partial_of(checked)], "name another folder in corpus.store"
+            ranks.on_first(lambda: check_spared(removed, pretraining_inputs(checked), advice))
+        start = time.monotonic()
+        store = prepare_store(
+            checked,
+            say,
+            overwrite,
+            team=ranks,
+            verify=verify,
+            check=lambda manifest: check_known(checked, manifest.unk_rate),
+        )
+        for line in misfits(checked, store.manifest):
+            say(f"warning: {line}")
+        summary = summarize(store, time.monotonic() - start)
+        print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
+
+
+def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
+    """The object of `--json`: counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
+    manifest = store.manifest
+    train, heldout = manifest.train, manifest.heldout
+    num_bytes = train.bytes + heldout.bytes
+    return {
+        "store": str(store.folder),
+        "files": len(manifest.sources),
+        "bytes": num_bytes,
+        "words": train.words + heldout.words,
+        "documents": train.documents,
+        "one_sentence_documents": train.one_sentence_documents,
+        "sentences": train.sentences,
+        "tokens": train.tokens,
+        "heldout_documents": heldout.documents,
+        "heldout_sentences": heldout.sentences,
+        "heldout_tokens": heldout.tokens,
+        "dropped_documents": manifest.dropped_documents,
+        "dropped_sentences": manifest.dropped_sentences,
+        "vocab_size": manifest.vocab_size,
+        "unk_rate": manifest.unk_rate,
+        "tokens_per_word": manifest.tokens_per_word,
+        "unigram_entropy": manifest.unigram_entropy,
+        "store_bytes": sum(manifest.arrays.values()),
+        "seconds": seconds,
+        "mb_per_second": num_bytes / 1e6 / seconds,
+    }
+
+
+def _table(s: dict[str, Any]) -> str:
+    rows = {
+        "text": f"{s['files']:,} files, {s['bytes'] / 1e6:,.1f} MB, {s['words']:,} words",
+        "to train on": f"{s['documents']:,} documents, {s['sentences']:,} sentences, {s['tokens']:,} tokens",
+        "held out": f"{s['heldout_documents']:,} documents, {s['heldout_sentences']:,} sentences, "
+        f"{s['heldout_tokens']:,} tokens",
+        "one sentence": f"{s['one_sentence_documents']:,} documents, which give no true pair",
+        "dropped": f"{s['dropped_documents']:,} documents, {s['dropped_sentences']:,} sentences (no token)",
+        "vocabulary": f"{s['vocab_size']:,} entries, {s['tokens_per_word']:.3f} tokens a word, "
+        f"{s['unk_rate']:.4%} unknown",
+        "entropy": f"{s['unigram_entropy']:.3f} nats a token (unigram)",
+        "store": f"{s['store']}, {s['store_bytes'] / 1e6:,.1f} MB",
+        "time": f"{s['seconds']:.1f} s, {s['mb_per_second']:.1f} MB/s",
+    }
+    return "\n".join(f"{name:<13}{value}" for name, value in rows.items())
+
+
+tokenizer = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Train a vocabulary, or use one.",
+)
+
+
+@tokenizer.command()
+def train(
+    files: Annotated[list[str], typer.Argument(help="Files, folders, globs, or a bundled sample: classics.")],
+    output: Annotated[
+        Path, typer.Option("--output", help="The folder to write; it must not hold a tokenizer.")
+    ],
+    vocab_size: Annotated[
+        int, typer.Option("--vocab-size", min=6, max=MOST_TOKENS, help="Entries, special tokens included.")
+    ] = 30522,
+    family: Annotated[FamilyName, typer.Option(help="Whose special tokens; as model.family.")] = "bert",
+    kind: Annotated[
+        TokenizerKind | None, typer.Option(help="As tokenizer.kind; default: the family's.")
+    ] = None,
+    cased: Annotated[
+        bool | None, typer.Option("--cased/--uncased", help="Keep upper case; default: as the family.")
+    ] = None,
+    strip_accents: Annotated[
+        bool,
+        typer.Option("--strip-accents", help="Remove accents (é: e), as BERT-uncased does."),
+    ] = False,
+    format_: Annotated[
+        Literal["text", "sentences", "jsonl", "parquet"],
+        typer.Option("--format", help="As corpus.format in a config."),
+    ] = "text",
+    text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
+    encoding: Annotated[str, typer.Option("--encoding", help="Of the files.")] = "utf-8",
+    language: Annotated[
+        str,
+        typer.Option(
+            metavar="CODE", help="As corpus.language: tr, az and lt lose their case by rules of their own."
+        ),
+    ] = "en",
+) -> None:
+    """Train a vocabulary; print its folder.
+
+    From more than 256 MB of text a uniform sample of about that size is read. The same text gives the same
+    vocabulary, bit for bit.
+
+    Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
+    """
+    from bertcli.config.load import check_config
+    from bertcli.config.schema import CorpusConfig, TokenizerConfig
+    from bertcli.corpus.chunks import encoding_notes
+    from bertcli.corpus.matching import train_on_corpus
+    from bertcli.corpus.sources import find_sources
+    from bertcli.families.registry import NEW
+    from bertcli.system.errors import UserError
+
+    if output.exists() and not output.is_dir():
+        raise UserError(f"--output {output}: is a file; name a folder")
+    names = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
+    if any((output / name).exists() or (output / name).is_symlink() for name in names):
+        raise UserError(f"--output {output}: already holds a tokenizer; name another folder")
+    value = {
+        "files": files,
+        "format": format_,
+        "text_key": text_key,
+        "encoding": encoding,
+        "language": language,
+    }
+    corpus = check_config(CorpusConfig, value, "the options")
+    sources, fresh = find_sources(files), NEW[family]
+    for note in encoding_notes(sources, corpus):
+        say(note)
+    options = TokenizerConfig(
+        vocab_size=vocab_size,
+        kind=kind or fresh.tokenizer,
+        lowercase=fresh.lowercase if cased is None else not cased,
+        strip_accents=strip_accents,
+    )
+    tokenizer = train_on_corpus(sources, corpus, options, report=say, model_type=fresh.family.model_type)
+    try:
+        tokenizer.save(output)
+    except OSError as error:
+        raise UserError(f"--output {output}: cannot be written: {error.strerror}") from None
+    print(output)
+
+
+@tokenizer.command()
+def encode(
+    tokenizer: Annotated[
+        Path,
+        typer.Option(
+            "--tokenizer",
+            help="A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.",
+        ),
+    ],
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Default: lines of stdin.")
+    ] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help="A text a line.")] = None,
+    cased: Annotated[
+        bool, typer.Option("--cased", help="For a bare vocab.txt: keep upper case and accents.")
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens, readable.")
+    ] = False,
+) -> None:
+    """Show the tokens and ids of texts, with the special tokens that a model reads.
+
+    The tokens of byte-level BPE are shown a second time as text, with ▁ for the blank before a word.
+
+    Example: bertcli tokenizer encode --tokenizer runs/vocabulary "It was a dark night."
+    """
+    from bertcli.system.errors import UserError
+    from bertcli.tokenizer.tokenizer import Tokenizer
+
+    if texts and input_ is not None:
+        raise UserError("give texts or --input, not both")
+    loaded = Tokenizer.load(tokenizer, lowercase=not cased)
+    for text in texts or _lines(input_):
+        ids = loaded.frame.row(loaded.encode(text)).ids
+        tokens, readable = [[read(i) for i in ids] for read in (loaded.token, loaded.readable)]
+        if json_:
+            row = {"text": text, "ids": ids, "tokens": tokens, "readable": readable}
+            print(json.dumps(row, ensure_ascii=False))
+        else:
+            lines = [tokens, *[readable] * (readable != tokens), map(str, ids)]
+            print(*map(" ".join, lines), sep="\n")
+
+
+def _lines(path: Path | None) -> Iterator[str]:
+    """The lines of a file, or of standard input, without their ends."""
+    from bertcli.config.section import Decoding
+    from bertcli.corpus.streams import read_lines
+    from bertcli.inference.lines import STANDARD_INPUT, decoded_lines
+
+    if path is not None:
+        yield from (line.removesuffix("\r") for line in read_lines(path, Decoding()))
+    else:
+        yield from (line.removesuffix("\r") for line in decoded_lines(sys.stdin.buffer, STANDARD_INPUT))

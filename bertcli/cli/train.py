@@ -1,0 +1,107 @@
+"""`bertcli pretrain`, `finetune`, `verify-resume`: a config -> a model; a resume gives the same one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertcli.cli.options import AnyConfig, Config, FinetuningConfig, Json, Overwrite, Resume, Set
+from bertcli.config.section import MOST
+
+if TYPE_CHECKING:
+    from bertcli.training.verify_resume import Verification
+
+
+def pretrain(config: Config, set_: Set = None, resume: Resume = False, overwrite: Overwrite = False) -> None:
+    """Pretrain a model on raw text.
+
+    Example: bertcli pretrain configs/quickstart.yaml --set training.steps=200
+
+    To continue a run, its folder is enough: bertcli pretrain runs/quickstart --resume
+
+    On several devices: torchrun --nproc-per-node 2 -m bertcli pretrain CONFIG
+    """
+    from bertcli.training import ranks
+    from bertcli.training.train import run_pretraining
+
+    with ranks.joined():
+        print(run_pretraining(config, set_ or [], resume, overwrite=overwrite)["model"])
+
+
+def finetune(
+    config: FinetuningConfig,
+    set_: Set = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    json_: Json = False,
+) -> None:
+    """Fine-tune a model on labeled data.
+
+    Example: bertcli finetune configs/spam.yaml
+
+    To continue a run, its folder is enough: bertcli finetune runs/spam --resume
+    """
+    from bertcli.training import ranks
+    from bertcli.training.train import run_finetuning
+
+    with ranks.joined():
+        done = run_finetuning(config, set_ or [], resume, overwrite=overwrite)
+        print(json.dumps(done) if json_ else done["model"])
+
+
+def verify_resume(
+    config: AnyConfig,
+    set_: Set = None,
+    steps: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Steps of each run, at most the config's own.")
+    ] = 40,
+    kills: Annotated[int, typer.Option(min=1, max=MOST, help="How often the second run is killed.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, max=MOST, help="Of the random moments of the kills.")] = 0,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the runs write their files; default: a temporary folder.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Prove on this machine that a killed and resumed run of CONFIG gives the same result.
+
+    Runs a few steps without a kill, then again with SIGKILLs at random moments and a --resume after each, and
+    compares every loss and the final weights, bit by bit. Your output_dir is not touched; the disk needs
+    space for six checkpoints. Exit code 0: equal, 1: different.
+
+    Example: bertcli verify-resume configs/quickstart.yaml --steps 10 --kills 2
+    """
+    from bertcli.config.either import load_either_config
+    from bertcli.training.verify_resume import verify_resume as verify
+
+    verified = verify(load_either_config(config, set_), steps=steps, kills=kills, seed=seed, parent=folder)
+    print(json.dumps(_as_json(verified, seed)) if json_ else _as_text(verified, seed))
+    raise typer.Exit(bool(verified.differences))
+
+
+def _as_json(verified: Verification, seed: int) -> dict[str, Any]:
+    return {
+        "equal": not verified.differences,
+        "steps": verified.steps,
+        "rows": verified.rows,
+        "seed": seed,
+        "kills": [
+            {"row": k.moment.row, "seconds": k.moment.seconds, "step": k.step, "where": k.where}
+            for k in verified.kills
+        ],
+        "differences": verified.differences,
+        "repeats": verified.repeats,
+        "folder": verified.folder and str(verified.folder),
+    }
+
+
+def _as_text(verified: Verification, seed: int) -> str:
+    kills = f"killed {len(verified.kills)} times (seed {seed}) in {verified.steps} steps and resumed"
+    if not verified.differences:
+        return f"equal: {kills}, all {verified.rows} rows of metrics.jsonl and the final weights are the same"
+    lines = [f"different: {kills}, the results differ; both runs are kept in {verified.folder}"]
+    if not verified.repeats:
+        lines.append("two runs without a kill differ as well: arithmetic on this device is not deterministic")
+    return "\n  ".join([*lines, *verified.differences])

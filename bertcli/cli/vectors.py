@@ -1,0 +1,216 @@
+"""`bertcli embed`, `similarity`: a vector for each text, and the nearest texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bertcli.cli.options import (
+    BatchSize,
+    Columns,
+    Device,
+    IgnoreExtraFields,
+    Input,
+    JsonLines,
+    Model,
+    PrecisionName,
+    Quoting,
+    Separator,
+)
+from bertcli.config.section import MOST, MOST_TOKENS
+from bertcli.system.terminal import say
+
+
+def embed(
+    model: Model,
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="Texts, a vector for each.")
+    ] = None,
+    input_: Input = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=".npy (float32), .jsonl or .parquet; standard output without it."),
+    ] = None,
+    json_: Annotated[
+        bool, typer.Option("--json", help="JSON lines on standard output, as without --output.")
+    ] = False,
+    pooling: Annotated[
+        Literal["mean", "cls", "max"] | None, typer.Option(help="Default: the folder's own, else mean.")
+    ] = None,
+    normalize: Annotated[
+        bool | None,
+        typer.Option("--normalize/--no-normalize", help="To length 1. Default: the folder's own, else not."),
+    ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            min=3, max=MOST_TOKENS, help="Tokens of a text that are read. Default: the folder's own."
+        ),
+    ] = None,
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
+    ] = "text",
+    columns: Columns = None,
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="tsv, csv, jsonl, parquet, fasttext, also of standard input; .txt: a text a line.",
+        ),
+    ] = "auto",
+    separator: Separator = None,
+    quoting: Quoting = None,
+    ignore_extra_fields: IgnoreExtraFields = None,
+    encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
+    batch_size: BatchSize = None,
+    device: Device = "auto",
+    precision: PrecisionName = "fp32",
+) -> None:
+    """Turn each text into a vector.
+
+    The vector is the mean over its tokens, or what the folder of a sentence-transformers model says. If a
+    model was not trained to embed, all cosine similarities are high, and only their order is useful.
+
+    MODEL may also be a folder that bertcli export wrote, or an .onnx file in it; onnxruntime runs it.
+
+    Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
+    """
+    from bertcli.config.task import TaskSettings
+    from bertcli.folders.lengths import LongRows, check_length
+    from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference.opened import Compute, open_encoder
+    from bertcli.inference.outputs import CutRows, check_output, opened, writing
+    from bertcli.inference.vectors import SUFFIXES, vector_line, write_vectors
+    from bertcli.system.errors import UserError
+
+    if json_ and output is not None:
+        raise UserError("--json writes to standard output; leave it out, or give --output FILE.jsonl alone")
+    if output is not None:
+        check_output(output, SUFFIXES, input_)
+    settings = adapt_settings(
+        TaskSettings(type="classification", text="text"),
+        [text],
+        columns=columns,
+        format=format_,
+        separator=separator,
+        quoting=quoting,
+        ignore_extra_fields=ignore_extra_fields,
+        encoding=encoding,
+    )
+    encoder = open_encoder(model, Compute(device, precision))
+    if max_length is not None:
+        check_length(encoder.folder, max_length, "--max-length")
+    long_rows = LongRows(encoder.folder)
+    embedder = encoder.embedder(
+        long_rows, pooling, normalize=normalize, max_length=max_length, batch_size=batch_size
+    )
+    examples = read_inputs(texts or [], input_, settings, report=say, is_table=format_ != "auto")
+    cut = CutRows()
+    vectors = cut.watch(embedder.embed(examples))
+    if output is None:
+        with opened(None) as file:
+            file.writelines(vector_line(embedded) for embedded in vectors)
+    else:
+        with writing(output):
+            write_vectors(output, vectors, encoder.model.architecture.hidden)
+    cut.tell()
+    long_rows.tell()
+
+
+def similarity(
+    model: Model,
+    queries: Annotated[
+        list[str],
+        typer.Argument(metavar="QUERY", help="Texts, or - for a pipe; without --input one text and others."),
+    ],
+    input_: Input = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The vectors of --input: a .npy that bertcli embed made of it."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, max=MOST, help="Texts for each query.")] = 10,
+    json_: JsonLines = False,
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
+    ] = "text",
+    columns: Columns = None,
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="tsv, csv, jsonl, parquet, fasttext, also of standard input; .txt: a text a line.",
+        ),
+    ] = "auto",
+    separator: Separator = None,
+    quoting: Quoting = None,
+    ignore_extra_fields: IgnoreExtraFields = None,
+    encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
+    batch_size: BatchSize = None,
+    device: Device = "auto",
+    precision: PrecisionName = "fp32",
+) -> None:
+    """Find the texts that are most similar to a query.
+
+    Each line or row of --input is compared with each QUERY by the cosine of their vectors (bertcli embed),
+    and the nearest ones are printed, the nearest first. Files of any size are streamed. If many queries are
+    asked of one file, save its vectors once (bertcli embed MODEL --input FILE --output FILE.npy), and give
+    them by --vectors. Without --input, the first text is compared with the others.
+
+    Example: bertcli similarity runs/search "how do I reset it" --input manual.txt --top 3
+    """
+    from bertcli.config.task import TaskSettings
+    from bertcli.folders.lengths import LongRows
+    from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference.opened import Compute, open_encoder
+    from bertcli.inference.outputs import CutRows, beside
+    from bertcli.inference.vectors import VectorFile, nearest
+    from bertcli.system.errors import UserError
+
+    if input_ is None and (vectors is not None or len(queries) < 2):
+        raise UserError("give the texts to compare with: --input FILE, or further texts after the first one")
+    settings = adapt_settings(
+        TaskSettings(type="classification", text="text"),
+        [text],
+        columns=columns,
+        format=format_,
+        separator=separator,
+        quoting=quoting,
+        ignore_extra_fields=ignore_extra_fields,
+        encoding=encoding,
+    )
+    encoder = open_encoder(model, Compute(device, precision))
+    long_rows, cut = LongRows(encoder.folder), CutRows()
+    embedder = encoder.embedder(long_rows, batch_size=batch_size)
+    given, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
+    asked = list(read_inputs(given, None, settings, report=say))
+    queries_QD = embedder.matrix(asked, cut.watch)
+    examples = read_inputs(others, input_, settings, report=say, is_table=format_ != "auto")
+    file = None if vectors is None else VectorFile(vectors, encoder.model.architecture.hidden)
+    found = nearest(
+        queries_QD,
+        examples,
+        (lambda some: embedder.matrix(some, cut.watch)) if file is None else file.take,
+        batch_size=embedder.batch_size,
+        top=top,
+    )
+    if file is not None:
+        file.check_end()
+    for query, some in zip(asked, found, strict=True):
+        if len(asked) > 1 and not json_:
+            print(query.text_a)
+        for rank, near in enumerate(some, start=1):
+            if not json_:
+                print(f"{near.similarity:8.4f}  {near.example.text_a}")
+                continue
+            answer = {
+                "query": query.text_a,
+                "rank": rank,
+                "similarity": near.similarity,
+                "where": near.example.where,
+            }
+            print(json.dumps(beside(near.example.columns, answer), ensure_ascii=False))
+    cut.tell()
+    long_rows.tell()

@@ -1,0 +1,174 @@
+"""The keys of a config: values, default and meaning of each; the likely ones for an unknown key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import Section, section_in
+
+CONFIGS: dict[str, type[Section]] = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
+"""Command -> the config that it reads."""
+_TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false"}
+_LIMITS = {
+    "minimum": "{} or more",
+    "exclusiveMinimum": "over {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "under {}",
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key.
+
+    Attributes:
+        values: what it may be, in words.
+        default: as JSON has it; a required key has none.
+        meaning: one line.
+    """
+
+    name: str
+    values: str
+    is_required: bool
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A section.
+
+    Attributes:
+        name: its key; "" for the config itself.
+        is_optional: null by default: the config is complete without it.
+        keys: its own.
+        sections: those in it.
+    """
+
+    name: str
+    is_optional: bool
+    meaning: str
+    keys: tuple[Key, ...]
+    sections: tuple[Keys, ...]
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    """A title would only repeat the key."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def json_schema(kind: type[Section]) -> dict[str, Any]:
+    """The JSON schema of a section, for editors: types, limits, defaults and meanings."""
+    schema = kind.model_json_schema(schema_generator=_WithoutTitles)
+    return {"$schema": _WithoutTitles.schema_dialect, **schema}
+
+
+def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> Keys:
+    """The keys of a section, and of those in it, in the order of their fields."""
+    properties = json_schema(kind)["properties"]
+    keys, sections = [], []
+    for field_name, field in kind.model_fields.items():
+        inner = section_in(field.annotation)
+        if inner is not None:
+            sections.append(keys_of(inner, field_name, is_optional=field.default is None))
+            continue
+        found = properties[field_name]
+        meaning = " ".join(found.get("description", "").split())
+        keys.append(
+            Key(
+                field_name,
+                _values(found),
+                is_required=field.is_required(),
+                default=found.get("default"),
+                meaning=meaning,
+            )
+        )
+    return Keys(
+        name, is_optional, " ".join((kind.__doc__ or "").split()), keys=tuple(keys), sections=tuple(sections)
+    )
+
+
+def _values(schema: dict[str, Any]) -> str:
+    """What a key may be: `integer, 16 or more; null`."""
+    if "anyOf" in schema:
+        given = schema["anyOf"]
+        pairs = [each for each in given if each.get("prefixItems", [None])[0] in given]
+        return "; ".join("a list of two of these" if each in pairs else _values(each) for each in given)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    if "prefixItems" in schema:
+        return f"a list of {len(schema['prefixItems'])}: {_values(schema['prefixItems'][0])}"
+    if schema["type"] == "array":
+        return f"a list of {_values(schema['items'])}"
+    if schema["type"] == "object":
+        return f"a mapping to {_values(schema['additionalProperties'])}"
+    kind: str = schema["type"]
+    return ", ".join([_TYPES.get(kind, kind), *_limits(schema)])
+
+
+def _limits(schema: dict[str, Any]) -> Iterator[str]:
+    if "minimum" in schema and "maximum" in schema:
+        yield f"{_number(schema['minimum'])} to {_number(schema['maximum'])}"
+        return
+    for name, words in _LIMITS.items():
+        if name in schema:
+            limit = schema[name]
+            yield words.format(_number(limit))
+
+
+def _number(limit: float) -> str:
+    if limit == 2**63:
+        return "2^63"
+    return f"{limit:,.0f}" if 10**4 <= limit <= 10**15 else f"{limit:g}"
+
+
+_LIKE, _ELSEWHERE = 0.5, 0.8
+"""How alike two keys must be: in one section, and across sections."""
+
+
+def unknown_key(schema: type[BaseModel], keys: Sequence[str]) -> str:
+    """The problem in words. `keys`: the way from the root of `schema` to the unknown key, which is the last.
+
+    The same name in another section comes first, then a similar one in its own, then one in another.
+    """
+    *sections, key = keys
+    own = schema
+    for name in sections:  # a number is a place in a list
+        field = own.model_fields.get(name)
+        own = (section_in(field.annotation) if field else None) or own
+    dotted = list(_keys(schema))
+    meant = [name for name in dotted if name.rpartition(".")[2] == key]
+    if not meant:
+        near = difflib.get_close_matches(key, own.model_fields, n=1, cutoff=_LIKE)
+        meant = [".".join([*sections, name]) for name in near]
+    if not meant:
+        last = [name.rpartition(".")[2] for name in dotted]
+        near = difflib.get_close_matches(key, last, n=1, cutoff=_ELSEWHERE)
+        meant = [name for name in dotted if name.rpartition(".")[2] in near]
+    if meant:
+        return f"{'.'.join(keys)}: unknown key; did you mean {_either(meant)}?"
+    return f"{'.'.join(keys)}: unknown key; known here: {', '.join(own.model_fields)}"
+
+
+def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in schema.model_fields.items():
+        yield prefix + name
+        if (section := section_in(field.annotation)) is not None:
+            yield from _keys(section, f"{prefix}{name}.")
+
+
+def _either(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last

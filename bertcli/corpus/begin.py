@@ -1,0 +1,237 @@
+"""The beginning of a store's build: its folder, how far an earlier build came, and its vocabulary."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.chunks import Report, bad_bytes_notes, corpus_notes, stat_source
+from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, SourceRecord
+from bertcli.corpus.matching import load_given_tokenizer, store_folder, store_options, train_on_corpus
+from bertcli.corpus.parts import part_folder, share_out
+from bertcli.corpus.sources import Source
+from bertcli.corpus.writer import BuildProgress, SideProgress
+from bertcli.folders.mark import NOTE
+from bertcli.folders.sealed import walk
+from bertcli.system.errors import UserError
+from bertcli.system.files import disk_errors, flush_to_disk, has_file, is_lock, lock_file, plain_text
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+JOURNAL = "building.json"
+LOCK = "building.lock"
+_TOKENIZER = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+_FILES = {JOURNAL, f"{JOURNAL}.new", LOCK, MANIFEST, NOTE, *(f"tokenizer/{name}" for name in _TOKENIZER)}
+NOTE_PARTIAL = re.compile(rf"\.{re.escape(NOTE)}\.[0-9a-f]{{8}}\.partial")
+"""A partly written note, which a kill leaves behind."""
+_ARRAY = re.compile(r"(train|heldout)/\w+\.(bin|hashes)|hashes\.bin")
+
+
+@dataclass
+class Journal:
+    """`building.json`: replaced atomically, after the arrays that it describes are on the disk."""
+
+    key: dict[str, Any]
+    """What is built, by which options, from which files: a build with another key is not resumed."""
+    tokenizer_hash: str = ""
+    """Empty until the folder holds the tokenizer."""
+    hashes: list[str] = field(default_factory=list)
+    """SHA-256 of each file read to its end."""
+    progress: BuildProgress = field(default_factory=BuildProgress)
+
+
+def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
+    """The journal of the build of `key` in `folder`; None: missing, damaged, or of another build."""
+    path = folder / JOURNAL
+    if not has_file(path):
+        return None
+    try:
+        value = json.loads(plain_text(path))
+        if value.pop("sha256") != _hash(value) or value["key"] != key:
+            return None
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
+    progress = value["progress"]
+    progress["sides"] = {name: SideProgress(**side) for name, side in progress["sides"].items()}
+    return Journal(key, value["tokenizer_hash"], value["hashes"], progress=BuildProgress(**progress))
+
+
+def write_journal(folder: Path, journal: Journal) -> None:
+    """Replace `building.json` atomically; on the disk when this returns."""
+    new = folder / f"{JOURNAL}.new"
+    with open(new, "w", encoding="utf-8") as file:
+        value = asdict(journal)
+        json.dump(value | {"sha256": _hash(value)}, file)
+        flush_to_disk(file)
+    os.replace(new, folder / JOURNAL)
+
+
+def _hash(journal: dict[str, Any]) -> str:
+    """Guards against a wrong number, which would leave out documents without a message."""
+    return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock `folder` against other builds; it is created if missing.
+
+    Raises `UserError` that names the other build, or a path in the folder that no build wrote.
+    """
+    refusal, instead = (
+        f"{folder}: this store is being built by",
+        "wait for it, or name another folder in corpus.store",
+    )
+    with ExitStack() as held:
+        try:
+            _check_own(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock_file(folder / LOCK, refusal, instead))
+        except FileNotFoundError:  # the other build was complete in this moment, and renamed the folder
+            raise UserError(f"{refusal} another process; {instead}") from None
+        yield
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove what another build left in `folder`, except the lock; the journal first."""
+    paths = [path for path in walk(folder) if path != folder / LOCK]
+    for path in sorted(paths, key=lambda path: path.name != JOURNAL):
+        path.rmdir() if path.is_dir() else path.unlink()
+    for inner in sorted({path.parent for path in paths if path.parent != folder}, reverse=True):
+        inner.rmdir()
+
+
+def _check_own(folder: Path) -> None:
+    """Raise `UserError` where `folder` holds anything that no build wrote; the lock proves that one did."""
+    if not os.path.lexists(folder):
+        return
+    others = [folder]
+    if folder.is_dir() and not folder.is_symlink():
+        paths = walk(folder)
+        others = [path for path in paths if not _is_of_a_build(path, path.relative_to(folder))]
+        if paths and not others and not is_lock(folder / LOCK):
+            others = paths
+    if others:
+        raise UserError(
+            f"{others[0]}: bertcli did not write this, and the store cannot be built there; move it "
+            "elsewhere, or name another folder in corpus.store"
+        )
+
+
+def _is_of_a_build(path: Path, name: Path) -> bool:
+    """Whether a build writes files of this name."""
+    if path.is_symlink():
+        return False
+    inner = re.sub(r"^(part-\d+-of-\d+/?|cut-)", "", str(name))
+    return (
+        path.is_dir() or inner in _FILES or bool(_ARRAY.fullmatch(inner) or NOTE_PARTIAL.fullmatch(str(name)))
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build; `partial` already holds the tokenizer."""
+
+    config: PretrainConfig
+    partial: Path
+    sources: Sequence[Source]
+    records: Sequence[SourceRecord]
+    key: dict[str, Any]
+    tokenizer_hash: str
+
+    def parts(self, number: int) -> list[tuple[Path, range]]:
+        """Folder and files of each part."""
+        files = share_out([record.size for record in self.records], number)
+        return [(part_folder(self.partial, part, number), own) for part, own in enumerate(files)]
+
+    def journal(self, folder: Path, files: range) -> Journal:
+        """The journal in `folder` of the part with these files; an empty one if the part has not begun."""
+        key = self.key if folder == self.partial else self.key | {"part": [files.start, files.stop]}
+        return read_journal(folder, key) or Journal(key, self.tokenizer_hash)
+
+
+def place_of(config: PretrainConfig) -> Path:
+    """The folder of the store, where a link leads to."""
+    folder = store_folder(config)
+    return folder.resolve() if folder.is_symlink() else folder
+
+
+def partial_of(config: PretrainConfig) -> Path:
+    """The folder of its build."""
+    place = place_of(config)
+    return place.with_name(f"{place.name}.partial")
+
+
+def begun_vocabulary(config: PretrainConfig, sources: Sequence[Source]) -> Tokenizer | None:
+    """The vocabulary that was trained for a build of the same text and options; None: there is none."""
+    partial = partial_of(config)
+    journal = read_journal(partial, _key(config, [stat_source(source) for source in sources], None))
+    if journal is None or not journal.tokenizer_hash:
+        return None
+    return Tokenizer.load(partial / "tokenizer")
+
+
+def begin_vocabulary(config: PretrainConfig, sources: Sequence[Source], report: Report) -> Tokenizer:
+    """Train the vocabulary, and keep it for the store's build. Raises `UserError` as `prepare_store`."""
+    partial = partial_of(config)
+    with store_disk_errors(partial), lock_folder(partial):
+        begin_build(config, sources, partial, report=report)
+        return Tokenizer.load(partial / "tokenizer")
+
+
+def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
+    """Turns a full or read-only disk into a `UserError`; `folder`: of the store."""
+    return disk_errors(
+        f"{folder}: the token store cannot be written",
+        if_full="and run the command again: it resumes from here. Or name a folder elsewhere in corpus.store",
+        if_refused="name one that can be written in output_dir or corpus.store",
+    )
+
+
+def begin_build(config: PretrainConfig, sources: Sequence[Source], partial: Path, report: Report) -> Plan:
+    """What to build. Trains the vocabulary; removes an interrupted build of something else."""
+    corpus = config.corpus
+    records = [stat_source(source) for source in sources]
+    given = load_given_tokenizer(config)
+    key = _key(config, records, given)
+    for note in corpus_notes(sources, corpus):
+        report(note)
+    for note in bad_bytes_notes(sources, corpus, report):
+        report(note)
+    journal = read_journal(partial, key)
+    if journal is None:
+        clear_folder(partial)
+        journal = Journal(key)
+        write_journal(partial, journal)
+    elif journal.tokenizer_hash:
+        begun = journal.progress != BuildProgress()
+        report(f"{'resuming the interrupted build' if begun else 'taking the vocabulary'} in {partial}")
+
+    if not journal.tokenizer_hash:
+        tokenizer = given or train_on_corpus(
+            sources,
+            corpus,
+            config.tokenizer,
+            report=report,
+            model_type=config.model.fresh.family.model_type,
+            spool_folder=partial,
+        )
+        tokenizer.save(partial / "tokenizer")
+        journal.tokenizer_hash = tokenizer.hash
+        write_journal(partial, journal)
+    return Plan(config, partial, sources, records=records, key=key, tokenizer_hash=journal.tokenizer_hash)
+
+
+def _key(config: PretrainConfig, records: Sequence[SourceRecord], given: Tokenizer | None) -> dict[str, Any]:
+    return {
+        "version": FORMAT_VERSION,
+        "options": store_options(config),
+        "sources": [asdict(record) for record in records],
+        "tokenizer": None if given is None else given.hash,
+    }

@@ -1,0 +1,217 @@
+"""The files of a corpus -> chunks of text to tokenize, with the end of each document; and how far this is."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tqdm import tqdm
+
+from bertcli.config.schema import CorpusConfig
+from bertcli.config.section import fits
+from bertcli.corpus.documents import read_paragraphs, rules_used
+from bertcli.corpus.encodings import mark_note
+from bertcli.corpus.manifest import SourceRecord
+from bertcli.corpus.sample import layout_advice
+from bertcli.corpus.sources import Source, find_sources
+from bertcli.corpus.streams import Progress, check_file_extras, deciding_mark, find_bad_lines
+from bertcli.system.errors import UserError
+from bertcli.system.files import file_hash
+from bertcli.system.terminal import BETWEEN_LINES, raw_stream, working
+
+Report = Callable[[str], None]
+"""Takes a line for the user."""
+
+
+@contextmanager
+def progress_display(
+    doing: str, sources: Sequence[Source], report: Report, start: int = 0
+) -> Iterator[Progress]:
+    """Gives the function that counts the bytes read from disk; `start`: files before it count as read."""
+    sizes = [source.path.stat().st_size for source in sources]
+    done, total, last_line = sum(sizes[:start]), sum(sizes), time.monotonic()
+
+    def advance(num_bytes: int) -> None:
+        nonlocal done, last_line
+        done += num_bytes
+        if bar is not None:
+            bar.update(num_bytes)
+        elif time.monotonic() - last_line >= BETWEEN_LINES:
+            last_line = time.monotonic()
+            report(line())
+
+    bar, line = None, lambda: f"{doing}: {done / max(1, total):.0%} of {total / 1e6:,.0f} MB"
+    if sys.stderr.isatty():
+        bar = tqdm(
+            desc=doing,
+            total=total,
+            initial=done,
+            unit="B",
+            unit_scale=True,
+            leave=False,
+            file=raw_stream(sys.stderr),
+        )
+    with nullcontext() if bar is None else bar, working(line if bar is None else lambda: ""):
+        yield advance
+
+
+def encoding_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
+    """A line for the user if files have a byte order mark that decides over `corpus.encoding`, else none."""
+    if corpus.format == "parquet":
+        return []
+    found = [
+        (source, mark)
+        for source in sources
+        if (mark := deciding_mark(source.path, corpus.decoding(source.path).encoding))
+    ]
+    if not found:
+        return []
+    (first, mark), others = found[0], len(found) - 1
+    more = f", and so are {others:,} other files" if others else ""
+    return [f"{mark_note(first.path, mark)}{more}"]
+
+
+def bad_bytes_notes(sources: Sequence[Source], corpus: CorpusConfig, report: Report) -> list[str]:
+    """Lines for the user about bytes that `corpus.bad_bytes` replaces or leaves out with their lines. Reads
+    all files, unless it refuses such bytes."""
+    if corpus.bad_bytes == "refuse" or corpus.format == "parquet":
+        return []
+    notes: list[str] = []
+    with progress_display("looking for bad bytes", sources, report) as advance:
+        for source in sources:
+            decoding = corpus.decoding(source.path)
+            bad = find_bad_lines(source.path, decoding, advance)
+            notes += bad.notes(source.path, decoding)
+    return notes
+
+
+def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
+    """Lines for the user before the text is read: encodings, layout, and the rules that split sentences."""
+    notes = encoding_notes(sources, corpus)
+    notes += [f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus)]
+    if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
+        notes.append(f"sentences: there are no rules for {corpus.language}; those for {rules} are used")
+    return notes
+
+
+def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[Source]:
+    """The files of the corpus, without `outputs` (`corpus.matching.output_paths`), which it may contain.
+
+    Raises `UserError` where a file is missing, or a package that reading it needs; for a name in
+    `corpus.encodings` that is none of a file.
+    """
+    sources = find_sources(corpus.files, outputs)
+    for name in corpus.encodings:
+        if not any(fits(source.path, name) for source in sources):
+            raise UserError(f"corpus.encodings: {name}: no file of the corpus has this name or fits it")
+    one_of_each_kind = {source.path.suffix: source for source in sources}
+    for source in one_of_each_kind.values():
+        check_file_extras(source.path, corpus.format == "parquet")
+    return sources
+
+
+CHUNK_CHARACTERS = 1 << 18
+"""Of text in a chunk: small enough that the encodings of all chunks in flight fit in memory."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a corpus has been read: all files before number `file`, and `documents` of that file."""
+
+    file: int = 0
+    documents: int = 0
+
+
+@dataclass(frozen=True)
+class DocumentEnd:
+    """What is known about a document once it has been read to its end."""
+
+    content_hash: int
+    """64 bits, of the paragraphs; it decides the side. The same text has the same hash in any file."""
+    num_bytes: int
+    after: Place
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some text of a corpus, in order.
+
+    A document may cover many chunks. Piece p of a chunk is its part of one document: paragraphs `starts[p]`
+    to `starts[p + 1]` (or the end). Every piece but the last ends its document; the last one does so if
+    `ends` is as long as `starts`.
+    """
+
+    paragraphs: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[DocumentEnd] = field(default_factory=list)
+
+
+def stat_source(source: Source) -> SourceRecord:
+    """Size and time of a file; its hash is still empty."""
+    stat = source.path.stat()
+    return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, sha256="")
+
+
+def read_chunks(
+    sources: Sequence[Source],
+    corpus: CorpusConfig,
+    start: Place,
+    hashes: list[str] | None,
+    progress: Progress,
+) -> Iterator[Chunk]:
+    """The text of `sources` after `start`; the documents of that file before `start` are read and skipped.
+
+    `hashes` gets the SHA-256 of each file that is read to its end (None: none is computed). Raises
+    `UserError` for what cannot be read, a listed file without text, and a file that changes meanwhile.
+    """
+    chunk, size = Chunk(), 0
+    for number, source in enumerate(sources[start.file :], start=start.file):
+        before = stat_source(source)
+        skip = start.documents if number == start.file else 0
+        documents, document = 0, _Document()
+        for paragraph in read_paragraphs(source.path, corpus, progress):
+            if documents < skip:
+                documents += paragraph is None
+            elif paragraph is None:
+                documents += 1
+                document.add(chunk.paragraphs[chunk.starts[-1] :])
+                chunk.ends.append(document.end(Place(number, documents)))
+                document = _Document()
+            else:
+                if size >= CHUNK_CHARACTERS:
+                    if len(chunk.ends) < len(chunk.starts):
+                        document.add(chunk.paragraphs[chunk.starts[-1] :])
+                    yield chunk
+                    chunk, size = Chunk(), 0
+                if len(chunk.starts) == len(chunk.ends):
+                    chunk.starts.append(len(chunk.paragraphs))
+                chunk.paragraphs.append(paragraph)
+                size += len(paragraph)
+        if documents == 0 and source.listed:
+            raise UserError(f"{source.path}: the file holds no text; give one that does, or leave it out")
+        if stat_source(source) != before:
+            raise UserError(f"{source.path}: the file changed while it was read; run the command again")
+        if hashes is not None:
+            hashes.append(file_hash(source.path))
+    if chunk.starts:
+        yield chunk
+
+
+class _Document:
+    """Hash and size of a document, computed piece by piece."""
+
+    def __init__(self) -> None:
+        self._hash, self._num_bytes = hashlib.blake2b(digest_size=8), 0
+
+    def add(self, paragraphs: Sequence[str]) -> None:
+        data = "\n".join([*paragraphs, ""]).encode()
+        self._hash.update(data)
+        self._num_bytes += len(data) - len(paragraphs)
+
+    def end(self, after: Place) -> DocumentEnd:
+        return DocumentEnd(int.from_bytes(self._hash.digest()), self._num_bytes, after)

@@ -1,0 +1,264 @@
+"""The end of a store's build: counts, a vocabulary that fits the text, and hashes that are compared."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import random
+import shutil
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.chunks import Report
+from bertcli.corpus.manifest import (
+    BLOCK_BYTES,
+    HASH_BYTES,
+    SUFFIX,
+    Manifest,
+    SideCounts,
+    SourceRecord,
+    block_hash,
+    num_blocks,
+    rebuild,
+)
+from bertcli.corpus.matching import given_tokenizer
+from bertcli.corpus.token_store import HASHES, SIDES, OpenStore, ids_dtype
+from bertcli.corpus.writer import NAMES, BuildProgress
+from bertcli.system.errors import UserError
+from bertcli.system.files import file_hash, flush_to_disk, open_plain
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+ARRAYS = tuple(f"{side}/{name}.bin" for side in SIDES for name in NAMES)
+FULL_BYTES = 2 * 10**9
+"""Arrays of up to this size are always compared in full, which takes a second or two."""
+DRAWN_BLOCKS = 1000
+_AT_ONCE = 64
+"""Blocks of one piece of work of a thread."""
+
+
+def gather_hashes(folder: Path) -> str:
+    """Write `hashes.bin` from the files that `HashedFile` left; returns its own hash, hexadecimal."""
+    path = folder / HASHES
+    with open(path, "wb") as gathered:
+        for name in ARRAYS:
+            with open((folder / name).with_suffix(SUFFIX), "rb") as part:
+                shutil.copyfileobj(part, gathered)
+        flush_to_disk(gathered)
+    return file_hash(path, "blake2b")
+
+
+def drop_gathered(folder: Path) -> None:
+    """Remove the files that `gather_hashes` read; only a finished build no longer needs them."""
+    for name in ARRAYS:
+        (folder / name).with_suffix(SUFFIX).unlink(missing_ok=True)
+
+
+def check_arrays(store: OpenStore, seed: int, report: Report, every_block: bool = False) -> None:
+    """Compare blocks of the arrays with their hashes: all; of more than 2 GB, 1,000 drawn by `seed`.
+
+    Args:
+        every_block: compare all, whatever the size.
+        report: takes a line where blocks were drawn; with `every_block`, lines on what was read.
+
+    Raises:
+        UserError: a block that cannot be read, or does not match its hash.
+    """
+    sizes = [store.manifest.arrays[name] for name in ARRAYS]
+    blocks, size = sum(map(num_blocks, sizes)), sum(sizes)
+    if every_block:
+        report(f"reading all of {store.folder}: {size / 1e6:,.1f} MB in {blocks:,} blocks")
+    if every_block or size <= FULL_BYTES:
+        numbers: Sequence[int] = range(blocks)
+        if file_hash(store.folder / HASHES, "blake2b") != store.manifest.hashes:
+            raise UserError(
+                f"{store.folder / HASHES}: damaged: it is not what was written. {rebuild(store.folder)}"
+            )
+    else:
+        numbers = sorted(random.Random(seed).sample(range(blocks), min(DRAWN_BLOCKS, blocks)))
+        report(
+            f"{store.folder}: comparing {len(numbers):,} of {blocks:,} blocks, drawn by the seed, with their "
+            "hashes; bertcli prepare CONFIG --verify compares all"
+        )
+    wrong = _wrong_blocks(store.folder, sizes, numbers)
+    if wrong:
+        more = f", nor are {len(wrong) - 1:,} other blocks" if len(wrong) > 1 else ""
+        raise UserError(f"{wrong[0]} is not what was written{more}. {rebuild(store.folder)}")
+    if every_block:
+        report("every block is what was written")
+
+
+def _wrong_blocks(folder: Path, sizes: Sequence[int], numbers: Sequence[int]) -> list[str]:
+    """The places of the damaged blocks among `numbers`, which count over all arrays."""
+    starts = [0, *itertools.accumulate(map(num_blocks, sizes))]
+    with open_plain(folder / HASHES) as hashes:
+
+        def check(some: Sequence[int]) -> list[str]:
+            return [place for number in some if (place := compare(number)) is not None]
+
+        def compare(number: int) -> str | None:
+            array = bisect_right(starts, number) - 1
+            path, offset = folder / ARRAYS[array], (number - starts[array]) * BLOCK_BYTES
+            written = os.pread(hashes.fileno(), HASH_BYTES, number * HASH_BYTES)
+            place = f"{path}: damaged: byte {offset:,} to {min(offset + BLOCK_BYTES, sizes[array]):,}"
+            try:
+                with open_plain(path) as file:
+                    file.seek(offset)
+                    return None if block_hash(file.read(BLOCK_BYTES)) == written else place
+            except OSError as error:
+                return f"{place} ({(error.strerror or 'cannot be read').lower()})"
+
+        parts = [numbers[i : i + _AT_ONCE] for i in range(0, len(numbers), _AT_ONCE)]
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            return list(itertools.chain.from_iterable(threads.map(check, parts)))
+
+
+UNKNOWN, MOST_UNKNOWN = 0.01, 0.2
+"""Shares of the tokens: above the first a vocabulary is warned of, from the second it is refused."""
+PIECES = 2.5
+"""Tokens a word; a vocabulary made for the text gives 1.2 to 2."""
+_NO_BLANKS = 40
+"""Bytes a word. More mean a script without blanks between words, where pieces a word say nothing."""
+_ANY_TEXT = "set tokenizer.kind: byte-bpe, a kind of vocabulary that reads any text"
+
+
+def misfits(config: PretrainConfig, manifest: Manifest) -> Iterator[str]:
+    """Signs that the config's vocabulary was made for other text than the store's; none where it fits."""
+    if manifest.unk_rate > UNKNOWN:
+        yield f"{unknown(manifest.unk_rate)}. To read them, {known_by(config)}; bertcli check-data says more"
+    if (vocabulary := given_tokenizer(config)) is None:
+        return
+    sides = (manifest.train, manifest.heldout)
+    bytes_a_word = sum(side.bytes for side in sides) / max(1, sum(side.words for side in sides))
+    if manifest.tokens_per_word > PIECES and bytes_a_word < _NO_BLANKS:
+        yield (
+            f"a word is cut into {manifest.tokens_per_word:.2f} pieces: the vocabulary of {vocabulary} was "
+            "made for other text; rows hold more of it with one that is trained on this text (without "
+            "tokenizer.path and model.init_from)"
+        )
+
+
+def check_known(config: PretrainConfig, unk_rate: float) -> None:
+    """Raise `UserError` where so many tokens of a store are unknown that nothing can be learned from it."""
+    if unk_rate >= MOST_UNKNOWN:
+        raise UserError(
+            f"{unknown(unk_rate)}. A model would learn next to nothing; {known_by(config)}. "
+            "If the store exists already, build it again then: bertcli prepare CONFIG --overwrite"
+        )
+
+
+def unknown(rate: float) -> str:
+    """What a share of unknown tokens means, in words."""
+    return (
+        f"{rate:.1%} of the tokens are unknown: the vocabulary lacks their characters, or words are "
+        "too long for WordPiece (over 100 characters)"
+    )
+
+
+def known_by(config: PretrainConfig) -> str:
+    """What to change in the config so that no token is unknown."""
+    if config.model.init_from is not None:
+        return f"leave model.init_from out, and {_ANY_TEXT}: a new model; or name a model for such text"
+    if config.tokenizer.path is not None:
+        return f"leave tokenizer.path out, and {_ANY_TEXT}"
+    if config.distillation is not None:
+        return f"leave distillation out, and {_ANY_TEXT}; or name a teacher for such text"
+    return _ANY_TEXT
+
+
+BLOCK = 1 << 22
+"""Ids counted at once."""
+WITHOUT = "set it to 0 to train without evaluation"
+
+
+def check_heldout(progress: BuildProgress, fraction: float) -> None:
+    """Raise `UserError` where no text is left to train on, or too little is held out for sentence pairs."""
+    train, heldout = progress.sides["train"].documents, progress.sides["heldout"].documents
+    stored = progress.cut_documents or train + heldout
+    if stored == 0:
+        raise UserError(
+            "the corpus holds no text: no document gave a token; name files that do in corpus.files"
+        )
+    if fraction > 0.0 and heldout < 2:
+        unit = " runs of sentences" if progress.cut_documents else ""
+        mend = f"Give more text, or {WITHOUT}" if progress.cut_documents else _enough(progress)
+        raise UserError(
+            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}{unit}; "
+            f"evaluation needs two or more. {mend}"
+        )
+    if train == 0:
+        raise UserError(
+            f"corpus.heldout_fraction: {fraction:g} holds out all of {_documents(stored)}; lower it to train "
+            f"on some, give more text, or {WITHOUT}"
+        )
+
+
+def heldout_line(progress: BuildProgress) -> str:
+    """A line for the user about a corpus of few documents that was cut."""
+    runs, documents = progress.sides["heldout"].documents, _documents(progress.cut_documents)
+    return f"held out: {runs:,} runs of sentences, because the corpus has only {documents}"
+
+
+def _enough(progress: BuildProgress) -> str:
+    # The second smallest hash, rounded up to where a config has it in few digits.
+    enough = math.ceil(progress.smallest_hashes[1] / 2**64 * 1000 + 1e-9) / 1000
+    return f"Raise it to {enough:g}, give more documents (see corpus.document), or {WITHOUT}"
+
+
+def _documents(number: int) -> str:
+    return "1 document" if number == 1 else f"{number:,} documents"
+
+
+def count_store(
+    folder: Path,
+    tokenizer: Tokenizer,
+    progress: BuildProgress,
+    options: dict[str, Any],
+    sources: tuple[SourceRecord, ...],
+) -> Manifest:
+    """The manifest of the arrays in `folder`; reads the ids once, a block at a time."""
+    uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
+    counts = {
+        name: SideCounts(
+            **{key: value for key, value in vars(side).items() if key != "first"},
+            unk_tokens=int(uses[name][tokenizer.unk_id]),
+        )
+        for name, side in progress.sides.items()
+    }
+    return Manifest(
+        vocab_size=tokenizer.vocab_size,
+        tokenizer_hash=tokenizer.hash,
+        options=options,
+        sources=sources,
+        arrays={array: (folder / array).stat().st_size for array in ARRAYS},
+        hashes=gather_hashes(folder),
+        pieces={side: tuple(numbers) for side, numbers in progress.pieces.items()},
+        train=counts["train"],
+        heldout=counts["heldout"],
+        dropped_documents=progress.dropped_documents,
+        dropped_sentences=progress.dropped_sentences,
+        unigram_entropy=unigram_entropy(uses["train"]),
+    )
+
+
+def unigram_entropy(uses: NDArray[np.int64]) -> float:
+    """Entropy in nats of a token drawn by its share of `uses` [V]; 0 where all are 0."""
+    seen = uses[uses > 0]
+    shares = seen / max(1, seen.sum())
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _count_ids(path: Path, vocab_size: int) -> NDArray[np.int64]:
+    uses = np.zeros(vocab_size, np.int64)
+    dtype = ids_dtype(vocab_size)
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK * dtype.itemsize):
+            uses += np.bincount(np.frombuffer(block, dtype), minlength=vocab_size)
+    return uses

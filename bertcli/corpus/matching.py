@@ -1,0 +1,161 @@
+"""The tokenizer of a store, and whether a store matches a config: options, files, sizes and times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.corpus.chunks import Report, progress_display, stat_source
+from bertcli.corpus.manifest import Manifest, SourceRecord
+from bertcli.corpus.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
+from bertcli.corpus.sources import Source, find_present
+from bertcli.families.family import TokenizerKind
+from bertcli.families.registry import UNNAMED
+from bertcli.families.tokenizers import TOKENIZERS
+from bertcli.folders.run_layout import FILES, FOLDERS, RunLayout
+from bertcli.system.errors import UserError
+from bertcli.system.files import file_hash
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.train import Training, train_tokenizer
+
+KINDS: dict[TokenizerKind, str] = {
+    "wordpiece": "WordPiece",
+    "byte-bpe": "byte-level BPE",
+    "unigram": "Unigram",
+}
+"""`tokenizer.kind` -> its name in messages."""
+
+
+def given_tokenizer(config: PretrainConfig) -> str | None:
+    """The path of the tokenizer that the config names; None: one is trained on the corpus."""
+    teacher = None if config.distillation is None else config.distillation.teacher
+    return config.model.init_from or config.tokenizer.path or teacher
+
+
+def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
+    """The tokenizer that the config names; None: one is trained on the corpus."""
+    path = given_tokenizer(config)
+    if path is None:
+        return None
+    options = config.tokenizer
+    return Tokenizer.load(Path(path).expanduser(), options.lowercase, options.strips_accents())
+
+
+def train_on_corpus(
+    sources: Sequence[Source],
+    corpus: CorpusConfig,
+    options: TokenizerConfig,
+    report: Report,
+    model_type: str = UNNAMED,
+    spool_folder: Path | None = None,
+) -> Tokenizer:
+    """Train a vocabulary on the corpus, or on an even sample of a large one; `report` takes a line on it.
+
+    `model_type`: its special tokens are those of this family.
+    """
+    size, share = options.vocab_size, sample_share(sources)
+    sample = f"an even sample of the text, {share:.2%}, about {SAMPLE_BYTES // 10**6} MB"
+    report(
+        f"training a {KINDS[options.kind]} vocabulary of {size:,} entries on "
+        f"{'all of the text' if share == 1.0 else sample}"
+    )
+    with progress_display("reading", sources, report) as advance:
+        tokenizer = train_tokenizer(
+            sample_paragraphs(sources, corpus, share, progress=advance),
+            size,
+            options.lowercase,
+            strip_accents=options.strips_accents(),
+            kind=options.kind,
+            facts=TOKENIZERS[model_type],
+            training=Training(corpus.language, spool_folder, report),
+        )
+    if tokenizer.vocab_size < size:
+        report(f"note: the text is too short for {size:,} entries: it gives {tokenizer.vocab_size:,}")
+    return tokenizer
+
+
+WHAT_NOW = (
+    "Build the store again with bertcli prepare CONFIG --overwrite, or name another folder in corpus.store"
+)
+
+
+def store_folder(config: PretrainConfig) -> Path:
+    """The folder of the config's store: `corpus.store`, or `store` in `output_dir`."""
+    return Path(config.corpus.store or RunLayout(Path(config.output_dir)).store).expanduser()
+
+
+def output_paths(config: PretrainConfig) -> set[Path]:
+    """Real paths that a run of `config` writes: its folder, the files and folders in it, and its store."""
+    root, store = Path(config.output_dir).expanduser(), store_folder(config)
+    paths = [root, *(root / name for name in (*FILES, *FOLDERS)), store]
+    return {path.resolve() for path in paths} | {store.resolve().with_name(f"{store.resolve().name}.partial")}
+
+
+def store_options(config: PretrainConfig) -> dict[str, Any]:
+    """Dotted key -> value, for every key that a store depends on."""
+    corpus = config.corpus.model_dump(mode="json", exclude={"store", "general"})
+    for key in ("encodings", "bad_bytes"):  # as before these keys were there
+        if getattr(config.corpus, key) == CorpusConfig.model_fields[key].default:
+            del corpus[key]
+    options = {f"corpus.{key}": value for key, value in corpus.items()}
+    tokenizer = config.tokenizer
+    if config.model.init_from is not None:
+        return options | {"model.init_from": config.model.init_from}
+    options["tokenizer.path"] = tokenizer.path
+    if tokenizer.path is None:
+        options["tokenizer.vocab_size"] = tokenizer.vocab_size
+        options["tokenizer.kind"] = tokenizer.kind
+        options["model.family"] = config.model.family or UNNAMED
+    return options | {
+        "tokenizer.lowercase": tokenizer.lowercase,
+        "tokenizer.strip_accents": tokenizer.strips_accents(),
+    }
+
+
+def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> None:
+    """Raise `UserError` that names every difference between a store and the config.
+
+    Files are compared by size and time; a file of which only the time differs is read and hashed. A new file
+    is a difference, a missing one is not.
+    """
+    problems = _different_options(manifest.options, store_options(config))
+    if not problems:
+        problems = different_files(manifest.sources, find_present(config.corpus.files, output_paths(config)))
+        path = given_tokenizer(config)
+        exists = path is not None and Path(path).expanduser().exists()
+        tokenizer = load_given_tokenizer(config) if exists else None
+        if tokenizer is not None and tokenizer.hash != manifest.tokenizer_hash:
+            problems.append(f"{path}: the tokenizer has changed")
+    if problems:
+        shown = [*problems[:10], f"and {len(problems) - 10} more"] if len(problems) > 10 else problems
+        raise UserError(
+            "\n  ".join([f"{folder}: the store was built from something else:", *shown, WHAT_NOW])
+        )
+
+
+def _different_options(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    absent = "not given"
+    return [
+        f"{key}: {before.get(key, absent)!r} in the store, {now.get(key, absent)!r} in the config"
+        for key in before | now
+        if before.get(key, absent) != now.get(key, absent)
+    ]
+
+
+def different_files(records: Sequence[SourceRecord], present: Sequence[Source]) -> list[str]:
+    """A line for each file that is not as its record says, or has none."""
+    known = {record.name: record for record in records}
+    return [problem for source in present if (problem := _difference(known.get(source.name), source))]
+
+
+def _difference(record: SourceRecord | None, source: Source) -> str | None:
+    if record is None:
+        return f"{source.path}: this file is new"
+    now = stat_source(source)
+    if now.size != record.size:
+        return f"{source.path}: the file changed, from {record.size:,} bytes to {now.size:,}"
+    if now.mtime_ns != record.mtime_ns and file_hash(source.path) != record.sha256:
+        return f"{source.path}: the file changed; its size is the same"
+    return None

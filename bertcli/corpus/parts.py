@@ -1,0 +1,267 @@
+"""A store in parts: those of several processes are joined; few documents are cut between both sides."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES
+from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress, SideFiles, SideProgress
+
+RUN_SENTENCES = 64
+"""Length limit of a held-out run: enough for the longest rows."""
+MOST_RUNS = 10_000
+"""A corpus that would need more runs than this gets longer ones."""
+
+
+class Piece(NamedTuple):
+    """Sentences `start` to `end` of a document."""
+
+    document: int
+    start: int
+    end: int
+    side: str
+
+
+def is_cut(progress: BuildProgress, heldout_fraction: float) -> bool:
+    """Whether runs of sentences are held out, not documents."""
+    stored = sum(side.documents for side in progress.sides.values())
+    return heldout_fraction > 0.0 and 0 < stored < FEW_DOCUMENTS
+
+
+def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[Piece]:
+    """The pieces of all documents, in order. About `fraction` of the sentences are held out, in two or more
+    runs.
+
+    The first two runs are of two documents, because a NotNext pair needs both. Where only one document is
+    longer than a run, the held-out text measures MLM alone. For fractions up to a half, and a text of at
+    least two documents and four sentences, at least two documents keep text to train on.
+
+    Args:
+        documents: content hash and number of sentences of each. Their order changes no document's pieces.
+    """
+    total, longest = (f(sentences for _, sentences in documents) for f in (sum, max))
+    target = fraction * total
+    length = max(2, min(int(target) // 4, max(RUN_SENTENCES, total // MOST_RUNS)))
+    length = max(1, min(length, longest // 2, total // 4))
+    # By content; the run at a document's end, which may be all of it, comes last: train keeps some of each.
+    first, *rest = sorted(
+        (start + length >= sentences, _digest(content, start), number, start)
+        for number, (content, sentences) in enumerate(documents)
+        for start in range(0, sentences, length)
+    )
+    other = [run for run in rest if run[2] != first[2] and not run[0]][:1]
+    chosen: list[set[int]] = [set() for _ in documents]
+    held = 0
+    for runs, (_, _, number, start) in enumerate([first, *other, *(run for run in rest if run not in other)]):
+        if runs >= 2 and held >= target - length / 2:
+            break
+        chosen[number].add(start)
+        held += min(length, documents[number][1] - start)
+    return [
+        piece
+        for number, (_, sentences) in enumerate(documents)
+        for piece in _pieces(number, sentences, chosen[number], length=length)
+    ]
+
+
+def cut_progress(progress: BuildProgress, pieces: Sequence[Piece], tokens: Sequence[int]) -> BuildProgress:
+    """What both sides hold once the documents are cut; words and bytes are divided by sentences.
+
+    `tokens`: of each piece.
+    """
+    uncut = list(progress.sides.values())
+    sides = {name: SideProgress() for name in SIDES}
+    counts: dict[str, Counter[int]] = {name: Counter() for name in SIDES}
+    for piece, number in zip(pieces, tokens, strict=True):
+        side = sides[piece.side]
+        side.documents += 1
+        side.one_sentence_documents += piece.end - piece.start == 1
+        side.sentences += piece.end - piece.start
+        side.tokens += number
+        counts[piece.side][piece.document] += 1
+    sentences = sum(side.sentences for side in sides.values())
+    heldout = sides["heldout"]
+    for name in ("words", "bytes"):
+        total = sum(getattr(side, name) for side in uncut)
+        setattr(heldout, name, total * heldout.sentences // sentences)
+        setattr(sides["train"], name, total - getattr(heldout, name))
+    return replace(
+        progress,
+        sides=sides,
+        cut_documents=sum(side.documents for side in uncut),
+        pieces={name: list(found.values()) for name, found in counts.items()},
+    )
+
+
+def _digest(content: int, start: int) -> bytes:
+    return hashlib.blake2b(f"{content} {start}".encode(), digest_size=8).digest()
+
+
+def _pieces(number: int, sentences: int, chosen: set[int], length: int) -> list[Piece]:
+    pieces: list[Piece] = []
+    for start in range(0, sentences, length):
+        side, end = "heldout" if start in chosen else "train", min(start + length, sentences)
+        if pieces and pieces[-1].side == side == "train":
+            pieces[-1] = pieces[-1]._replace(end=end)
+        else:
+            pieces.append(Piece(number, start, end, side=side))
+    return pieces
+
+
+T = TypeVar("T")
+
+
+class Team(Protocol):
+    """The processes that build a store together on a shared disk, such as `bertcli.training.ranks`."""
+
+    def rank(self) -> int:
+        """The number of this process."""
+        ...
+
+    def num_ranks(self) -> int:
+        """How many processes build the store together."""
+        ...
+
+    def num_local_ranks(self) -> int:
+        """How many of them run on this machine."""
+        ...
+
+    def on_first(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which only the first process does."""
+        ...
+
+    def on_each(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which each process does; all of them wait for the last."""
+        ...
+
+
+class Alone:
+    """A team of one."""
+
+    def rank(self) -> int:
+        """0."""
+        return 0
+
+    def num_ranks(self) -> int:
+        """1."""
+        return 1
+
+    def num_local_ranks(self) -> int:
+        """1."""
+        return 1
+
+    def on_first(self, work: Callable[[], T]) -> T:
+        """Do the work: there is no other process."""
+        return work()
+
+    def on_each(self, work: Callable[[], T]) -> T:
+        """Do the work: there is no other process."""
+        return work()
+
+
+def part_folder(folder: Path, part: int, num_parts: int) -> Path:
+    """Where a part is built; a single part is built in `folder` itself."""
+    return folder if num_parts == 1 else folder / f"part-{part}-of-{num_parts}"
+
+
+def part_folders(folder: Path) -> list[Path]:
+    """All parts in `folder`, also those of an interrupted build by another number of ranks."""
+    return list(folder.glob("part-*-of-*"))
+
+
+def share_out(sizes: Sequence[int], num_parts: int) -> list[range]:
+    """Files of `sizes` bytes -> the numbers of each part's files: neighbors, in parts of similar size."""
+    ends = np.cumsum([0, *sizes])
+    middles = (ends[:-1] + ends[1:]) / 2
+    bounds = np.searchsorted(middles, np.arange(num_parts + 1) * ends[-1] / num_parts).tolist()
+    bounds[-1] = len(sizes)
+    return [range(first, last) for first, last in itertools.pairwise(bounds)]
+
+
+def join_parts(
+    folder: Path, parts: Sequence[tuple[Path, BuildProgress]], dtype: np.dtype[Any]
+) -> BuildProgress:
+    """Write the arrays of all parts, one after the other, into `folder`; returns their joint progress."""
+    total = BuildProgress()
+    for name in SIDES:
+        with closing(SideFiles(folder / name, dtype)) as files:
+            for part, progress in parts:
+                side = progress.sides[name]
+                files.append_side(part / name, side.documents, side.sentences, side.tokens)
+            files.sync()
+    for _, progress in parts:
+        for name, side in progress.sides.items():
+            for counter, value in vars(side).items():
+                setattr(total.sides[name], counter, getattr(total.sides[name], counter) + value)
+        total.dropped_documents += progress.dropped_documents
+        total.dropped_sentences += progress.dropped_sentences
+        total.smallest_hashes = sorted([*total.smallest_hashes, *progress.smallest_hashes])[:2]
+    return total
+
+
+CUT = "cut"
+"""Prefix of the folders of the cut sides until they are in place: `cut-train`."""
+BLOCK = 1 << 20
+"""Sentences copied at once."""
+
+
+def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fraction: float) -> BuildProgress:
+    """Write the cut sides into `folder`, where the uncut ones stay; returns what the cut ones hold."""
+    documents = [document for side in progress.sides.values() for document in side.first]
+    pieces = cut_documents(documents, fraction)
+    tokens: list[int] = []
+    first = 0
+    with ExitStack() as opened:
+        files = {
+            side: opened.enter_context(closing(SideFiles(folder / f"{CUT}-{side}", dtype))) for side in SIDES
+        }
+        for name, side in progress.sides.items():
+            own = [piece for piece in pieces if first <= piece.document < first + side.documents]
+            if own:
+                tokens += _copy(folder / name, dtype, own, files=files, first=first)
+            first += side.documents
+        for each in files.values():
+            each.sync()
+    return cut_progress(progress, pieces, tokens)
+
+
+def put_in_place(folder: Path) -> None:
+    """Replace the uncut sides by the cut ones. A build that is killed meanwhile cannot be resumed."""
+    for side in SIDES:
+        shutil.rmtree(folder / side)
+        os.rename(folder / f"{CUT}-{side}", folder / side)
+
+
+def _copy(
+    folder: Path, dtype: np.dtype[Any], pieces: Sequence[Piece], files: dict[str, SideFiles], first: int
+) -> list[int]:
+    """Append each piece to its side; `first`: the number of the folder's first document.
+
+    Returns the number of tokens of each piece.
+    """
+    ids: NDArray[Any] = np.memmap(folder / "ids.bin", dtype, mode="r")
+    sentences, documents = (
+        np.memmap(folder / f"{name}.bin", OFFSET_DTYPE, mode="r") for name in ("sentences", "documents")
+    )
+    tokens: list[int] = []
+    for piece in pieces:
+        begin = int(documents[piece.document - first])
+        side, held = files[piece.side], files[piece.side].tokens
+        for start in range(begin + piece.start, begin + piece.end, BLOCK):
+            ends = sentences[start : min(start + BLOCK, begin + piece.end) + 1].astype(np.int64)
+            side.append_sentences(np.asarray(ids[ends[0] : ends[-1]]), np.diff(ends).astype(np.uint32))
+        side.end_documents(np.array([piece.end - piece.start]))
+        tokens.append(side.tokens - held)
+    return tokens

@@ -1,0 +1,231 @@
+"""A part of a corpus -> a sample for a vocabulary, the size of the whole, and whether its layout is right."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from bertcli.config.schema import CorpusConfig
+from bertcli.corpus.documents import read_paragraphs
+from bertcli.corpus.sources import Source
+from bertcli.corpus.streams import Progress, read_lines, silent
+from bertcli.system.errors import UserError
+
+SAMPLE_BYTES = 256_000_000
+"""Approximate size of the sample, in UTF-8; never more than twice that."""
+
+
+def sample_share(sources: Sequence[Source], num_bytes: int = SAMPLE_BYTES) -> float:
+    """The share of the paragraphs to take: 1 for a corpus of up to `num_bytes`, estimated by file size."""
+    return min(1.0, num_bytes / max(1, text_bytes(sources)))
+
+
+def sample_paragraphs(
+    sources: Sequence[Source], corpus: CorpusConfig, share: float, progress: Progress = silent
+) -> Iterator[str]:
+    """The paragraphs whose hash (BLAKE2b, 64 bits) falls within `share` of its range.
+
+    The choice depends only on the text of a paragraph, so that it is distributed evenly over the corpus and
+    the same each time.
+    """
+    limit = int(share * 2**64)
+    taken = 0
+    for source in sources:
+        for paragraph in read_paragraphs(source.path, corpus, progress):
+            if paragraph is None:
+                continue
+            data = paragraph.encode()
+            if share < 1.0 and int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) >= limit:
+                continue
+            taken += len(data)
+            if taken > 2 * SAMPLE_BYTES:
+                return
+            yield paragraph
+
+
+COMPRESSION = 4
+"""Approximate bytes of text for each byte of .gz, .zst or Parquet."""
+_COMPRESSED = (".gz", ".zst", ".parquet")
+_MOST_CHARACTERS = 4_000_000
+"""Read in all files together."""
+_MOST_FILES = 100
+"""Approximate number of files that are read, evenly spaced."""
+_COVERED = 0.999
+"""Share of the text; rarer characters are stray signs of other scripts."""
+
+
+def text_bytes(sources: Sequence[Source]) -> float:
+    """Bytes of text, estimated by file size: compressed files count `COMPRESSION` times."""
+    return float(
+        sum(s.path.stat().st_size * (COMPRESSION if s.path.suffix in _COMPRESSED else 1) for s in sources)
+    )
+
+
+def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> tuple[int, int]:
+    """The smallest number of characters that cover 99.9 % of the text, and the number of all its characters.
+
+    Reads only the beginnings of the files. Thousands mean a script with a sign for each word or syllable.
+    Skips what cannot be read: building the store reports it.
+    """
+    chosen = sources[:: max(1, len(sources) // _MOST_FILES)]
+    counts: Counter[str] = Counter()
+    for source in chosen:
+        left = _MOST_CHARACTERS // len(chosen)
+        try:
+            for paragraph in read_paragraphs(source.path, corpus):
+                counts.update((paragraph or "").casefold())
+                left -= len(paragraph or "")
+                if left <= 0:
+                    break
+        except UserError:
+            continue
+    covered = accumulate(count for _, count in counts.most_common())
+    needed = sum(so_far < _COVERED * counts.total() for so_far in covered) + bool(counts)
+    return needed, len(counts)
+
+
+FILES, LINES, CHARACTERS = 12, 2000, 200_000
+"""The most files, evenly chosen, and of each the most lines and characters that are read."""
+FEWEST_PAIRS = 20
+"""Pairs of consecutive lines within paragraphs; fewer prove nothing."""
+_WIDTHS = range(30, 141)
+"""Columns where people and programs wrap text."""
+_FILLED, _UNFINISHED, _SMALL = 0.6, 0.6, 0.4
+"""Shares of those pairs: the first line has no room for the next word; it does not end a sentence; the next
+line begins with a small letter (of lines that begin with a letter that has two sizes)."""
+_ENDS = tuple(".!?…:;。！？।۔؟።။”\"'»’)")
+FEW_BLANKS = 0.04
+"""Blanks a character: a script that writes words without them fills its lines to the last column."""
+LONE_PARAGRAPHS = 0.8
+"""Share of the documents that are one line."""
+_FEWEST_DOCUMENTS = 20
+"""In a file; fewer prove nothing."""
+
+
+class LayoutAdvice(NamedTuple):
+    """One way in which the text does not match the config, and what to change."""
+
+    problem: str
+    mend: str
+    share: float
+    """Of the files that were read."""
+
+
+def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[LayoutAdvice]:
+    """Advice where the files contradict `corpus.document`, `join_lines` or `format`: none, or one."""
+    if corpus.format not in ("text", "sentences") or corpus.join_lines:
+        return []
+    looks = look_at_files(sources, corpus)
+    wrapped = wrapped_files(looks)
+    if wrapped:
+        return [_wrapped_advice(wrapped, len(looks), len(sources), corpus=corpus)]
+    lone = [look for look in looks if look.is_lone_paragraphs]
+    by_blank_lines = corpus.format == "text" and corpus.document == "blank-line"
+    if not by_blank_lines or len(sources) == 1 or 2 * len(lone) <= len(looks):
+        return []
+    return [
+        LayoutAdvice(
+            f"blank lines separate single paragraphs in {len(lone)} of {len(looks)} files examined: each "
+            "paragraph is read as a document of its own",
+            "if a file is a document (a book, an article), set corpus.document: file",
+            len(lone) / len(looks),
+        )
+    ]
+
+
+def look_at_files(sources: Sequence[Source], corpus: CorpusConfig) -> list[Look]:
+    """The layout of some of the files, evenly chosen."""
+    step = max(1, len(sources) // FILES)
+    return [Look.at(list(_first_lines(source, corpus))) for source in sources[::step][:FILES]]
+
+
+def wrapped_files(looks: Sequence[Look]) -> list[Look]:
+    """Those with hard-wrapped lines, if they have half of the lines or more; else none."""
+    wrapped = [look for look in looks if look.width]
+    is_most = 2 * sum(look.lines for look in wrapped) >= sum(look.lines for look in looks)
+    return wrapped if is_most else []
+
+
+def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: CorpusConfig) -> LayoutAdvice:
+    width = max(look.width for look in wrapped)
+    keys = ["corpus.join_lines: true"]
+    if corpus.format != "text":
+        keys.insert(0, "corpus.format: text")
+    if corpus.document != "file":
+        keys.append("corpus.document: file (a blank line then ends a paragraph)")
+    alone = "" if files > 1 else "; sentence pairs then need more files than one, each a document"
+    return LayoutAdvice(
+        f"the text is hard-wrapped at about {width} characters in {len(wrapped)} of {examined} files "
+        "examined: each line is read as a paragraph, and sentences are cut at its end",
+        f"set {' and '.join(keys)}{alone}",
+        len(wrapped) / examined,
+    )
+
+
+def _first_lines(source: Source, corpus: CorpusConfig) -> Iterator[str]:
+    left = CHARACTERS
+    try:
+        for line in itertools.islice(read_lines(source.path, corpus.decoding(source.path)), LINES):
+            yield line.strip()
+            left -= len(line)
+            if left < 0:
+                return
+    except UserError:  # reading all of the file reports it, with the place
+        return
+
+
+@dataclass(frozen=True)
+class Look:
+    """The layout of the first lines of a file.
+
+    Attributes:
+        lines: the number of lines that are not blank.
+        documents: the number of groups of lines between blank ones.
+        width: the column where lines are wrapped; 0: they are not.
+        is_lone_paragraphs: most lines that are not blank are between blank ones.
+    """
+
+    lines: int
+    documents: int
+    width: int
+    is_lone_paragraphs: bool
+
+    @classmethod
+    def at(cls, lines: Sequence[str]) -> Look:
+        full = [line for line in lines if line]
+        documents = [
+            sum(1 for _ in group) for is_text, group in itertools.groupby(lines, key=bool) if is_text
+        ]
+        is_lone = len(documents) >= _FEWEST_DOCUMENTS and (
+            documents.count(1) >= LONE_PARAGRAPHS * len(documents)
+        )
+        return cls(len(full), len(documents), _wrap_column(lines, full), is_lone_paragraphs=is_lone)
+
+
+def _wrap_column(lines: Sequence[str], full: Sequence[str]) -> int:
+    """The column where the lines are wrapped; 0: they are not."""
+    pairs = [(a, b) for a, b in itertools.pairwise(lines) if a and b]
+    if len(pairs) < FEWEST_PAIRS:
+        return 0
+    width = sorted(map(len, full))[len(full) * 98 // 100]
+    if width not in _WIDTHS:
+        return 0
+    has_blanks = sum(a.count(" ") for a, _ in pairs) >= FEW_BLANKS * sum(len(a) for a, _ in pairs)
+    filled = sum(
+        len(a) + 1 + len(b.partition(" ")[0]) > width if has_blanks else len(a) >= 0.9 * width
+        for a, b in pairs
+    )
+    unfinished = sum(not a.endswith(_ENDS) for a, _ in pairs)
+    first = [b[0] for _, b in pairs if b[0].islower() or b[0].isupper()]
+    small = sum(letter.islower() for letter in first)
+    is_wrapped = (
+        filled >= _FILLED * len(pairs)
+        and unfinished >= _UNFINISHED * len(pairs)
+        and small >= _SMALL * len(first)
+    )
+    return width if is_wrapped else 0

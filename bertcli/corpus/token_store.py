@@ -1,0 +1,197 @@
+"""The token store: a folder of memory-mapped arrays, which opens equally fast at any corpus size.
+
+    store/manifest.json         sources, options and counts, written last (`manifest.py`)
+          tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
+          train/, heldout/      ids.bin sentences.bin documents.bin pairs.bin, little-endian, no header
+          hashes.bin            of each block of 1 MiB of those, in this order (`verify.py`)
+
+Offsets nest: a document is a run of sentences, a sentence is a run of ids.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.corpus.manifest import (
+    HASH_BYTES,
+    MANIFEST,
+    Manifest,
+    SideCounts,
+    num_blocks,
+    read_manifest,
+    rebuild,
+)
+from bertcli.system.errors import UserError
+from bertcli.system.files import is_cut
+from bertcli.tokenizer.tokenizer import Tokenizer
+
+SIDES = ("train", "heldout")
+HASHES = "hashes.bin"
+OFFSET_DTYPE = np.dtype("<u8")
+_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+"""Bytes of this machine's memory."""
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """One side of a store, read-only.
+
+    Attributes:
+        ids: uint16 (uint32 for a vocabulary over 65,536) [tokens]; no special tokens.
+        sentences: uint64 [num_sentences + 1]; where each sentence starts in `ids`, then the end.
+        documents: uint64 [num_documents + 1]; where each document starts in `sentences`, then the end.
+        pairs: uint64 [num_documents + 1]; number of sentence boundaries inside the documents before document
+            d: documents[d] - d, because every document has a sentence.
+    """
+
+    ids: NDArray[Any]
+    sentences: NDArray[np.uint64]
+    documents: NDArray[np.uint64]
+    pairs: NDArray[np.uint64]
+    sources: NDArray[np.uint64] | None = None
+    """For documents that are pieces of a few: where each of those few starts in `sentences`, then the end."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Loader processes map the files again; nothing is copied to them."""
+        return _reopen, tuple(_describe(getattr(self, field.name)) for field in fields(self))
+
+    def check_sizes(self) -> None:
+        """Raise `UserError` where a file was cut since it was opened; to read there would end the process."""
+        for array in (self.ids, self.sentences, self.documents, self.pairs):
+            if is_cut(array):
+                path = Path(str(getattr(array, "filename", "")))
+                raise UserError(f"{path}: was cut while it was in use. {rebuild(path.parent.parent)}")
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of all sentences."""
+        return len(self.ids)
+
+    @property
+    def num_sentences(self) -> int:
+        """Sentences of all documents."""
+        return len(self.sentences) - 1
+
+    @property
+    def num_documents(self) -> int:
+        """Documents of this side."""
+        return len(self.documents) - 1
+
+    @property
+    def num_sources(self) -> int:
+        """Documents of the text: the pieces of a document count once."""
+        return self.num_documents if self.sources is None else len(self.sources) - 1
+
+    @property
+    def num_pairs(self) -> int:
+        """Places between two sentences of one document: each gives a true pair."""
+        return int(self.pairs[-1])
+
+
+@dataclass(frozen=True)
+class OpenStore:
+    """A store: both sides, the tokenizer that made them, and the manifest."""
+
+    folder: Path
+    train: TokenStore
+    heldout: TokenStore
+    """Without documents where `corpus.heldout_fraction` is 0."""
+    tokenizer: Tokenizer
+    manifest: Manifest
+
+
+def open_store(folder: Path) -> OpenStore:
+    """Open a complete store; reads only the sizes and the last offsets of the arrays (see `verify.py`).
+
+    Raises `UserError` where there is no store, or an array or the tokenizer does not match the manifest.
+    """
+    manifest = read_manifest(folder)
+    tokenizer = Tokenizer.load(folder / "tokenizer")
+    if tokenizer.hash != manifest.tokenizer_hash or tokenizer.vocab_size != manifest.vocab_size:
+        raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store. {rebuild(folder)}")
+    sides = {"train": manifest.train, "heldout": manifest.heldout}
+    sizes = {
+        f"{side}/{name}.bin": size
+        for side, counts in sides.items()
+        for name, size in array_sizes(counts, manifest.vocab_size).items()
+    }
+    pieces = {side: sum(manifest.pieces.get(side, ())) or counts.documents for side, counts in sides.items()}
+    if (
+        sizes != manifest.arrays
+        or manifest.pieces.keys() != sides.keys()
+        or any(pieces[side] != counts.documents for side, counts in sides.items())
+    ):
+        raise UserError(
+            f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {rebuild(folder)}"
+        )
+    sizes |= {HASHES: HASH_BYTES * sum(map(num_blocks, sizes.values()))}
+    for name, size in sizes.items():
+        path = folder / name
+        found = path.stat().st_size if path.is_file() else None
+        if found != size:
+            got = "it is missing" if found is None else f"it has {found:,} bytes"
+            raise UserError(f"{path}: damaged: {got}, {size:,} were written. {rebuild(folder)}")
+    train, heldout = (
+        _open_side(folder / side, counts, manifest.pieces[side], ids=ids_dtype(manifest.vocab_size))
+        for side, counts in sides.items()
+    )
+    return OpenStore(folder, train, heldout, tokenizer=tokenizer, manifest=manifest)
+
+
+def array_sizes(counts: SideCounts, vocab_size: int) -> dict[str, int]:
+    """Array of a side -> its bytes."""
+    documents = (counts.documents + 1) * OFFSET_DTYPE.itemsize
+    return {
+        "ids": counts.tokens * ids_dtype(vocab_size).itemsize,
+        "sentences": (counts.sentences + 1) * OFFSET_DTYPE.itemsize,
+        "documents": documents,
+        "pairs": documents,
+    }
+
+
+def ids_dtype(vocab_size: int) -> np.dtype[Any]:
+    """The smallest type that holds every id."""
+    return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
+
+
+def _open_side(folder: Path, counts: SideCounts, pieces: Sequence[int], ids: np.dtype[Any]) -> TokenStore:
+    offsets = (_map(folder / f"{name}.bin", OFFSET_DTYPE) for name in ("sentences", "documents", "pairs"))
+    side = TokenStore(_map(folder / "ids.bin", ids), *offsets)
+    last = {
+        "sentences": (side.sentences, counts.tokens),
+        "documents": (side.documents, counts.sentences),
+        "pairs": (side.pairs, counts.sentences - counts.documents),
+    }
+    for name, (array, end) in last.items():
+        if array[0] != 0 or array[-1] != end:
+            raise UserError(
+                f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. {rebuild(folder.parent)}"
+            )
+    return replace(side, sources=side.documents[np.cumsum([0, *pieces])]) if pieces else side
+
+
+def _describe(array: NDArray[Any] | None) -> tuple[str, str] | NDArray[Any] | None:
+    return (str(array.filename), array.dtype.str) if isinstance(array, np.memmap) else array
+
+
+def _reopen(*arrays: tuple[str, str] | NDArray[Any] | None) -> TokenStore:
+    opened = (_map(Path(a[0]), np.dtype(a[1])) if isinstance(a, tuple) else a for a in arrays)
+    return TokenStore(*opened)  # pyright: ignore[reportArgumentType]
+
+
+def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
+        return np.zeros(0, dtype)
+    array = np.memmap(path, dtype, mode="r")
+    if array.nbytes > _MEMORY and isinstance(array.base, mmap.mmap):
+        # A row is a few hundred bytes: what the system reads ahead would leave memory before it is used.
+        array.base.madvise(mmap.MADV_RANDOM)
+    return array

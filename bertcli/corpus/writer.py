@@ -1,0 +1,247 @@
+"""The growing array files of one side of a store; cutting them by size brings back any earlier document."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.corpus.chunks import Chunk, DocumentEnd
+from bertcli.corpus.encode import EncodedChunk
+from bertcli.corpus.manifest import HashedFile
+from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES
+
+NAMES = ("ids", "sentences", "documents", "pairs")
+BLOCK = 1 << 22
+"""Numbers copied at once."""
+
+
+class SideFiles:
+    """Appends full documents to `ids.bin`, `sentences.bin`, `documents.bin` and `pairs.bin` of a folder."""
+
+    def __init__(
+        self, folder: Path, dtype: np.dtype[Any], documents: int = 0, sentences: int = 0, tokens: int = 0
+    ):
+        """Open the files to append after the first `documents`; what follows those is cut off."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.documents, self.sentences, self.tokens = documents, sentences, tokens
+        self._dtype = dtype
+        counts = {"ids": tokens * dtype.itemsize}
+        counts |= {"sentences": sentences * 8 + 8, "documents": documents * 8 + 8, "pairs": documents * 8 + 8}
+        # Truncating a new file of offsets to one makes the 0 that they start with.
+        self._files = {name: HashedFile(folder / f"{name}.bin", counts[name]) for name in NAMES}
+
+    def append_sentences(self, ids: NDArray[Any], lengths: NDArray[np.uint32]) -> None:
+        """Append sentences of the current document: all ids [tokens] in a row, tokens of each [S]."""
+        ends = np.cumsum(lengths, dtype=OFFSET_DTYPE) + np.uint64(self.tokens)
+        self._write("ids", ids.astype(self._dtype, copy=False))
+        self._write("sentences", ends)
+        self.tokens += len(ids)
+        self.sentences += len(lengths)
+
+    def end_documents(self, counts: NDArray[np.int64]) -> None:
+        """Make the sentences appended since the last call documents of `counts` [D] sentences each."""
+        ends = np.cumsum(counts) + (self.sentences - int(counts.sum()))
+        numbers = np.arange(self.documents + 1, self.documents + 1 + len(counts))
+        self._write("documents", ends.astype(OFFSET_DTYPE))
+        self._write("pairs", (ends - numbers).astype(OFFSET_DTYPE))
+        self.documents += len(counts)
+
+    def append_side(self, folder: Path, documents: int, sentences: int, tokens: int) -> None:
+        """Append all documents of another folder, whose files hold these counts."""
+        self._append_file(folder, "ids", tokens, shift=0)
+        self._append_file(folder, "sentences", sentences, shift=self.tokens)
+        self._append_file(folder, "documents", documents, shift=self.sentences)
+        self._append_file(folder, "pairs", documents, shift=self.sentences - self.documents)
+        self.documents += documents
+        self.sentences += sentences
+        self.tokens += tokens
+
+    def sync(self) -> None:
+        """Wait until all appended data is on the disk."""
+        for file in self._files.values():
+            file.sync()
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._files.values():
+            file.close()
+
+    def _append_file(self, folder: Path, name: str, count: int, shift: int) -> None:
+        dtype = self._dtype if name == "ids" else OFFSET_DTYPE
+        with open(folder / f"{name}.bin", "rb") as file:
+            file.seek(0 if name == "ids" else 8)  # past the 0 that offsets start with
+            for done in range(0, count, BLOCK):
+                block = np.fromfile(file, dtype, min(BLOCK, count - done))
+                self._write(name, block + dtype.type(shift) if shift else block)
+
+    def _write(self, name: str, array: NDArray[Any]) -> None:
+        self._files[name].append(array.tobytes())
+
+
+SPOOL_BYTES = 32 << 20
+"""Of an unfinished document's ids; more go to a temporary file."""
+FEW_DOCUMENTS = 40
+"""Of a corpus with fewer, runs of sentences are held out (`few_documents.py`)."""
+
+
+@dataclass
+class SideProgress:
+    """Counts of one side, train or held out, of a store that is being built."""
+
+    documents: int = 0
+    one_sentence_documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    words: int = 0
+    bytes: int = 0
+    first: list[list[int]] = field(default_factory=list)
+    """Content hash and number of sentences of each of its first `FEW_DOCUMENTS` documents."""
+
+    def add_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int) -> None:
+        """Count a document that has ended."""
+        self.documents += 1
+        self.one_sentence_documents += sentences == 1
+        self.sentences += sentences
+        self.tokens += tokens
+        self.words += words
+        self.bytes += end.num_bytes
+        if len(self.first) < FEW_DOCUMENTS:
+            self.first.append([end.content_hash, sentences])
+
+
+@dataclass
+class BuildProgress:
+    """What a build knows about the documents that it has written; enough to resume it."""
+
+    file: int = 0
+    documents: int = 0
+    """Of that file, already read."""
+    sides: dict[str, SideProgress] = field(default_factory=lambda: {side: SideProgress() for side in SIDES})
+    dropped_documents: int = 0
+    dropped_sentences: int = 0
+    smallest_hashes: list[int] = field(default_factory=list)
+    """The two smallest hashes of stored documents: a larger held-out share would take these first."""
+    cut_documents: int = 0
+    """The number of documents that were cut to hold out runs of sentences; 0: documents are held out."""
+    pieces: dict[str, list[int]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    """For cut documents: on each side, the number of pieces of each document that has any there."""
+
+
+class StoreWriter:
+    """Appends chunk after chunk; `progress` counts the complete documents written so far."""
+
+    def __init__(self, folder: Path, dtype: np.dtype[Any], heldout_fraction: float, progress: BuildProgress):
+        self.progress = progress
+        self._threshold = int(heldout_fraction * 2**64)
+        self._sides = {
+            name: SideFiles(
+                folder / name, dtype, side.documents, sentences=side.sentences, tokens=side.tokens
+            )
+            for name, side in progress.sides.items()
+        }
+        self._spool = _DocumentSpool(folder, dtype)
+
+    def add(self, chunk: Chunk, encoded: EncodedChunk) -> None:
+        """Write the documents that end in this chunk; keep its part of an unfinished one for later."""
+        sentence_ends = np.cumsum(encoded.piece_sentences)
+        token_ends = np.cumsum(encoded.lengths, dtype=np.int64)
+        batches: dict[str, list[tuple[NDArray[Any], NDArray[np.uint32]]]] = {side: [] for side in SIDES}
+        sentence = token = 0
+        for piece, sentence_end in enumerate(sentence_ends.tolist()):
+            token_end = int(token_ends[sentence_end - 1]) if sentence_end else 0
+            ids, lengths = encoded.ids[token:token_end], encoded.lengths[sentence:sentence_end]
+            dropped, words = int(encoded.piece_dropped[piece]), int(encoded.piece_words[piece])
+            sentence, token = sentence_end, token_end
+            if piece == len(chunk.ends) or self._spool.in_use:
+                self._spool.append(ids, lengths, dropped, words)
+                if piece == len(chunk.ends):
+                    break
+                dropped, words = self._spool.dropped, self._spool.words
+                self._end_document(
+                    chunk.ends[piece], self._spool.sentences, self._spool.tokens, words=words, dropped=dropped
+                )
+                if self._spool.sentences:
+                    side = self._sides[self._side(chunk.ends[piece])]
+                    for ids_block, lengths_block in self._spool.drain():
+                        side.append_sentences(ids_block, lengths_block)
+                    side.end_documents(np.array([self._spool.sentences]))
+                self._spool.reset()
+            else:
+                self._end_document(chunk.ends[piece], len(lengths), len(ids), words=words, dropped=dropped)
+                if len(lengths):
+                    batches[self._side(chunk.ends[piece])].append((ids, lengths))
+        for name, batch in batches.items():
+            if batch:
+                all_ids, all_lengths = zip(*batch, strict=True)
+                self._sides[name].append_sentences(np.concatenate(all_ids), np.concatenate(all_lengths))
+                self._sides[name].end_documents(np.array(list(map(len, all_lengths))))
+
+    def sync(self) -> None:
+        """Wait until all written data is on the disk."""
+        for side in self._sides.values():
+            side.sync()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._spool.close()
+        for side in self._sides.values():
+            side.close()
+
+    def _side(self, end: DocumentEnd) -> str:
+        return "heldout" if end.content_hash < self._threshold else "train"
+
+    def _end_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int, dropped: int) -> None:
+        progress = self.progress
+        progress.file, progress.documents = end.after.file, end.after.documents
+        progress.dropped_sentences += dropped
+        if not sentences:
+            progress.dropped_documents += 1
+            return
+        side = progress.sides[self._side(end)]
+        side.add_document(end, sentences, tokens, words)
+        progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
+
+
+class _DocumentSpool:
+    """The start of a document longer than a chunk, until its end decides its side; long ones are on disk."""
+
+    def __init__(self, folder: Path, dtype: np.dtype[Any]):
+        self._folder, self._dtype = folder, dtype
+        self._file = self._new_file()
+        self.reset()
+
+    def reset(self) -> None:
+        if self._file.tell():
+            self._file.close()
+            self._file = self._new_file()
+        self._pieces: list[tuple[int, int]] = []
+        self.in_use = False
+        self.sentences = self.tokens = self.words = self.dropped = 0
+
+    def append(self, ids: NDArray[Any], lengths: NDArray[np.uint32], dropped: int, words: int) -> None:
+        self.in_use = True
+        self._pieces.append((len(ids), len(lengths)))
+        self._file.write(ids.tobytes())
+        self._file.write(lengths.tobytes())
+        self.sentences += len(lengths)
+        self.tokens += len(ids)
+        self.words += words
+        self.dropped += dropped
+
+    def drain(self) -> Iterator[tuple[NDArray[Any], NDArray[np.uint32]]]:
+        self._file.seek(0)
+        for tokens, sentences in self._pieces:
+            ids = np.frombuffer(self._file.read(tokens * self._dtype.itemsize), self._dtype)
+            yield ids, np.frombuffer(self._file.read(sentences * 4), np.uint32)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _new_file(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        return tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=str(self._folder))

@@ -1,1 +1,0 @@
-"""The training loop: its steps, optimizer, schedule and reports."""

@@ -1,1 +1,0 @@
-"""A model and held-out text or labeled files -> scores, and what they say."""

@@ -1,1 +1,0 @@
-"""Labeled files -> examples: tables, CoNLL columns, SQuAD JSON. Text only; no torch."""

@@ -1,1 +1,0 @@
-"""A model folder -> the same model for other runtimes, proven equal."""

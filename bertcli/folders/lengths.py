@@ -1,0 +1,89 @@
+"""The longest rows that a model can read, and the length of those that it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bertcli.folders.config_file import read_architecture
+from bertcli.model.architecture import Architecture
+from bertcli.system.errors import UserError
+from bertcli.system.files import has_file
+from bertcli.system.formats import read_json
+from bertcli.system.terminal import say
+
+TRAINED = "bertcli_trained_length"
+"""The key of `config.json` for `trained_length`, where the tokenizer declares another length."""
+_NO_LENGTH = 1_000_000
+"""transformers writes a huge number where a tokenizer has no `model_max_length`."""
+
+
+def trained_length(folder: Path) -> int | None:
+    """Tokens of the longest rows that a folder's model knows, by its `config.json`, or else by
+    `model_max_length` of its `tokenizer_config.json`; None: it does not say."""
+    config = folder / "config.json"
+    keys = read_json(config) if has_file(config) else {}
+    path = folder / "tokenizer_config.json"
+    value = read_json(path).get("model_max_length") if has_file(path) else None
+    value = keys.get(TRAINED, value)
+    return value if type(value) is int and 0 < value < _NO_LENGTH else None
+
+
+def length_after(source: Path | None, length: int) -> int | None:
+    """`trained_length` after training on rows of `length` tokens; None: unknown.
+
+    `source`: the folder that the training started from, which may know longer rows; None: there was none.
+    """
+    if source is None:
+        return length
+    before = trained_length(source)
+    return None if before is None else max(before, length)
+
+
+def untrained_positions(architecture: Architecture, length: int | None) -> Iterator[str]:
+    """A line if a run on rows of `length` tokens leaves learned positions untrained; None: unknown."""
+    positions = architecture.usable_positions
+    if architecture.position_table and length is not None and length < positions:
+        yield (
+            f"positions: the first {length:,} of {positions:,} are trained; if the model shall read longer "
+            "rows, raise data.max_length"
+        )
+
+
+def check_length(folder: Path, max_length: int, key: str) -> None:
+    """Raise `UserError` if the model cannot read rows of `max_length` tokens; `key`: the user's option."""
+    positions = read_architecture(folder / "config.json").usable_positions
+    if max_length > positions:
+        raise UserError(
+            f"{key}: {max_length} tokens, but {folder} has {positions} positions; give at most {positions}"
+        )
+
+
+class LongRows:
+    """Counts rows, and those that are longer than any that a folder's model was trained on."""
+
+    def __init__(self, folder: Path):
+        self._folder, self._trained = folder, trained_length(folder)
+        self.rows = self.long = 0
+
+    def count(self, lengths: Iterable[int]) -> None:
+        """Add rows, by their numbers of tokens."""
+        for length in lengths:
+            self.rows += 1
+            self.long += self._trained is not None and length > self._trained
+
+    @property
+    def line(self) -> str | None:
+        """What is to be said of them; None: nothing."""
+        if not self.long:
+            return None
+        return (
+            f"{self.long:,} of {self.rows:,} rows are longer than {self._trained} tokens, the longest that "
+            f"{self._folder} was trained on; its positions after them are not trained: go on pretraining it "
+            "with a larger data.max_length, or give shorter texts"
+        )
+
+    def tell(self) -> None:
+        """Print the line on standard error, if there is one."""
+        if self.line is not None:
+            say(f"warning: {self.line}")

@@ -1,0 +1,130 @@
+"""Whether an ONNX file computes what the model computes, at shapes that the exporter did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertcli.folders.convert import carry_files, check_new
+from bertcli.folders.locate import ONNX_FILE, ONNX_FOLDER, QUANTIZED_FILE
+from bertcli.folders.model_files import write_description
+from bertcli.folders.onnx_comparison import Comparison, compare
+from bertcli.folders.onnx_graph import ExportedModel, write_int8, write_onnx
+from bertcli.folders.onnx_source import Source
+from bertcli.folders.sealed import write_folder
+from bertcli.inference.onnx_model import OnnxModel
+from bertcli.model.seam import plain_path
+from bertcli.system.errors import UserError
+from bertcli.system.files import disk_errors
+from bertcli.system.terminal import say
+from bertcli.tasks.examples import Example
+
+TOLERANCE = 1e-4
+"""Largest allowed difference of an output, for outputs above 1 relative to the largest of them."""
+_ADVICE = "nothing was written. Install the versions in constraints.txt, and try again"
+_LONGEST = 512
+"""Longer than every window, and than every distance that the tables of published models tell apart."""
+
+
+@torch.inference_mode()
+def check_equal(model: ExportedModel, served: OnnxModel) -> float:
+    """The largest difference of an output, in units of the largest output if that is above 1.
+
+    The rows: one as long as the model reads (at most 512 tokens); one token a row; and rows of several
+    lengths whose last tokens are all padding, with one that is nothing else.
+
+    Raises `UserError` if the difference is above `TOLERANCE`, or a shape differs.
+    """
+    largest = 0.0
+    for ids, mask, segments in _inputs(model):
+        given = (ids, mask, segments)[: len(model.inputs)]
+        with plain_path():
+            expected = model(*given)
+        for want, got, name in zip(expected, served.run(ids, segments, mask), model.outputs, strict=True):
+            if want.shape != got.shape:
+                raise UserError(
+                    f"{name} of the exported model has the shape {tuple(got.shape)}, not {tuple(want.shape)} "
+                    f"for rows of the shape {tuple(ids.shape)}; {_ADVICE}"
+                )
+            difference = float((want - got).abs().max() / want.abs().max().clamp(min=1))
+            if not difference <= TOLERANCE:  # NaN fails as well
+                raise UserError(
+                    f"{name} of the exported model differs by {difference:g}, more than {TOLERANCE:g}, for "
+                    f"rows of the shape {tuple(ids.shape)}; {_ADVICE}"
+                )
+            largest = max(largest, difference)
+    return largest
+
+
+def _inputs(model: ExportedModel) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """ids, mask and segments of random rows."""
+    longest = min(_LONGEST, model.architecture.usable_positions)
+    generator = torch.Generator().manual_seed(0)
+    for lengths, width in (([longest], longest), ([1, 1, 1, 1, 1], 1), _padded(longest)):
+        sizes = (len(lengths), width)
+        ids_BT = torch.randint(model.architecture.vocab_size, sizes, generator=generator)
+        segments_BT = torch.randint(2, sizes, generator=generator)
+        mask_BT = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
+        rows = (ids_BT, mask_BT, segments_BT)
+        if len(model.axes) == 3:  # an input of two questions, each with the same choices
+            yield tuple(torch.stack([each, each.flip(0)]) for each in rows)  # pyright: ignore[reportReturnType]
+        else:
+            yield rows
+
+
+def _padded(longest: int) -> tuple[list[int], int]:
+    width = max(2, longest // 2)
+    return [max(1, width - 3), max(1, width // 3), 0], width
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What `export_onnx` wrote: names of outputs, bytes of the file, and the difference of `check_equal`."""
+
+    outputs: tuple[str, ...]
+    bytes: int
+    difference: float
+    int8: Comparison | None
+
+
+def export_onnx(source: Source, destination: Path, sample: Sequence[Example] | None) -> Exported:
+    """Write the folder `destination`, a new or an empty one. It appears only once it is complete and checked.
+
+    Args:
+        sample: write a form with weights of 8 bits too, and compare it on these; None: do not.
+
+    Raises:
+        UserError: `destination` is not empty, or cannot be written; outputs differ (`check_equal`).
+    """
+    check_new(destination)
+    done: list[Exported] = []
+    with disk_errors(
+        f"{destination}: could not be written", "and try again", "name a folder that can be written"
+    ):
+        write_folder(
+            destination.absolute(), lambda partial: done.append(_fill(source, partial, sample)), sealed=False
+        )
+    return done[0]
+
+
+def _fill(source: Source, folder: Path, sample: Sequence[Example] | None) -> Exported:
+    model = source.exported
+    write_description(folder, model.architecture, source.tokenizer, declared=source.declared)
+    carry_files(source.folder, folder)
+    (folder / ONNX_FOLDER).mkdir()
+    file, quantized = (folder / ONNX_FOLDER / name for name in (ONNX_FILE, QUANTIZED_FILE))
+    say("exporting")
+    write_onnx(model, file)
+    say("comparing the outputs")
+    fp32 = OnnxModel(file, model.architecture)
+    difference, report = check_equal(model, fp32), None
+    if sample is not None:
+        say("rounding the weights to 8 bits, and measuring")
+        seven_bits = write_int8(file, quantized)
+        int8 = OnnxModel(quantized, model.architecture)
+        report = compare(source, fp32, int8, sample=sample, seven_bits=seven_bits)
+    return Exported(model.outputs, file.stat().st_size, difference, int8=report)

@@ -1,0 +1,240 @@
+"""A task model and labeled examples -> its predictions, loss and metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import load_config
+from bertcli.config.task import TaskSettings
+from bertcli.folders.lengths import LongRows
+from bertcli.folders.run_layout import RunLayout, run_of_model
+from bertcli.folders.task_folder import LoadedTask
+from bertcli.inference.outputs import beside, cut_line
+from bertcli.inference.predict import Runner
+from bertcli.system.errors import UserError
+from bertcli.system.files import file_hash, plain_text
+from bertcli.system.terminal import working
+from bertcli.tasks.data import Split, build_task
+from bertcli.tasks.examples import (
+    ChoiceExample,
+    Example,
+    QuestionExample,
+    SimilarExample,
+    TaggedExample,
+    TextExample,
+)
+from bertcli.tasks.files import read_examples
+from bertcli.tasks.labels import check_labels, spelled_as
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Prediction
+from bertcli.training import ranks, wrapping
+from bertcli.training.evaluate import Scores, evaluation_mode
+
+
+def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction]]:
+    """Answer all examples without dropout, each rank a part.
+
+    The items of `split` must have targets.
+    """
+    model, task, examples = runner.model, runner.task, split.examples
+    number, parts = (0, 1) if wrapping.is_sharded(model) else (ranks.rank(), ranks.num_ranks())
+    first, last = (len(examples) * part // parts for part in (number, number + 1))
+    own_items = [
+        replace(item, example=item.example - first) for item in split.items if first <= item.example < last
+    ]
+    loss, answered = torch.zeros((), dtype=torch.float64), 0
+
+    def add_loss(logits: Tensor, batch: LabeledBatch) -> None:
+        nonlocal answered
+        answered += len(batch.items)
+        term = task.term(logits, batch)
+        loss.add_(term.loss.double().cpu() * term.unit)
+
+    shown = (
+        nullcontext()
+        if runner.in_training
+        else working(lambda: f"{answered:,} of {len(own_items):,} rows answered")
+    )
+    with evaluation_mode(model), shown:
+        predictions = replace(runner, watch=add_loss).predict(examples[first:last], own_items)
+    total = float(loss)
+    if parts > 1:
+        predictions, total = ranks.gather(predictions), ranks.add_up([total])[0]
+    everything = LabeledBatch(tuple(split.items), runner.pad_id)
+    joint_loss, predictions = task.join(predictions)
+    scores = Scores(
+        losses={"": total / task.count(everything) if joint_loss is None else joint_loss},
+        accuracies={},
+        tokens=everything.num_tokens,
+        metrics=task.score(examples, predictions),
+    )
+    return scores, predictions
+
+
+ROWS = 50
+"""Maximum rows of a readable table."""
+
+
+def scores_json(scores: Scores) -> dict[str, Any]:
+    """`loss` and every metric by name, with tables."""
+    return {"loss": scores.loss, **scores.metrics}
+
+
+def scores_table(scores: Scores) -> str:
+    """One number a line, then each table: per class, per type, the confusions. A long table is cut to `ROWS`
+    rows: the most frequent classes."""
+    lines = []
+    for name, value in scores_json(scores).items():
+        if name in scores.label_of_f1:
+            continue
+        if isinstance(value, Mapping):
+            lines += ["", *_rows(name, value)]
+        elif name == "confusions":
+            lines += ["", *_confusions(value)]
+        elif isinstance(value, list):
+            lines += ["", f"{name} (a row for each right label, a column for each given one)"]
+            lines += ["  " + "".join(f"{count:>8}" for count in row) for row in value]
+        elif isinstance(value, float):
+            lines.append(f"{scores.title(name):<21} {value:.4f}")
+        else:
+            lines.append(f"{name:<22}{value}")
+    return "\n".join(lines)
+
+
+def _rows(name: str, table: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Row name -> (column name -> value) as aligned columns."""
+    columns = list(next(iter(table.values()), {}))
+    width = max([len(name), *map(len, table)]) + 2
+    lines = [f"{name:<{width}}" + "".join(f"{column:>11}" for column in columns)]
+    shown = table.items()
+    if len(table) > ROWS:
+        shown = sorted(shown, key=lambda each: -each[1].get("count", 0))[:ROWS]
+    for row, values in shown:
+        cells = (f"{v:>11.4f}" if isinstance(v, float) else f"{v:>11}" for v in values.values())
+        lines.append(f"{row:<{width}}" + "".join(cells))
+    return lines + _more(len(table), "--json has them all")
+
+
+def _confusions(confusions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The most frequent ones, if there are too many labels for a matrix."""
+    head = "confusions, the most frequent (right -> given; there are too many labels for a matrix)"
+    lines = [f"{each['count']:>8}  {each['right']} -> {each['given']}" for each in confusions[:ROWS]]
+    return [head, *lines, *_more(len(confusions), f"--json has {len(confusions)}")]
+
+
+def _more(count: int, where: str) -> list[str]:
+    return [f"... and {count - ROWS:,} more ({where})"] if count > ROWS else []
+
+
+@dataclass(frozen=True)
+class EvaluatedFile:
+    """The answers to the examples of a labeled file, in order, and their scores."""
+
+    task: LabeledTask
+    settings: TaskSettings
+    examples: Sequence[Example]
+    predictions: Sequence[Prediction]
+    scores: Scores
+
+    def wrong_cases(self) -> Iterator[dict[str, Any]]:
+        """For each row with a wrong answer: its place and columns, the prediction and the right answer."""
+        for example, prediction in zip(self.examples, self.predictions, strict=True):
+            if not self.task.is_right(example, prediction):
+                yield {
+                    "where": example.where,
+                    "columns": beside(example.columns, {}),
+                    "prediction": prediction.as_json(),
+                    "right": right_answer(example),
+                }
+
+
+def evaluate_file(
+    loaded: LoadedTask,
+    settings: TaskSettings,
+    data: Path,
+    skip_bad: bool,
+    device: torch.device,
+    batch_size: int,
+    report: Callable[[str], None],
+) -> EvaluatedFile:
+    """Answer every row of `data` in fp32, and score the answers.
+
+    Args:
+        settings: the model's own, or adapted to the file (`inference.inputs.adapt_settings`).
+        skip_bad: leave out rows that cannot be used, and report them.
+
+    Raises:
+        UserError: the file cannot be read with these settings, or has labels that the model does not have;
+            nothing says what is right.
+    """
+    if settings.is_plain_text:
+        raise UserError(
+            f"{data}: plain text has no right answers to evaluate by; name the columns of pairs: --text A "
+            "--text B (and of their score, if there is one: --label C)"
+        )
+    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report, note=report))
+    examples = spelled_as(examples, loaded.labels)
+    check_labels(examples, loaded.labels, settings)
+    task = build_task(settings, loaded.labels)
+    items = task.encode(examples, loaded.tokenizer)
+    long_rows = LongRows(loaded.folder)
+    long_rows.count(item.length for item in items)
+    long_rows.tell()
+    cut = len({item.example for item in items if item.dropped})
+    if cut:
+        report(cut_line(cut, len(examples)))
+    runner = Runner(
+        model=loaded.model.to(device),
+        task=task,
+        pad_id=loaded.tokenizer.pad_id,
+        device=device,
+        precision="fp32",
+        batch_size=batch_size,
+    )
+    scores, predictions = evaluate_task(runner, Split(examples, items))
+    return EvaluatedFile(task, settings, examples, predictions=predictions, scores=scores)
+
+
+def seen_line(folder: Path, data: Path) -> str | None:
+    """A line if the run of a model folder learned from the file `data` or chose the model by it; or None."""
+    run = run_of_model(folder)
+    if run is None:
+        return None
+    layout = RunLayout(run)
+    try:
+        config = load_config(FinetuneConfig, layout.config)
+        identity = next(
+            each for each in (layout, *map(RunLayout, layout.seed_folders())) if each.data.is_file()
+        )
+        known, digest = json.loads(plain_text(identity.data))["files"], file_hash(data)
+        same = {name for name, content in known.items() if content == digest}
+    except (UserError, OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration):
+        return None  # a copied folder may have no run around it
+    if config.task.train in same:
+        return (
+            f"warning: {data} is the training file of {run}: the scores say how well the model remembers its "
+            "rows, not how it answers new ones"
+        )
+    if config.task.dev in same:
+        return f"note: {data} is the dev file of {run}, by which the model was chosen: new rows are harder"
+    return None
+
+
+def right_answer(example: Example) -> Any:
+    """The right answer as JSON: label(s), number, tags, answers, number of the choice, or positive text."""
+    if isinstance(example, TaggedExample):
+        return list(example.tags or ())
+    if isinstance(example, QuestionExample):
+        return [answer.text for answer in example.answers or ()]
+    if isinstance(example, SimilarExample):
+        return example.texts[1] if example.score is None else example.score
+    assert isinstance(example, TextExample | ChoiceExample)
+    return list(example.label) if isinstance(example.label, tuple) else example.label

@@ -1,0 +1,110 @@
+"""A layer on packed rows, for selected tokens alone if it is the last one: replaces `EncoderLayer.forward`,
+and with it `Attention.forward`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertcli.model.fast.packing import Packing, take
+from bertcli.model.layer import Attention, EncoderLayer, Rows
+from bertcli.model.seam import replace
+
+
+def run_layer(
+    layer: EncoderLayer,
+    hidden_RD: Tensor,
+    packing: Packing,
+    *shared: Tensor,
+    queries_BTD: Tensor | None = None,
+) -> Tensor:
+    """As `EncoderLayer.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens; `queries_BTD` too is
+    [R, D].
+
+    Where tokens are selected, most of the last layer is skipped for the others, which are five of six in
+    pretraining: they are only attended to.
+    """
+    input_RD, selected = layer.before_attention(hidden_RD), packing.selected
+    if queries_BTD is not None:
+        return _run_for_queries(layer, input_RD, queries_BTD, packing=packing, shared=shared)
+    querying_KD = input_RD if selected is None else take(input_RD, selected.numbers_K)
+    if input_RD is hidden_RD:
+        residual_KD = querying_KD
+    else:
+        residual_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
+    attended_KD = attend_packed(layer.attention, querying_KD, input_RD, packing=packing, shared=shared)
+    return layer.combine(residual_KD, attended_KD)
+
+
+def _is_packed(layer: EncoderLayer, hidden: Tensor, rows: Rows, *shared: Tensor, **named: Any) -> bool:
+    return isinstance(rows, Packing)
+
+
+def _run_for_queries(
+    layer: EncoderLayer,
+    hidden_RD: Tensor,
+    queries_RD: Tensor,
+    packing: Packing,
+    shared: tuple[Tensor, ...],
+) -> Tensor:
+    """`run_layer` where `queries_RD` read the tokens."""
+    attention = layer.attention
+    (query_BNTH,) = _heads(attention, queries_RD, packing, projections=[attention.query])
+    key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=[attention.key, attention.value])
+    context_BNTH = attention.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T)
+    context_KD = packing.pack(attention.join_heads(context_BNTH))
+    if (selected := packing.selected) is not None:
+        queries_RD, context_KD = (take(each, selected.numbers_K) for each in (queries_RD, context_KD))
+    return layer.combine(queries_RD, attention.output(context_KD))
+
+
+def attend_packed(
+    attention: Attention,
+    querying_KD: Tensor,
+    hidden_RD: Tensor,
+    packing: Packing,
+    shared: tuple[Tensor, ...],
+) -> Tensor:
+    """As `Attention.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens (`querying_KD`)."""
+    selected = packing.selected
+    queries = None if selected is None or torch.compiler.is_compiling() else selected.packing
+    if queries is None or not attention.any_queries:
+        query_BNTH, key_BNTH, value_BNTH = _heads(
+            attention, hidden_RD, packing, projections=[attention.query, attention.key, attention.value]
+        )
+        context_BNTH = attention.attend(
+            query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T
+        )
+        context_KD = packing.pack(attention.join_heads(context_BNTH))
+        if selected is not None:
+            context_KD = take(context_KD, selected.numbers_K)
+    else:
+        (query_BNWH,) = _heads(attention, querying_KD, queries, projections=[attention.query])
+        key_BNTH, value_BNTH = _heads(
+            attention, hidden_RD, packing, projections=[attention.key, attention.value]
+        )
+        context_BNWH = attention.attend(
+            query_BNWH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T
+        )
+        context_KD = queries.pack(attention.join_heads(context_BNWH))
+    return attention.output(context_KD)
+
+
+def _heads(
+    attention: Attention, hidden_RD: Tensor, packing: Packing, projections: list[nn.Linear]
+) -> tuple[Tensor, ...]:
+    """[R, D] -> [B, N, T, H] of each projection, all of them by one product."""
+    weight_ED = torch.cat([projection.weight for projection in projections])
+    biases = [projection.bias for projection in projections]
+    none_D = weight_ED.new_zeros(len(weight_ED) // len(projections))
+    given = [none_D if bias is None else bias for bias in biases]
+    bias_E = None if all(bias is None for bias in biases) else torch.cat(given)
+    projected_BTE = packing.unpack(F.linear(hidden_RD, weight_ED, bias_E))
+    by_head = projected_BTE.unflatten(-1, (len(projections), -1, attention.head_size))
+    return by_head.permute(2, 0, 3, 1, 4).unbind()
+
+
+replace(EncoderLayer.forward, run_layer, when=_is_packed)

@@ -1,0 +1,1 @@
+"""What a model learns from text alone: masked words, pairs, replaced words, a teacher's answers."""

@@ -1,1 +1,0 @@
-"""Proof of which files bertcli wrote: it never replaces or deletes any others."""

@@ -1,0 +1,114 @@
+"""The attention of a row as a page: the probabilities in 8 bits, and a script that draws them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from bertcli.inference.attention import Attention
+from bertcli.inference.attributions import Attributions
+from bertcli.inference.words import Word
+from bertcli.reports.cards import public_name
+from bertcli.reports.page import page, short
+from bertcli.reports.passages import ScoredWord, scored_words
+from bertcli.system.errors import UserError
+
+MOST_VALUES = 675_000
+"""A byte each; in base64 900 kB, which leaves room for the rest of a page of 1 MB."""
+_TITLE = 80
+"""Characters of the window's title."""
+
+
+def fit_layers(attention: Attention, first: int, are_given: bool) -> Attention:
+    """The layers that fit into a page: all, or some at equal distances, with the layer `first` among them.
+
+    `are_given`: the user named the layers. Raises `UserError` if these do not fit, or no layer does.
+    """
+    tokens, number = len(attention.tokens), len(attention.layers)
+    most = MOST_VALUES // (attention.heads * tokens**2)
+    if most >= number:
+        return attention
+    if most == 0:
+        longest = int((MOST_VALUES / attention.heads) ** 0.5)
+        raise UserError(
+            f"a page of 1 MB holds rows of at most {longest} tokens of this model, and this has {tokens}: "
+            "shorten the text, or use --json"
+        )
+    if are_given:
+        raise UserError(f"--layers: of {tokens} tokens, {most} layers fit into a page of 1 MB; name fewer")
+    step = (number - 1) / max(1, most - 1)
+    chosen = [attention.layers[round(place * step)] for place in range(most)]
+    if first not in chosen:
+        nearest = min(range(most), key=lambda place: abs(chosen[place] - first))
+        chosen[nearest] = first
+    return attention.of_layers(chosen)
+
+
+def attention_page(
+    model: str,
+    texts: Sequence[str],
+    attention: Attention,
+    head: tuple[int, int],
+    reason: str,
+    attributions: Attributions | None = None,
+) -> str:
+    """The HTML document.
+
+    Args:
+        model: its folder, or its id on the hub.
+        head: the layer and the head that are shown first.
+        reason: why these, in a clause.
+    """
+    special = dict.fromkeys(unit.text for unit in attention.units if unit.is_special)
+    values = {
+        "model": public_name(model),
+        "texts": texts,
+        "layers": attention.layers,
+        "heads": attention.heads,
+        "tokens": len(attention.tokens),
+        "reason": reason,
+        "special": list(special),
+        "has_pieces": any(len(unit.tokens) > 1 for unit in attention.units),
+        "attributions": attributions,
+        "scored": _scored(attributions, attention.read.words),
+    }
+    return page(
+        short(f"Attention: {' | '.join(texts)}", _TITLE),
+        "attention.html.j2",
+        values=values,
+        script="attention.js",
+        data=_data(attention, head),
+    )
+
+
+def _data(attention: Attention, head: tuple[int, int]) -> dict[str, Any]:
+    segments = {word.tokens.start: word.segment for word in attention.read.words}
+    # The root keeps small weights apart: of 1 %, the step is 0.08 %.
+    bytes_LNTT = (attention.probabilities_LNTT.clamp(0, 1).sqrt() * 255).round().byte()
+    return {
+        "tokens": attention.tokens,
+        "units": [
+            {
+                "text": unit.text,
+                "start": unit.tokens.start,
+                "stop": unit.tokens.stop,
+                "special": unit.is_special,
+                "second": segments.get(unit.tokens.start, 0) == 1,
+            }
+            for unit in attention.units
+        ],
+        "layers": attention.layers,
+        "heads": attention.heads,
+        "first": [attention.layers.index(head[0]), head[1]],
+        "values": base64.b64encode(bytes_LNTT.numpy().tobytes()).decode(),
+    }
+
+
+def _scored(attributions: Attributions | None, words: Sequence[Word]) -> list[list[ScoredWord]]:
+    """The words of each text with their scores."""
+    texts: list[list[ScoredWord]] = [[], []]
+    if attributions is not None:
+        for word, scored in zip(words, scored_words(attributions), strict=True):
+            texts[word.segment].append(scored)
+    return [text for text in texts if text]

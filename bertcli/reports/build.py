@@ -1,0 +1,198 @@
+"""Several pretraining runs -> whether their losses can be compared, and the figure that can be."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from torch import nn
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.manifest import Manifest
+from bertcli.folders.mark import is_own_file, read_note, write_own
+from bertcli.folders.run_layout import RunLayout
+from bertcli.inference.outputs import aside, check_output, writing
+from bertcli.reports.chart import MARKERS
+from bertcli.reports.curves import charts, series_of
+from bertcli.reports.finetuning import FinetuningParts, finetuning_parts
+from bertcli.reports.head import Facts, head_of, recipe_of
+from bertcli.reports.page import Notes, ReportOptions, number, page
+from bertcli.reports.pretraining import PretrainingParts, pretraining_parts
+from bertcli.reports.run_view import RunView, read_run
+from bertcli.reports.scores import Score, chosen_row, levels_of, metric_of, references_of
+from bertcli.system.errors import UserError
+from bertcli.system.files import disk_errors
+from bertcli.system.terminal import say
+from bertcli.training.metrics_log import term_key
+
+OTHER_TEXT = "The runs hold out different text, so their losses cannot be compared."
+OTHER_TOKENS = (
+    "The runs cut the same text into different tokens, so the losses of a masked token cannot be compared: "
+    "with fewer and rarer tokens they are larger. Compare the nats a word: the loss times the tokens of a "
+    "word."
+)
+
+
+def comparison_note(views: Sequence[RunView]) -> str | None:
+    """What speaks against a comparison of the losses, as far as the stores are there; None: nothing."""
+    manifests = [view.manifest for view in views if view.manifest is not None]
+    if len({_heldout_text(each) for each in manifests}) > 1:
+        return OTHER_TEXT
+    return OTHER_TOKENS if len({_tokens(each) for each in manifests}) > 1 else None
+
+
+def nats_per_word(view: RunView) -> Score | None:
+    """As `training.gain.Gain` has it; None: no store, or no evaluation."""
+    row = chosen_row(view)
+    terms = [each.term for each in references_of(view) if each.predicts_words]
+    loss = row.get(term_key(terms[0], "loss")) if row and terms else None
+    if loss is None or view.manifest is None:
+        return None
+    return Score("nats_per_word", "nats a word", number(loss * view.manifest.tokens_per_word))
+
+
+def _heldout_text(manifest: Manifest) -> tuple[int, int]:
+    return manifest.heldout.bytes, manifest.heldout.words
+
+
+def _tokens(manifest: Manifest) -> tuple[object, ...]:
+    """Equal where the text has the same tokens, whatever the ids and names of the special ones."""
+    return manifest.train, manifest.heldout, round(manifest.unigram_entropy, 6)
+
+
+MOST_RUNS = 8
+"""Beside each other; more cannot be told apart in a chart."""
+
+
+def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
+    """The page of these runs (`read_runs`). Nothing is written. Raises `UserError` for a missing device."""
+    notes, first = Notes(), views[0]
+    parts = _parts(first, options, notes) if len(views) == 1 else None
+    if parts is not None and first.state.word == "finished":
+        views = [replace(first, verdict=parts.verdict)]
+    heads = [head_of(view) for view in views]
+    if (note := comparison_note(views)) is not None:
+        notes.lines.append(note)
+        measured = [nats_per_word(view) for view in views]
+        heads = [
+            head if score is None else replace(head, scores=[*head.scores, score])
+            for head, score in zip(heads, measured, strict=True)
+        ]
+    series, left_out = series_of(views)
+    if left_out:
+        notes.lines.append(f"{left_out} more runs are not in the charts.")
+    metric = "" if isinstance(first.config, PretrainConfig) else metric_of(first.config)
+    title = ", ".join(head.name for head in heads)
+    values = {
+        "heads": heads,
+        "kind": first.kind,
+        "fact_names": list(dict.fromkeys(name for head in heads for name, _ in head.facts)),
+        "score_names": {score.key: score.name for head in heads for score in head.scores},
+        "baselines": _shared_baselines([score for head in heads for score in head.scores]),
+        "markers": MARKERS,
+        "series": [each for each in series if each.name],
+        "charts": charts(series, levels_of(views), metric),
+        "recipe": recipe_of(views),
+        "parameters": [] if parts is None else _num_parameters(parts.model),
+        "notes": notes.lines,
+        "pretraining": parts if isinstance(parts, PretrainingParts) else None,
+        "finetuning": parts if isinstance(parts, FinetuningParts) else None,
+    }
+    return page(f"{title}: report", "report.html.j2", values)
+
+
+def read_runs(roots: Sequence[Path]) -> list[RunView]:
+    """The runs of a report, which are of one kind.
+
+    Raises:
+        UserError: a folder is not that of a run, or its files are damaged; runs of unlike kinds; too many.
+    """
+    if len(roots) > MOST_RUNS:
+        raise UserError(f"{len(roots)} runs: a report compares at most {MOST_RUNS}; give fewer")
+    if len({root.resolve() for root in roots}) < len(roots):
+        raise UserError("a run is given twice; name each folder once")
+    views = [read_run(root) for root in roots]
+    other = next((view for view in views if view.kind != views[0].kind), None)
+    if other is not None:
+        raise UserError(
+            f"{views[0].root} is a run of {views[0].kind}, {other.root} one of {other.kind}: their scores "
+            "have nothing in common. Make a report of each"
+        )
+    names = [view.name for view in views]
+    return [replace(view, name=str(view.root)) if names.count(view.name) > 1 else view for view in views]
+
+
+def _parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingParts | FinetuningParts:
+    make = pretraining_parts if isinstance(view.config, PretrainConfig) else finetuning_parts
+    return make(view, options, notes)
+
+
+def _shared_baselines(scores: Sequence[Score]) -> Mapping[str, str]:
+    """Key of a score -> its baseline, where the runs that have one do not differ in it."""
+    known = {(score.key, score.baseline) for score in scores if score.baseline}
+    times = Counter(key for key, _ in known)
+    return {key: baseline for key, baseline in known if times[key] == 1}
+
+
+def _num_parameters(model: nn.Module | None) -> Facts:
+    """All of them; a shared one counts once."""
+    if model is None:
+        return []
+    return [("parameters", number(sum(parameter.numel() for parameter in model.parameters())))]
+
+
+ELSEWHERE = "write it elsewhere: --output FILE.html"
+
+
+def write_report(roots: Sequence[Path], options: ReportOptions, output: Path | None = None) -> Path:
+    """Write the report of these runs; returns its path.
+
+    `output`: None: `report.html` in the first run folder, where only a report of bertcli is replaced.
+
+    Raises:
+        UserError: as `read_runs`; the file cannot be written, or is not bertcli's. Before the work begins,
+            where that is known.
+    """
+    views = read_runs(roots)
+    if options.attributions and (len(views) > 1 or views[0].kind == "pretraining"):
+        raise UserError("--attributions: explains the mistakes of one fine-tuning run; leave it out")
+    path = output or RunLayout(roots[0]).report
+    if output is None:
+        _check_own(path)
+    else:
+        check_output(output, [".html"])
+    document = build_report(views, options)
+    if output is None:
+        with disk_errors(f"{path}: could not be written", ELSEWHERE, ELSEWHERE):
+            write_own(path, document)
+    else:
+        with writing(path), aside(path) as partial:
+            partial.write_text(document, encoding="utf-8")
+    return path
+
+
+def write_report_if_asked(config: PretrainConfig | FinetuneConfig) -> None:
+    """Write the report of a run that has just ended; a failure is one line, because the model is saved."""
+    if not config.logging.report:
+        return
+    root = Path(config.output_dir)
+    try:
+        say(f"the report is in {write_report([root], ReportOptions())}")
+    except Exception as error:
+        again = f"bertcli report {shlex.quote(str(root))}"
+        say(f"warning: the report could not be written: {error}; the model is saved. To try again: {again}")
+
+
+def _check_own(path: Path) -> None:
+    if read_note(path.parent, "run") is None:
+        raise UserError(
+            f"{path.parent}: has no .bertcli.json, so bertcli did not make this folder, or it was copied "
+            f"without it; {ELSEWHERE}"
+        )
+    if os.path.lexists(path) and not is_own_file(path):
+        raise UserError(f"{path}: is not what bertcli wrote there, so it is left as it is; {ELSEWHERE}")

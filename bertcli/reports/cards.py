@@ -1,0 +1,288 @@
+"""Parts of a published card: front matter as YAML, a user's words as plain text, no local paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import shown
+from bertcli.config.yaml_text import yaml_text
+from bertcli.corpus.token_store import OpenStore
+from bertcli.families.registry import FAMILIES
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
+from bertcli.objectives.base import Reference, perplexity
+from bertcli.reports.task_verdict import Verdict
+from bertcli.tasks.data import LabeledData
+from bertcli.training.evaluate import Scores
+
+_MARKUP = re.compile(r"[\\`*{}\[\]<>|~&$!#]|(?<![^\W_])_|_(?![^\W_])")
+"""An underscore within a word is not markup."""
+_HUB_CACHE = "models--"
+
+
+def front_matter(values: Mapping[str, Any]) -> str:
+    """The YAML block of `values` between `---` lines, which model hubs read."""
+    return f"---\n{yaml_text(dict(values), flow=None)}---"
+
+
+def plain(text: str) -> str:
+    """A user's words on one line, escaped so that Markdown shows them unchanged."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return _MARKUP.sub(r"\\\g<0>", " ".join(printable.split()))
+
+
+def public_name(path: str) -> str:
+    """The name of a file or folder in a card: a relative path as given, else the last part alone.
+
+    A model in the cache of the hub has its id, and the `model` of a run also the name of the run.
+    """
+    given = Path(path)
+    cached = [part for part in given.parts if part.startswith(_HUB_CACHE)]
+    if cached:
+        return cached[0].removeprefix(_HUB_CACHE).replace("--", "/")
+    if not given.is_absolute() and not path.startswith("~") and ".." not in given.parts:
+        return path
+    return f"{given.parent.name}/{given.name}" if given.name == "model" else given.name
+
+
+_MASKED = {"token": "", "word": " (whole words)", "span": " (one to three words together)"}
+
+
+def model_card(
+    config: PretrainConfig,
+    store: OpenStore,
+    model: PretrainingModel | ReplacedTokenModel,
+    references: Sequence[Reference],
+    scores: Scores | None,
+    lines: Sequence[str],
+) -> str:
+    """The card, as Markdown with the front matter that model hubs read; `lines`: what the run said at its
+    end."""
+    sizes = model.architecture
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    family = FAMILIES[sizes.family]
+    objective = config.data.objective
+    usage = family.classes[{"mlm": "masked-lm", "rtd": "discriminator"}.get(objective, "pretraining")]
+    kind = store.tokenizer.kind
+    pieces = "WordPieces" if kind == "WordPiece" else f"{kind} pieces"
+    head = front_matter(
+        {
+            "language": config.corpus.language,
+            "library_name": "transformers",
+            "pipeline_tag": "feature-extraction" if objective == "rtd" else "fill-mask",
+            "tags": [family.model_type, "bertcli"],
+        }
+    )
+    return f"""{head}
+
+# {family.a_name[0].upper()}{family.a_name[1:]} of {sizes.layers} layers x {sizes.hidden}
+
+Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
+{sizes.vocab_size:,} {pieces} ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
+
+{_corpus(config, store)}
+
+{_recipe(config, store, model)}
+
+The complete config is in the run folder's `config.yaml`.
+
+## Scores on held-out documents
+
+{_scores(scores, references)}
+
+{chr(10).join(f"- {plain(line)}" for line in lines)}
+
+## Use
+
+```sh
+bertcli predict-mask {"generator" if objective == "rtd" else "."} {_to_fill(config, store)}
+```
+
+```python
+from transformers import AutoTokenizer, {usage}
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), {usage}.from_pretrained(".")
+```
+
+The model was trained on this corpus alone, and reproduces its content and its prejudices.
+"""
+
+
+def _to_fill(config: PretrainConfig, store: OpenStore) -> str:
+    """An example for English alone; a sentence of the corpus may be private."""
+    mask = store.tokenizer.mask_token
+    return f'"The {mask} was dark."' if config.corpus.language == "en" else f'"... {mask} ..."'
+
+
+def _corpus(config: PretrainConfig, store: OpenStore) -> str:
+    manifest = store.manifest
+    return f"""## Corpus
+
+| | |
+|---|---|
+| files | {", ".join(plain(public_name(file)) for file in config.corpus.files)} |
+| documents | {manifest.train.documents:,} to train on, {manifest.heldout.documents:,} held out |
+| sentences | {manifest.train.sentences:,} |
+| tokens | {manifest.train.tokens:,} |
+| unigram entropy | {manifest.unigram_entropy:.3f} nats a token |"""
+
+
+def _recipe(config: PretrainConfig, store: OpenStore, model: PretrainingModel | ReplacedTokenModel) -> str:
+    data, training, source = config.data, config.training, config.model.init_from
+    teacher = config.distillation and config.distillation.teacher
+    begun = (
+        f"layers of its teacher {plain(public_name(teacher))}, where sizes agree"
+        if teacher
+        else "random weights"
+    )
+    masks = f"{shown(data.mask_rate, '.0%')} of the tokens{_MASKED[data.masking]}, "
+    masks += _split(data.mask_split, store.tokenizer.mask_token)
+    rows = f"{shown(training.batch_size)} rows of at most {data.max_length} tokens"
+    rows += f", {data.short_length} in the first {data.short_steps:,}" if data.short_steps else ""
+    schedule = f"{training.schedule}, {training.warmup_steps} steps of warm-up"
+    schedule += f", falling in the last {training.decay_share:.0%}" * (training.schedule == "stable-decay")
+    return f"""## Recipe
+
+| | |
+|---|---|
+| started from | {plain(public_name(source)) if source else begun} |
+| steps | {training.steps or 0:,} of {rows} |
+| learning rate | {training.learning_rate:g}, {schedule} |
+| AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
+| gradient clipping | norm {training.max_grad_norm:g} |
+| dropout | {config.model.dropout:g} |
+| masks | {masks} |
+{_of_objective(config, model)}| precision | {training.precision} |
+| seed | {config.seed} |"""
+
+
+def _of_objective(config: PretrainConfig, model: PretrainingModel | ReplacedTokenModel) -> str:
+    """Rows of the table that only some objectives have, a line each."""
+    rows = ""
+    if isinstance(model, ReplacedTokenModel):
+        sizes = model.generator.architecture
+        rows += f"| generator | {sizes.layers} layers x {sizes.hidden} |\n"
+        rows += f"| weight of replaced tokens | {config.training.rtd_weight:g} |\n"
+    if config.distillation is not None:
+        words, true_words, hidden = config.distillation.weights
+        rows += f"| temperature of the teacher | {config.distillation.temperature:g} |\n"
+        rows += f"| weights | its words {words:g}, true words {true_words:g}, hidden states {hidden:g} |\n"
+    return rows
+
+
+def _split(split: tuple[float, float, float], mask: str) -> str:
+    return "{:.0%} {}, {:.0%} a random token, {:.0%} unchanged".format(split[0], mask, *split[1:])
+
+
+def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:
+    if scores is None:
+        return "None were measured: no documents were held out."
+    lines = ["| objective | loss | accuracy | perplexity | accuracy by chance |", "|---|---|---|---|---|"]
+    for each in references:
+        if each.term in scores.losses:  # held-out text may have no pairs
+            loss, accuracy = scores.losses[each.term], scores.accuracies[each.term]
+            words = f"{perplexity(loss):.1f}" if each.predicts_words else ""
+            known = scores.metrics.get(f"{each.term}_replaced")
+            majority = each.chance_accuracy if known is None else 1 - known
+            chance = "" if majority is None else f"{majority:.1%}"
+            lines.append(f"| {each.term} | {loss:.3f} | {accuracy:.1%} | {words} | {chance} |")
+    return "\n".join(lines)
+
+
+_PIPELINES = {
+    "classification": "text-classification",
+    "regression": "text-classification",
+    "token-classification": "token-classification",
+    "question-answering": "question-answering",
+    "multiple-choice": "multiple-choice",
+    "sentence-embedding": "sentence-similarity",
+}
+"""Task -> its name on model hubs."""
+_LISTED = 50
+"""Maximum number of labels in the card."""
+
+
+def task_card(
+    config: FinetuneConfig,
+    architecture: Architecture,
+    data: LabeledData,
+    scores: Scores | None,
+    verdict: Verdict | None,
+) -> str:
+    """The card, as Markdown with the front matter that model hubs read."""
+    task, training, family = config.task, config.training, FAMILIES[architecture.family]
+    train, dev = plain(Path(task.train).name), "none"
+    if data.dev is not None:
+        source = f"of {train}, split off" if task.dev is None else f"of {plain(Path(task.dev).name)}"
+        dev = f"{len(data.dev.examples):,} rows {source}"
+    more = [f"and {len(data.task.labels) - _LISTED:,} more"] if len(data.task.labels) > _LISTED else []
+    names = ", ".join([*map(plain, data.task.labels[:_LISTED]), *more])
+    labels = f"| labels | {names} |\n" if names else ""
+    head = {
+        "library_name": "transformers",
+        "pipeline_tag": _PIPELINES[task.type],
+        "tags": [family.model_type, "bertcli"],
+    }
+    return f"""{front_matter(head)}
+
+# {task.type.capitalize()} by {family.a_name} of {architecture.layers} layers x {architecture.hidden}
+
+Fine-tuned with bertcli from {plain(public_name(config.model))}.
+
+## Data
+
+| | |
+|---|---|
+| trained on | {len(data.train.examples):,} rows of {train} |
+| evaluated on | {dev} |
+{labels}
+## Recipe
+
+| | |
+|---|---|
+| epochs | {training.epochs:g}, {training.batch_size} rows a step, at most {task.max_length} tokens a row |
+| learning rate | {training.learning_rate:g}, {training.schedule}, warm-up over {training.warmup_ratio:.0%} |
+| AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
+| precision | {training.precision} |
+{_student(config)}| seed | {config.training_seed} |
+
+The complete config is in the run folder's `config.yaml`.
+
+## Scores on the dev data
+
+{_task_scores(scores, verdict)}
+
+## Use
+
+```sh
+bertcli predict . TEXT
+bertcli predict . --input FILE
+```
+"""
+
+
+def _student(config: FinetuneConfig) -> str:
+    """Rows of the table about kept layers and a teacher, a line each."""
+    kept, taught = config.training.keep_layers, config.distillation
+    rows = f"| layers | {kept} of the model's |\n" if kept else ""
+    if taught is None:
+        return rows
+    answers, labels = taught.weights
+    teacher = plain(public_name(taught.teacher))
+    return rows + (
+        f"| teacher | {teacher}, temperature {taught.temperature:g}; weights: its answers {answers:g}, "
+        f"labels {labels:g} |\n"
+    )
+
+
+def _task_scores(scores: Scores | None, verdict: Verdict | None) -> str:
+    if scores is None or verdict is None:
+        return "None were measured: there was no dev data."
+    rows = [f"| {plain(scores.title(name))} | {value:.4f} |" for name, value in scores.numbers.items()]
+    beside = plain(f"{verdict.text[0].upper()}{verdict.text[1:]}.")
+    return "\n".join([beside, "", "| metric | value |", "|---|---|", f"| loss | {scores.loss:.4f} |", *rows])

@@ -1,0 +1,264 @@
+"""Many points -> few that draw the same line: the highest and the lowest of each stretch stay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from bertcli.reports.page import number
+
+
+def thin(values: Sequence[float], most: int) -> list[int]:
+    """The places of at most `most` of `values`, ascending; the first, the last and every extreme are kept.
+
+    `most`: 4 or more.
+    """
+    count = len(values)
+    if count <= most:
+        return list(range(count))
+    stretches = (most - 2) // 2
+    kept = {0, count - 1}
+    for stretch in range(stretches):
+        start, stop = (1 + (count - 2) * edge // stretches for edge in (stretch, stretch + 1))
+        places = range(start, stop)
+        kept |= {min(places, key=values.__getitem__), max(places, key=values.__getitem__)}
+    return sorted(kept)
+
+
+def spread(count: int, most: int) -> list[int]:
+    """At most `most` places among `count`, evenly spread, the first and the last among them."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+
+
+Range = tuple[float, float]
+"""The lowest and the highest value."""
+_FAR = 4.0
+"""A reference line is left out where it would make the range of the values larger than this times."""
+_NEAR_ZERO = 0.05
+"""Of the range across: one that begins so close to zero begins there."""
+_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def range_across(values: Iterable[float]) -> Range:
+    """Of steps, tokens or seconds."""
+    low, high = _ends(values)
+    if 0 < low < _NEAR_ZERO * high:
+        low = 0.0
+    return (low - 0.5, high + 0.5) if high == low else (low, high)
+
+
+def range_up(values: Iterable[float], references: Iterable[float]) -> Range:
+    """Of what was measured, with a margin, and with those references that do not flatten its curves."""
+    low, high = _ends(values)
+    extent = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-12)
+    for reference in references:
+        new_low, new_high = min(low, reference), max(high, reference)
+        if new_high - new_low <= _FAR * extent:
+            low, high = new_low, new_high
+    if low == high:
+        half = abs(low) / 10 or 1.0
+        return low - half, high + half
+    margin = 0.05 * (high - low)
+    return (0.0 if 0 <= low < margin else low - margin), high + margin
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """At most `most` multiples of 1, 2 or 5 times a power of ten between `low` and `high`; `low` < `high`."""
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def tick_labels(values: list[float]) -> list[str]:
+    """With as many decimals as the distance between two needs; thousands as `12k`, millions as `1.5M`."""
+    if len(values) < 2:
+        return [f"{value:g}" for value in values]
+    step, largest = values[1] - values[0], max(map(abs, values))
+    if largest >= 10_000:
+        unit, suffix = next((unit, suffix) for unit, suffix in _UNITS if largest >= unit)
+        return [
+            "0" if not value else f"{value / unit:.{_decimals(step / unit)}f}{suffix}" for value in values
+        ]
+    if largest < 0.001:
+        return ["0" if not value else f"{value:.0e}".replace("e-0", "e-") for value in values]
+    return [f"{value:,.{_decimals(step)}f}" for value in values]
+
+
+def _decimals(step: float) -> int:
+    return max(0, -math.floor(math.log10(step) + 1e-9))
+
+
+def _ends(values: Iterable[float]) -> Range:
+    found = list(values)
+    return min(found), max(found)
+
+
+Point = tuple[float, float]
+Weight = Literal["light", "strong", "plain"]
+
+_CHARACTER = 6.6
+"""Width of a digit at the font size of a chart."""
+_MARKED, _FEWEST, _MOST = 48, 4, 24
+"""Markers of one chart, and the limits of one curve in it."""
+MARKERS = (
+    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
+    "M-3.2-3.2h6.4v6.4h-6.4Z",
+    "M0-4.2L4 3H-4Z",
+    "M0-4.5L4.5 0L0 4.5L-4.5 0Z",
+    "M0 4.2L4-3H-4Z",
+    "M-4-1.3h2.7V-4h2.6v2.7H4v2.6H1.3V4h-2.6V1.3H-4Z",
+)
+"""Around (0, 0), one a series, so that color is never alone."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a chart.
+
+    Attributes:
+        series: the number of its color, dashes and marker.
+        weight: light (training, behind), strong (held out, with markers) or plain (alone in its chart).
+    """
+
+    name: str
+    series: int
+    weight: Weight
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A reference line."""
+
+    value: float
+    label: str
+
+
+class Size(NamedTuple):
+    """Of a chart, in the units of its SVG."""
+
+    width: float
+    height: float
+
+
+WIDE, SMALL = Size(480, 270), Size(320, 170)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A curve in the places of an SVG: its points and its path, and those of them that have a marker."""
+
+    series: int
+    weight: Weight
+    points: Sequence[Point]
+    path: str
+    markers: Sequence[Point]
+    marker: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A chart ready to be written: every number is a place in its SVG."""
+
+    size: Size
+    left: float
+    right: float
+    top: float
+    bottom: float
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    x_title: str
+    curves: Sequence[Drawn]
+    levels: Sequence[tuple[float, float, str]]
+    """Of each: the height of the line, that of its label, and the label."""
+    description: str
+
+
+def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: Size = WIDE) -> Plot:
+    """Lay out a chart; at least one curve has a point."""
+    points = [point for curve in curves for point in curve.points]
+    x_low, x_high = range_across(x for x, _ in points)
+    y_low, y_high = range_up((y for _, y in points), [level.value for level in levels])
+    x_values, y_values = (
+        ticks(x_low, x_high, 5 if size is WIDE else 4),
+        ticks(y_low, y_high, 4 if size is SMALL else 6),
+    )
+    y_labels = tick_labels(y_values)
+    left = 10 + _CHARACTER * max(map(len, y_labels), default=1)
+    right, top, bottom = size.width - 12, 10.0, size.height - 38
+
+    def place(x: float, y: float) -> Point:
+        across, up = (x - x_low) / (x_high - x_low), (y - y_low) / (y_high - y_low)
+        return left + across * (right - left), bottom - up * (bottom - top)
+
+    strong = sum(curve.weight == "strong" for curve in curves)
+    marked = max(_FEWEST, min(_MOST, _MARKED // max(1, strong)))
+    inside = [level for level in levels if y_low <= level.value <= y_high]
+    return Plot(
+        size=size,
+        left=left,
+        right=right,
+        top=top,
+        bottom=bottom,
+        x_ticks=[
+            (min(place(x, y_low)[0], size.width - len(label) * _CHARACTER / 2), label)
+            for x, label in zip(x_values, tick_labels(x_values), strict=True)
+        ],
+        y_ticks=[(place(x_low, y)[1], label) for y, label in zip(y_values, y_labels, strict=True)],
+        x_title=x_title,
+        curves=[
+            _drawn(curve, [place(*point) for point in curve.points], marked)
+            for curve in curves
+            if curve.points
+        ],
+        levels=_placed(
+            [(place(x_low, each.value)[1], f"{each.label} {number(each.value)}") for each in inside], top
+        ),
+        description=_description(curves, levels, x_title),
+    )
+
+
+def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Drawn:
+    """`most`: markers."""
+    points = [(round(x, 1), round(y, 1)) for x, y in points]
+    with_markers = curve.weight == "strong" or len(points) == 1
+    return Drawn(
+        series=curve.series,
+        weight=curve.weight,
+        points=points,
+        path="M" + "L".join(f"{x} {y}" for x, y in points),
+        markers=[points[i] for i in spread(len(points), most)] if with_markers else [],
+        marker=MARKERS[curve.series % len(MARKERS)],
+    )
+
+
+def _placed(levels: Sequence[tuple[float, str]], top: float) -> list[tuple[float, float, str]]:
+    """A label stands on its line, or below it where there is no room above."""
+    placed: list[tuple[float, float, str]] = []
+    for y, label in sorted(levels):
+        above = y - 5
+        taken = placed and above - placed[-1][1] < 13
+        placed.append((y, y + 13 if taken or above < top + 9 else above, label))
+    return placed
+
+
+def _description(curves: Sequence[Curve], levels: Sequence[Level], x_title: str) -> str:
+    parts = []
+    for curve in curves[:6]:
+        if not curve.points:
+            continue
+        (x_first, first), (x_last, last) = curve.points[0], curve.points[-1]
+        low, high = min(y for _, y in curve.points), max(y for _, y in curve.points)
+        parts.append(
+            f"{curve.name}: {number(first)} at {number(x_first)}, {number(last)} at {number(x_last)}, "
+            f"lowest {number(low)}, highest {number(high)}"
+        )
+    more = [f"and {len(curves) - 6} more curves"] if len(curves) > 6 else []
+    lines = [f"{level.label}: {number(level.value)}" for level in levels]
+    return f"By {x_title}. " + "; ".join([*parts, *more, *lines]) + "."

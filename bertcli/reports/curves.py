@@ -1,0 +1,173 @@
+"""The rows of some runs -> a chart for each figure that the rows have, whatever its name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bertcli.reports.chart import SMALL, WIDE, Curve, Level, Plot, Weight, plot, spread, thin
+from bertcli.reports.page import short
+from bertcli.reports.run_view import Row, RunView
+
+AXES = ("step", "tokens", "seconds")
+PLACE = (*AXES, "epoch", "split", "skipped_steps", "positive_label")
+"""Keys of a row that say where and of what it is, not what was measured."""
+_TRAINING = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
+"""How the training went."""
+_POINTS, _FEWEST, _MOST = 600, 24, 200
+"""Of one chart, and the limits of one curve in it."""
+_CELLS, _FEWEST_ROWS, _MOST_ROWS = 400, 8, 40
+"""Of the table of numbers of one chart."""
+_LARGE, _CHARTS = 4, 12
+"""Charts of what was learned: that are large, and all."""
+MOST_SERIES = 12
+_LONGEST = 40
+"""Characters of a label."""
+_SPLITS = {"train": "training", "heldout": "held out"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """A run, or a run of one seed, with its number in every chart."""
+
+    number: int
+    name: str
+    view: RunView
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure of the log.
+
+    Attributes:
+        plots: a plot for each of `AXES`.
+        small: of the less important half.
+        head, rows: of the table of its numbers; None: not measured there.
+        noted: the reference lines that are too far away to be drawn.
+    """
+
+    title: str
+    small: bool
+    plots: Mapping[str, Plot]
+    head: Sequence[str]
+    rows: Sequence[Sequence[float | None]]
+    noted: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """The rows of one curve that have a finite number."""
+
+    name: str
+    series: int
+    weight: Weight
+    rows: Sequence[Row]
+
+
+def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
+    """The lines of each chart, at most `MOST_SERIES`, and how many were left out."""
+    named = [
+        (part, [view.name] * (len(views) > 1) + [part.name] * bool(view.seeds))
+        for view in views
+        for part in view.parts
+    ]
+    series = [Series(number, ", ".join(names), part) for number, (part, names) in enumerate(named)]
+    return series[:MOST_SERIES], len(series[MOST_SERIES:])
+
+
+def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metric: str = "") -> list[Chart]:
+    """The charts of losses, of other scores, and of how the training went.
+
+    Args:
+        levels: by key of a row.
+        metric: the score that comes first.
+    """
+    rows = [row for each in series for row in each.view.rows]
+    names = dict.fromkeys(key for row in rows for key in row)
+    keys = [key for key in names if any(_has(row, key) for row in rows)]
+    losses = [key for key in keys if key.endswith("loss")]
+    others = [key for key in keys if key not in (*_TRAINING, *losses)]
+    learned = [*losses, *sorted(others, key=lambda key: key != metric)][:_CHARTS]
+    small = [*learned[_LARGE:], *(key for key in _TRAINING if key in keys)]
+    return [
+        _chart(key, series, levels.get(key, ()), small=key in small) for key in [*learned[:_LARGE], *small]
+    ]
+
+
+def _has(row: Row, key: str) -> bool:
+    """Whether a row has a figure of this name; `loss` is none where it is a sum of others."""
+    if key in PLACE or (key == "loss" and any(other.endswith("_loss") for other in row)):
+        return False
+    return isinstance(row.get(key), int | float) and math.isfinite(row[key])
+
+
+def shown_name(key: str, rows: Iterable[Row] = ()) -> str:
+    """A key of `rows` for people: `mlm loss`; `f1 of spam` where it is that of one of two labels."""
+    labels = {row["positive_label"] for row in rows if key == "f1" and "positive_label" in row}
+    return f"f1 of {short(labels.pop(), _LONGEST)}" if len(labels) == 1 else key.replace("_", " ")
+
+
+def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: bool) -> Chart:
+    found = list(_figures(key, series))
+    most = max(_FEWEST, min(_MOST, _POINTS // max(1, len(found))))
+    thinned = [(each, [each.rows[i] for i in thin([row[key] for row in each.rows], most)]) for each in found]
+    last = max(row.get("seconds") or 0 for _, rows in thinned for row in rows)
+    unit, title = _unit(last)
+    scales = {"step": (1.0, "steps"), "tokens": (1.0, "tokens"), "seconds": (unit, title)}
+    plots = {}
+    for axis, (scale, x_title) in scales.items():
+        drawn = [
+            Curve(
+                each.name,
+                each.series,
+                each.weight,
+                points=[(row[axis] / scale, row[key]) for row in rows if axis in row],
+            )
+            for each, rows in thinned
+        ]
+        if any(curve.points for curve in drawn):
+            plots[axis] = plot(drawn, levels, x_title, size=SMALL if small else WIDE)
+    drawn_levels = {label for one in plots.values() for *_, label in one.levels}
+    far = [level for level in levels if not any(label.startswith(level.label) for label in drawn_levels)]
+    numbers, left_out = _numbers(key, found)
+    return Chart(
+        title=shown_name(key, found[0].rows),
+        small=small,
+        plots=plots,
+        head=["step", *(each.name for each in found)],
+        rows=numbers,
+        noted=[*(f"not in the picture: {level.label}, {level.value:.3g}" for level in far), *left_out],
+    )
+
+
+def _figures(key: str, series: Sequence[Series]) -> Iterator[_Figure]:
+    both = all(any(_has(row, key) for each in series for row in each.view.split(split)) for split in _SPLITS)
+    for each in series:
+        for split, what in _SPLITS.items():
+            rows = [row for row in each.view.split(split) if _has(row, key)]
+            if rows:
+                name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key, rows)
+                weight: Weight = "light" if both else "plain"
+                yield _Figure(name, each.number, "strong" if split == "heldout" else weight, rows=rows)
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    if seconds < 300:
+        return 1.0, "seconds"
+    return (60.0, "minutes") if seconds < 3 * 3600 else (3600.0, "hours")
+
+
+def _numbers(key: str, found: Sequence[_Figure]) -> tuple[list[list[float | None]], list[str]]:
+    """The rows of the table, and a line if they are not all; held-out values come first."""
+    columns = [{row["step"]: row[key] for row in each.rows} for each in found]
+    steps = sorted({step for column in columns for step in column})
+    heldout = sorted({row["step"] for each in found if each.weight == "strong" for row in each.rows})
+    most = max(_FEWEST_ROWS, min(_MOST_ROWS, _CELLS // (len(columns) + 1)))
+    kept = {heldout[i] for i in spread(len(heldout), most)}
+    others = [step for step in steps if step not in kept and step not in heldout]
+    room = most - len(kept)
+    kept |= {others[i] for i in spread(len(others), room)} if room > 1 else set()
+    rows = [[step, *(column.get(step) for column in columns)] for step in sorted(kept)]
+    line = f"the table has {len(rows):,} of {len(steps):,} steps; metrics.jsonl has all"
+    return rows, [line] * (len(rows) < len(steps))

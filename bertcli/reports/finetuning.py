@@ -1,0 +1,224 @@
+"""Right and given labels -> a matrix that can be read: of all labels, or of the most confused ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.folders.locate import resolve_model
+from bertcli.folders.run_layout import KeptVerdict, RunLayout
+from bertcli.model.task_models import TaskModel
+from bertcli.reports.chart import Curve, Plot, Size, plot
+from bertcli.reports.labeled_data import DevAnswers, LabeledFigures, answer_dev, labeled_figures
+from bertcli.reports.mistakes import Mistake, explained, mistakes_of
+from bertcli.reports.page import Notes, ReportOptions, short
+from bertcli.reports.run_view import RunView
+from bertcli.reports.scores import SeedTable, seed_table
+from bertcli.reports.task_verdict import task_verdict
+from bertcli.system.files import file_hash
+from bertcli.system.hardware import resolve_device
+from bertcli.tasks.classification import Classified
+from bertcli.training.evaluate import Scores
+from bertcli.training.identity import read_run_data
+
+MOST_LABELS = 12
+"""Rows and columns of a matrix that is still read."""
+MOST_CONFUSIONS = 20
+LONGEST = 40
+"""Characters of a label."""
+OTHERS = "all others"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How often one label was given for another; `share`: of the rows with the right label."""
+
+    count: int
+    share: float
+    right: bool
+
+    @property
+    def level(self) -> int:
+        """The share in tenths, for its shade; 0 only where there is nothing."""
+        return 0 if not self.count else max(1, min(9, round(9 * self.share)))
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A matrix with a row for each right label and a column for each given one.
+
+    Attributes:
+        labels: of rows and columns; the last is `OTHERS` where labels were put together.
+        worst: the most frequent mistakes among all labels: right, given, how often.
+        num_labels: all of them.
+    """
+
+    labels: Sequence[str]
+    rows: Sequence[tuple[str, int, Sequence[Cell]]]
+    worst: Sequence[tuple[str, str, int]]
+    num_labels: int
+
+
+def confusion(right: Sequence[str], given: Sequence[str], labels: Sequence[str]) -> Confusion:
+    """The matrix of `labels` in their order; of many, those in the most mistakes, the worst first."""
+    wrong = Counter(pair for pair in zip(right, given, strict=True) if pair[0] != pair[1])
+    worst = [
+        (short(a, LONGEST), short(b, LONGEST), count) for (a, b), count in wrong.most_common(MOST_CONFUSIONS)
+    ]
+    shown, rest = list(labels), False
+    if len(labels) > MOST_LABELS:
+        mistakes = Counter[str]()
+        for (a, b), count in wrong.items():
+            mistakes[a] += count
+            mistakes[b] += count
+        shown = sorted(labels, key=lambda label: -mistakes[label])[: MOST_LABELS - 1]
+        rest = True
+    numbers = {label: number for number, label in enumerate(shown)}
+    size = len(shown) + rest
+    counts = [[0] * size for _ in range(size)]
+    for a, b in zip(right, given, strict=True):
+        counts[numbers.get(a, size - 1)][numbers.get(b, size - 1)] += 1
+    names = [*(short(label, LONGEST) for label in shown), *([OTHERS] if rest else [])]
+    rows = []
+    for i, name in enumerate(names):
+        total = sum(counts[i])
+        cells = [Cell(count, count / max(1, total), i == j) for j, count in enumerate(counts[i])]
+        rows.append((name, total, cells))
+    return Confusion(names, rows, worst, num_labels=len(labels))
+
+
+MOST_CLASSES = 40
+MOST_POINTS = 400
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """Precision, recall, F1 and count of each label or type; the worst ones, if there are many."""
+
+    rows: Sequence[tuple[str, Mapping[str, float]]]
+    num_classes: int
+
+
+@dataclass(frozen=True)
+class FinetuningParts:
+    """None: that part is missing, or the task has none.
+
+    Attributes:
+        verdict: what the run said at its end, or would have said.
+        answers: to the dev data, of the model of the run.
+        num_wrong: of these rows; `mistakes` has the first few.
+        scatter: of given and right values.
+    """
+
+    verdict: KeptVerdict | None
+    data: LabeledFigures | None
+    seeds: SeedTable | None
+    answers: DevAnswers | None = None
+    num_wrong: int = 0
+    confusion: Confusion | None = None
+    classes: ClassTable | None = None
+    scatter: Plot | None = None
+    mistakes: Sequence[Mistake] = ()
+
+    @property
+    def model(self) -> TaskModel | None:
+        """The one that answered."""
+        return None if self.answers is None else self.answers.loaded.model
+
+
+def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> FinetuningParts:
+    """Compute them. Raises `UserError` for a missing device."""
+    config, device = view.config, resolve_device(options.device)
+    assert isinstance(config, FinetuneConfig)
+    what = "the answers on the dev data"
+    folder = notes.unless_missing(what, lambda: _model_folder(view))
+    data = answers = None
+    changed = []
+    if folder is not None:
+        changed = notes.unless_missing("a look at what has changed", lambda: _changed(view)) or []
+        notes.lines += changed
+        answers = notes.unless_missing(what, lambda: answer_dev(config, folder, device))
+        data = notes.unless_missing("the data", lambda: labeled_figures(config, folder, options.check_data))
+    seeds = seed_table(view) if view.seeds else None
+    if answers is None:
+        return FinetuningParts(view.verdict, data, seeds)
+    mistakes = mistakes_of(answers)
+    of_vectors = answers.task.settings.type == "sentence-embedding"  # no one output to explain
+    return FinetuningParts(
+        view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
+        data,
+        seeds,
+        answers=answers,
+        num_wrong=len(answers.wrong),
+        confusion=_confusion(answers),
+        classes=_classes(answers.metrics),
+        scatter=_scatter(answers),
+        mistakes=explained(mistakes, answers) if options.attributions and not of_vectors else mistakes,
+    )
+
+
+def _model_folder(view: RunView) -> Path:
+    """Of the run; while its seeds are trained, of the first that has a model. Raises `UserError`."""
+    for seed in view.seeds:
+        if not RunLayout(view.root).model.is_dir() and RunLayout(seed.root).model.is_dir():
+            return resolve_model(seed.root)
+    return resolve_model(view.root)
+
+
+def _changed(view: RunView) -> list[str]:
+    """The labeled files that are not what they were at the start of the run."""
+    task = view.config.task if isinstance(view.config, FinetuneConfig) else None
+    assert task is not None
+    found = read_run_data(RunLayout(view.parts[0].root).data, {"files": dict}) or {"files": {}}
+    names = [name for name in (task.train, task.dev) if name is not None and Path(name).is_file()]
+    changed = [name for name in names if found["files"].get(name, "") not in ("", file_hash(Path(name)))]
+    return [f"{name} has changed since the run: what follows is of the new file" for name in changed]
+
+
+def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
+    """By the answers to all of the dev data."""
+    if len(answers.examples) < answers.rows:
+        return None
+    scores = Scores({}, {}, 0, metrics=answers.metrics)
+    found = task_verdict(answers.task.settings, answers.examples, scores)
+    return KeptVerdict(step, [found.line], found.baseline)
+
+
+def _confusion(answers: DevAnswers) -> Confusion | None:
+    """Of single labels."""
+    pairs = [
+        (str(example.label), answer.labels[0])
+        for example, answer in zip(answers.examples, answers.predictions, strict=True)
+        if isinstance(answer, Classified) and not answer.multi_label
+    ]
+    if not pairs:
+        return None
+    right, given = zip(*pairs, strict=True)
+    return confusion(right, given, answers.task.labels)
+
+
+def _classes(metrics: Mapping[str, Any]) -> ClassTable | None:
+    table = metrics.get("per_class") or metrics.get("per_type")
+    if not table:
+        return None
+    rows = [(short(name, LONGEST), values) for name, values in table.items()]
+    if len(rows) > MOST_CLASSES:
+        rows = sorted((row for row in rows if row[1]["count"]), key=lambda row: row[1]["f1"])[:MOST_CLASSES]
+    return ClassTable(rows, len(table))
+
+
+def _scatter(answers: DevAnswers) -> Plot | None:
+    """The line on which right and given values are equal, and a point a row; of many, always the same."""
+    if answers.task.settings.type != "regression":
+        return None
+    rows = np.random.default_rng(0).permutation(len(answers.examples))[:MOST_POINTS].tolist()
+    points = [(answers.examples[i].label, answers.predictions[i].as_json()["value"]) for i in rows]
+    low, high = min(map(min, points)), max(map(max, points))
+    equal = Curve("equal", 0, "plain", points=[(low, low), (high, high)])
+    return plot([equal, Curve("rows", 1, "plain", points=points)], [], "right value", size=Size(440, 360))

@@ -1,0 +1,206 @@
+"""The token store of a pretraining run -> what the corpus is, without reading it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import flatten
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.manifest import Manifest, SideCounts
+from bertcli.reports.cards import public_name
+from bertcli.reports.page import duration, number, percent, short
+from bertcli.reports.run_view import RunView, State
+from bertcli.reports.scores import Score, scores_of
+
+Facts = list[tuple[str, str]]
+"""Name -> value, to be read."""
+_FILES = 8
+_LONGEST_PATH = 300
+
+
+def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
+    """Documents, sentences, tokens and the vocabulary, as the store has counted them."""
+    train, heldout = manifest.train, manifest.heldout
+    names = [Path(source.name).name for source in manifest.sources[:_FILES]]
+    more = len(manifest.sources) - len(names)
+    files = ", ".join(names) + (f" and {number(more)} more" if more > 0 else "")
+    words, text = train.words + heldout.words, train.bytes + heldout.bytes
+    dropped = manifest.dropped_documents + manifest.dropped_sentences
+    facts = [
+        ("files", short(files, _LONGEST_PATH)),
+        ("language", config.corpus.language),
+        ("text", f"{text / 1e6:,.1f} MB, {number(words)} words"),
+        ("to train on", _side(train)),
+        ("held out", _side(heldout) if heldout.documents else "nothing (corpus.heldout_fraction)"),
+        ("one sentence", f"{number(train.one_sentence_documents)} documents, which give no true pair"),
+        ("vocabulary", _vocabulary(manifest, config)),
+        ("pieces a word", number(manifest.tokens_per_word)),
+        ("unknown", f"{percent(manifest.unk_rate)} of the tokens"),
+        ("unigram entropy", f"{manifest.unigram_entropy:.3f} nats a token: a loss that needs no context"),
+    ]
+    if dropped:
+        facts.append(("documents and sentences left out", f"{number(dropped)} without a token"))
+    return facts
+
+
+def _side(side: SideCounts) -> str:
+    counts = {"documents": side.documents, "sentences": side.sentences, "tokens": side.tokens}
+    return ", ".join(f"{number(count)} {what}" for what, count in counts.items())
+
+
+def _vocabulary(manifest: Manifest, config: PretrainConfig) -> str:
+    """A given tokenizer has a kind and a case of its own, which the config does not say."""
+    given = config.tokenizer.path is not None or config.model.init_from is not None
+    lower = "lower-cased" if config.tokenizer.lowercase is True else "cased"
+    kind = "of a given tokenizer" if given else f"{config.tokenizer.kind}, {lower}"
+    return f"{number(manifest.vocab_size)} entries, {kind}"
+
+
+_LONGEST_VALUE = 120
+"""Characters of a value."""
+_MOST = 200
+"""Keys: a weight for each of many labels makes many."""
+_OF_THE_RUN = ("output_dir", "corpus.store", "seeds")
+"""Differences that say nothing about what was learned."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A key of the configs, and its value in each run."""
+
+    key: str
+    values: Sequence[str]
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All settings, those in which the runs differ, and how many keys were left out."""
+
+    settings: Sequence[Setting]
+    different: Sequence[Setting]
+    left_out: int
+
+
+def recipe_of(views: Sequence[RunView]) -> Recipe:
+    """The effective configs, as the runs wrote them."""
+    flat = [flatten(view.config.model_dump(mode="json")) for view in views]
+    settings = []
+    for key in dict.fromkeys(key for each in flat for key in each):
+        values = [each.get(key) for each in flat]
+        differs = any(value != values[0] for value in values) and key not in _OF_THE_RUN
+        settings.append(Setting(key, [_shown(value) for value in values], differs))
+    different = [setting for setting in settings if setting.differs]
+    return Recipe(settings[:_MOST], different[:_MOST], max(0, len(settings) - _MOST))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return short(", ".join(map(_shown, value)), _LONGEST_VALUE)
+    return short(f"{value:g}" if isinstance(value, float) else str(value), _LONGEST_VALUE)
+
+
+_LONGEST = 160
+_WORDS = ("verdict: ", "warning: ")
+"""How the first line of a verdict begins."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line of a run's end; `word`: verdict or warning, empty for what follows it."""
+
+    word: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """One run.
+
+    Attributes:
+        what: a sentence.
+        facts: how it was trained.
+        scores: of the model that it keeps; of several seeds their means.
+    """
+
+    name: str
+    what: str
+    state: State
+    verdict: Sequence[Said]
+    facts: Facts
+    scores: Sequence[Score]
+
+    @property
+    def score_values(self) -> Mapping[str, str]:
+        """Key of a score -> its value."""
+        return {score.key: score.value for score in self.scores}
+
+
+def head_of(view: RunView) -> Head:
+    """The head of a run; of several seeds it has the verdict of each."""
+    return Head(
+        name=view.name,
+        what=_what(view),
+        state=view.state,
+        verdict=list(_verdict(view)),
+        facts=_facts(view),
+        scores=scores_of(view),
+    )
+
+
+def _what(view: RunView) -> str:
+    config = view.config
+    if isinstance(config, PretrainConfig):
+        layers, hidden, _, _ = config.model.sizes()
+        files = ", ".join(public_name(file) for file in config.corpus.files)
+        family = config.model.fresh.family.a_name
+        source = config.model.init_from
+        begun = f", from {public_name(source)}" if source else ""
+        model = f"{family[0].upper()}{family[1:]} of {layers} layers × {hidden}{begun}{_taught_by(config)}"
+        return f"{model}: {config.data.objective} on {short(files, _LONGEST)}"
+    task = config.task
+    data = ", ".join(Path(name).name for name in (task.train, task.dev) if name is not None)
+    model = public_name(config.model) + _taught_by(config)
+    return f"{task.type.capitalize()} with {model} on {short(data, _LONGEST)}"
+
+
+def _taught_by(config: PretrainConfig | FinetuneConfig) -> str:
+    return f" (taught by {public_name(config.distillation.teacher)})" if config.distillation else ""
+
+
+def _verdict(view: RunView) -> Iterator[Said]:
+    for part in view.parts:
+        if part.verdict is None or part.state.word != "finished":
+            continue
+        before = f"{part.name}: " if view.seeds else ""
+        for line in part.verdict.lines[: 1 if view.seeds else None]:
+            word = next((word for word in _WORDS if line.startswith(word)), "")
+            text = line.removeprefix(word)
+            yield Said(word.strip(": "), before + (text if before else text[:1].upper() + text[1:]))
+
+
+def _facts(view: RunView) -> Facts:
+    parts = view.parts
+    training = parts[0].config.training
+    last = [part.rows[-1] for part in parts if part.rows]
+    speeds = [row.get("tokens_per_second") for part in parts for row in part.split("train")]
+    known = [speed for speed in speeds if speed]
+    skipped = sum(part.split("train")[-1].get("skipped_steps", 0) for part in parts if part.split("train"))
+    facts = [("device", f"{training.device}, {training.precision}")]
+    if last:
+        facts.append(("time in training", duration(sum(row.get("seconds") or 0 for row in last))))
+        facts.append(("tokens read", number(sum(row.get("tokens") or 0 for row in last))))
+    if known:  # of the logged steps, the one in the middle
+        facts.append(("speed", f"{median(known):,.0f} tokens/s"))
+    if skipped:
+        facts.append(("skipped steps", f"{number(skipped)}, whose loss or gradient was not finite"))
+    return facts

@@ -1,0 +1,168 @@
+"""The labeled files of a fine-tuning run -> rows, labels, lengths, and what to mend there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bertcli.advice.check.findings import Finding, worst_first
+from bertcli.advice.check.finetuning import LabeledCheck
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.folders.task_folder import LoadedTask, load_task_folder
+from bertcli.inference.predict import Runner, default_batch_size
+from bertcli.reports.page import SMALL, short
+from bertcli.system.errors import UserError
+from bertcli.tasks.data import build_task
+from bertcli.tasks.examples import Example
+from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.labels import check_labels, spelled_as, split_dev
+from bertcli.tasks.supervised import LabeledTask, Prediction
+
+MOST_LABELS = 30
+_LONGEST = 40
+
+
+@dataclass(frozen=True)
+class LabeledFigures:
+    """What `bertcli check-data` says of the files.
+
+    Attributes:
+        figures: `tasks.data_report.figures`.
+        labels: the most frequent: the name, and for each split how many rows have it, and which share of the
+            rows that is; empty for numbers.
+        left_out: labels that are not listed.
+    """
+
+    figures: Mapping[str, Any]
+    splits: Sequence[str]
+    labels: Sequence[tuple[str, Sequence[tuple[int, float]]]]
+    left_out: int
+    findings: Sequence[Finding]
+
+
+def labeled_figures(config: FinetuneConfig, folder: Path, asked: bool) -> LabeledFigures:
+    """Read the files again.
+
+    Args:
+        folder: of the run's model, whose tokenizer measures the rows.
+        asked: also large files.
+
+    Raises:
+        UserError: the files are gone, or large and nobody asked.
+    """
+    names = [name for name in (config.task.train, config.task.dev) if name is not None]
+    size = sum(find_labeled_file(name).stat().st_size for name in names)
+    if size > SMALL and not asked:
+        raise UserError(f"the files have {size / 1e6:,.0f} MB; --check-data reads them again")
+    check = LabeledCheck(config.model_copy(update={"model": str(folder)}))
+    if not check.figures:
+        raise UserError(worst_first(check.findings)[0].problem if check.findings else "no rows")
+    splits = list(check.figures["rows"])
+    counts = [check.figures["counts"][split] for split in splits] if "counts" in check.figures else []
+    names_of_labels = list(dict.fromkeys(label for each in counts for label in each))
+    totals = [max(1, sum(each.values())) for each in counts]
+    labels = []
+    for label in names_of_labels[:MOST_LABELS]:
+        numbers = [each.get(label, 0) for each in counts]
+        shares = [number / total for number, total in zip(numbers, totals, strict=True)]
+        labels.append((short(label, _LONGEST), list(zip(numbers, shares, strict=True))))
+    folders = {f"{find_labeled_file(name).parent}/" for name in names}
+    findings = [_without(folders, each) for each in worst_first(check.findings)]
+    left_out = len(names_of_labels) - len(labels)
+    return LabeledFigures(check.figures, splits, labels, left_out=left_out, findings=findings)
+
+
+def _without(folders: set[str], finding: Finding) -> Finding:
+    """The finding, with the names of files alone."""
+    problem, places = finding.problem, list(finding.places)
+    for folder in folders:
+        problem, places = problem.replace(folder, ""), [place.replace(folder, "") for place in places]
+    return replace(finding, problem=problem, places=tuple(places))
+
+
+MOST_ROWS = 5_000
+MOST_SECONDS = 60.0
+"""A report is not a second evaluation: after this time the rows answered so far must do."""
+_AT_ONCE = 64
+"""Examples between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class DevAnswers:
+    """Rows of the dev data with the answers of a model, in the order of the file.
+
+    Attributes:
+        rows: of the dev data; more than `examples` where there was no time for all of them.
+        metrics: of these rows.
+    """
+
+    loaded: LoadedTask
+    task: LabeledTask
+    examples: Sequence[Any]
+    predictions: Sequence[Prediction]
+    rows: int
+    metrics: Mapping[str, Any]
+
+    @property
+    def wrong(self) -> list[int]:
+        """The places of the rows with a wrong answer."""
+        pairs = zip(self.examples, self.predictions, strict=True)
+        return [i for i, (example, answer) in enumerate(pairs) if not self.task.is_right(example, answer)]
+
+
+def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> DevAnswers | None:
+    """Answer the dev data, or a random part of it that is always the same; None: there are none.
+
+    Raises:
+        UserError: the model or the data are gone, or cannot be read.
+    """
+    examples = dev_examples(config)
+    if not examples:
+        return None
+    loaded = load_task_folder(folder)
+    examples = spelled_as(examples, loaded.labels)
+    check_labels(examples, loaded.labels, loaded.settings)
+    task = build_task(loaded.settings, loaded.labels)
+    runner = Runner(
+        model=loaded.model.to(device).eval(),
+        task=task,
+        pad_id=loaded.tokenizer.pad_id,
+        device=device,
+        precision="fp32",
+        batch_size=default_batch_size(device),
+    )
+    order = np.random.default_rng(0).permutation(len(examples))[:MOST_ROWS].tolist()
+    start, answers = time.monotonic(), dict[int, Prediction]()
+    for first in range(0, len(order), _AT_ONCE):
+        some = order[first : first + _AT_ONCE]
+        rows = [examples[i] for i in some]
+        answers.update(zip(some, runner.predict(rows, task.encode(rows, loaded.tokenizer)), strict=True))
+        if time.monotonic() - start > MOST_SECONDS:
+            break
+    chosen = sorted(answers)
+    answered, predictions = [examples[i] for i in chosen], task.join([answers[i] for i in chosen])[1]
+    metrics = task.score(answered, predictions)
+    return DevAnswers(loaded, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
+
+
+def dev_examples(config: FinetuneConfig) -> Sequence[Example]:
+    """The rows that the run was evaluated on. Raises `UserError` where they cannot be read."""
+    task = config.task
+    name = task.dev if task.dev is not None else task.train
+    if task.dev is None and task.dev_fraction is None:
+        return []
+    try:
+        read = read_examples(find_labeled_file(name), task.settings, True, skip_bad=task.skip_bad)
+        examples = list(read)
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read: {error.strerror}") from None
+    if task.dev is not None:
+        return examples
+    assert task.dev_fraction is not None
+    return split_dev(examples, task.dev_fraction, config.seed)[1]

@@ -1,0 +1,261 @@
+"""Held-out sentences with one masked word each -> what the model would put there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+
+from bertcli.advice.check.findings import Finding, worst_first
+from bertcli.advice.check.pretraining import check_pretraining
+from bertcli.batches.batch import batch_of
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.manifest import Manifest
+from bertcli.corpus.matching import store_folder
+from bertcli.corpus.token_store import OpenStore, open_store
+from bertcli.folders.locate import resolve_model
+from bertcli.folders.run_layout import KeptVerdict
+from bertcli.model.architecture import Architecture
+from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
+from bertcli.objectives.registry import Model, load_saved, predicts_words
+from bertcli.reports.chart import spread
+from bertcli.reports.head import Facts, corpus_facts
+from bertcli.reports.page import ELLIPSIS, SMALL, Notes, ReportOptions
+from bertcli.reports.pretraining_verdict import verdict
+from bertcli.reports.run_view import RunView
+from bertcli.reports.scores import references_of
+from bertcli.system.hardware import resolve_device
+from bertcli.tokenizer.pieces import BLANK
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.evaluate import Scores
+from bertcli.training.heldout import MASK_RATE
+from bertcli.training.metrics_log import term_key
+
+SENTENCES = 12
+_LOOKED_AT = 400
+_SHORTEST, _LONGEST = 8, 40
+"""Tokens of a sentence: enough context, and few enough to be read."""
+WORDS = 5
+_SIDE = 200
+"""Characters of the text on either side of the mask."""
+_LONG_WORD = 4
+"""Characters; shorter words, mostly articles and commas, are masked only where there is no longer one."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A word that the model would put in the mask's place, and whether it is the one of the text."""
+
+    word: str
+    probability: float
+    right: bool
+
+
+@dataclass(frozen=True)
+class MaskedExample:
+    """A sentence around its mask; `rank`: of the right word among all words, from 1."""
+
+    before: str
+    after: str
+    right: str
+    probability: float
+    rank: int
+    guesses: Sequence[Guess]
+
+
+@torch.inference_mode()
+def masked_examples(model: PretrainingModel, store: OpenStore, device: torch.device) -> list[MaskedExample]:
+    """Up to `SENTENCES`, the same at every call."""
+    tokenizer, generator = store.tokenizer, np.random.default_rng(0)
+    longest = model.architecture.usable_positions - tokenizer.frame.cost(pair=False)
+    chosen = []
+    for ids in some_sentences(store, longest):
+        places = _whole_words(ids, tokenizer)
+        if places:
+            chosen.append((ids, int(generator.choice(places))))
+    if not chosen:
+        return []
+    chosen = [chosen[i] for i in spread(len(chosen), SENTENCES)]
+    frame = tokenizer.frame
+    rows = [frame.row([*ids[:at], tokenizer.mask_id, *ids[at + 1 :]]) for ids, at in chosen]
+    batch = batch_of(rows, tokenizer.pad_id, device)
+    masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
+    model = model.to(device).eval()
+    logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV.float().cpu()
+    probabilities_MV = logits_MV.softmax(-1)[:, : tokenizer.vocab_size]
+    probabilities_MV[:, list(tokenizer.special_ids)] = 0  # they are never in the text
+    return [
+        _example(ids, at, probabilities_V.numpy(), tokenizer=tokenizer)
+        for (ids, at), probabilities_V in zip(chosen, probabilities_MV, strict=True)
+    ]
+
+
+def some_sentences(store: OpenStore, longest: int) -> Iterator[list[int]]:
+    """The ids of sentences from all over the held-out text, or of the training text where none is held out.
+
+    `longest`: tokens that a row has room for.
+    """
+    side = store.heldout if store.heldout.num_documents else store.train
+    for place in spread(side.num_sentences, _LOOKED_AT):
+        start, end = int(side.sentences[place]), int(side.sentences[place + 1])
+        if _SHORTEST <= end - start <= min(_LONGEST, longest):
+            yield np.asarray(side.ids[start:end]).astype(int).tolist()
+
+
+def readable_piece(tokenizer: Tokenizer, token: int) -> str:
+    """A piece for readers, without the sign for the blank before it."""
+    return tokenizer.readable(token).removeprefix(BLANK)
+
+
+def _example(ids: Sequence[int], at: int, probabilities_V: np.ndarray, tokenizer: Tokenizer) -> MaskedExample:
+    right = ids[at]
+    best = islice(np.argsort(-probabilities_V), WORDS)
+    text = tokenizer.decode([*ids[:at], tokenizer.mask_id, *ids[at + 1 :]])
+    before, _, after = text.partition(tokenizer.mask_token)
+    return MaskedExample(
+        before=before if len(before) <= _SIDE else ELLIPSIS + before[-_SIDE:],
+        after=after if len(after) <= _SIDE else after[:_SIDE] + ELLIPSIS,
+        right=readable_piece(tokenizer, right),
+        probability=float(probabilities_V[right]),
+        rank=1 + int((probabilities_V > probabilities_V[right]).sum()),
+        guesses=[
+            Guess(readable_piece(tokenizer, int(i)), float(probabilities_V[i]), right=int(i) == right)
+            for i in best
+        ],
+    )
+
+
+def _whole_words(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """The places of words of one piece; of long ones alone, if there are some."""
+    ends = [*(not tokenizer.continuation[i] for i in ids[1:]), True]
+    whole = [
+        at
+        for at, (token, ends_here) in enumerate(zip(ids, ends, strict=True))
+        if ends_here
+        and not tokenizer.continuation[token]
+        and token not in tokenizer.special_ids
+        and readable_piece(tokenizer, token).isalpha()
+    ]
+    long = [at for at in whole if len(readable_piece(tokenizer, ids[at])) >= _LONG_WORD]
+    return long or whole
+
+
+@dataclass(frozen=True)
+class ShownToken:
+    """A token as the model saw it.
+
+    Attributes:
+        original: what the text has in its place; None: the token itself.
+        probability: that it was replaced, as the model says.
+    """
+
+    text: str
+    original: str | None
+    probability: float
+
+    @property
+    def level(self) -> int:
+        """The probability in tenths, for its shade."""
+        return min(9, int(10 * self.probability))
+
+
+@torch.inference_mode()
+def replaced_examples(
+    model: ReplacedTokenModel, store: OpenStore, device: torch.device
+) -> list[Sequence[ShownToken]]:
+    """Up to `SENTENCES`, the same at every call; each has at least one masked token."""
+    tokenizer, random = store.tokenizer, np.random.default_rng(0)
+    longest = model.architecture.usable_positions - tokenizer.frame.cost(pair=False)
+    model, frame, shown = model.to(device).eval(), tokenizer.frame, []
+    for ids in islice(some_sentences(store, longest), SENTENCES):
+        masked = np.sort(random.permutation(len(ids))[: max(1, round(MASK_RATE * len(ids)))])
+        places = torch.tensor(masked + frame.a_starts, device=device)
+        batch = batch_of([frame.row(ids)], tokenizer.pad_id, device)
+        ids_BT = batch.ids_BT.clone()
+        ids_BT[0, places] = tokenizer.mask_id
+        draws = torch.tensor(random.random(len(masked)), device=device)
+        output = model(ids_BT, batch.segments_BT, batch.mask_BT, places, draws)
+        probabilities = output.rtd_logits_K.float().sigmoid().cpu()[frame.a_starts :].tolist()
+        sampled = dict(zip(masked.tolist(), output.sampled_N.tolist(), strict=True))
+        seen = [sampled.get(at, token) for at, token in enumerate(ids)]
+        shown.append(
+            [
+                ShownToken(
+                    readable_piece(tokenizer, token),
+                    None if token == original else readable_piece(tokenizer, original),
+                    probability,
+                )
+                for token, original, probability in zip(seen, ids, probabilities, strict=False)
+            ]
+        )
+    return shown
+
+
+@dataclass(frozen=True)
+class PretrainingParts:
+    """None, or nothing: that part is missing, and the notes say why.
+
+    Attributes:
+        verdict: what the run said at its end, or would have said.
+        findings: of `bertcli check-data`; None: the corpus is large, and nobody asked for them.
+        heldout: whether the sentences are of held-out text.
+    """
+
+    verdict: KeptVerdict | None
+    corpus: Facts
+    findings: Sequence[Finding] | None
+    model: Model | None
+    heldout: bool
+    masked: Sequence[MaskedExample]
+    replaced: Sequence[Sequence[ShownToken]]
+
+
+def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingParts:
+    """Compute them. Raises `UserError` for a missing device."""
+    config, device = view.config, resolve_device(options.device)
+    assert isinstance(config, PretrainConfig)
+    store = notes.unless_missing("the corpus and the examples", lambda: open_store(store_folder(config)))
+    model = notes.unless_missing("the examples", lambda: load_saved(config, resolve_model(view.root)))
+    findings = None
+    if options.check_data or _is_small(view.manifest):
+        found = notes.unless_missing(
+            "the findings", lambda: check_pretraining(config, False, lambda line: None)
+        )
+        findings = None if found is None else worst_first(found.findings)
+    masked, replaced = [], []
+    if model is not None and store is not None:
+        masked = masked_examples(predicts_words(model), store, device)
+        replaced = replaced_examples(model, store, device) if isinstance(model, ReplacedTokenModel) else []
+    return PretrainingParts(
+        verdict=view.verdict or _verdict(view, config, model and model.architecture),
+        corpus=[] if view.manifest is None else corpus_facts(config, view.manifest),
+        findings=findings,
+        model=model,
+        heldout=store is not None and store.heldout.num_documents > 0,
+        masked=masked,
+        replaced=replaced,
+    )
+
+
+def _is_small(manifest: Manifest | None) -> bool:
+    """Whether the text is known, and can be read again in seconds."""
+    return manifest is not None and manifest.train.bytes + manifest.heldout.bytes <= SMALL
+
+
+def _verdict(view: RunView, config: PretrainConfig, sizes: Architecture | None) -> KeptVerdict | None:
+    """By the last evaluation, which must be that of the last step."""
+    references, rows = references_of(view), view.split("heldout")
+    if sizes is None or not references or not rows or rows[-1]["step"] < view.state.step:
+        return None
+    row = rows[-1]
+    losses, accuracies = (
+        {each.term: row[key] for each in references if row.get(key := term_key(each.term, what)) is not None}
+        for what in ("loss", "accuracy")
+    )
+    if not any(each.predicts_words and each.term in losses for each in references):
+        return None
+    scores = Scores(losses, accuracies, 0, metrics=row)
+    return KeptVerdict(view.state.step, [verdict(scores, references, config, sizes=sizes, rows=rows)])

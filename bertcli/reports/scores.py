@@ -1,0 +1,259 @@
+"""A run -> what its scores are compared with: chance, word frequencies, an answer that reads no text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import ends
+from bertcli.folders.config_file import new_architecture
+from bertcli.objectives.base import Reference, perplexity
+from bertcli.objectives.registry import objective_task
+from bertcli.reports.chart import Level
+from bertcli.reports.curves import MOST_SERIES, PLACE, shown_name
+from bertcli.reports.page import number
+from bertcli.reports.run_view import Row, RunView
+from bertcli.system.errors import UserError
+from bertcli.tasks.data import build_task
+from bertcli.training.evaluate import rank
+from bertcli.training.metrics_log import term_key
+
+
+def references_of(view: RunView) -> tuple[Reference, ...]:
+    """The references of the terms of a pretraining run; none without its store."""
+    config, manifest = view.config, view.manifest
+    if not isinstance(config, PretrainConfig) or manifest is None:
+        return ()
+    objective, fresh = config.data.objective, config.model.init_from is None and config.distillation is None
+    try:
+        sizes = new_architecture(config.model, manifest.vocab_size, objective=objective)
+    except UserError:  # of a folder with sizes that a new model of the family cannot have
+        return ()
+    task = objective_task(objective, config.training.rtd_weight, mask_rate=ends(config.data.mask_rate)[1])
+    return task.references(sizes.generator or sizes, manifest.unigram_entropy, fresh=fresh)
+
+
+def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
+    """Key of a log's row -> the reference lines of its chart; a line that several runs share is one."""
+    found: dict[str, dict[tuple[str, float], list[tuple[str, Level]]]] = {}
+    for view in views:
+        for key, level in _levels(view):
+            same = (level.label, round(level.value, 2))
+            found.setdefault(key, {}).setdefault(same, []).append((view.name, level))
+    return {
+        key: [_named(lines, alone=len(lines) < len(views) and len(lines) == 1) for lines in groups.values()]
+        for key, groups in found.items()
+    }
+
+
+def _named(lines: Sequence[tuple[str, Level]], alone: bool) -> Level:
+    """The line that some runs share; of one run among several, with its name."""
+    name, level = lines[0]
+    return Level(level.value, f"{level.label} ({name})") if alone else level
+
+
+def _levels(view: RunView) -> list[tuple[str, Level]]:
+    if not isinstance(view.config, PretrainConfig):
+        return [(metric, Level(value, "baseline")) for metric, value in view.baseline.items()]
+    levels = []
+    for each in references_of(view):
+        loss, accuracy = (term_key(each.term, what) for what in ("loss", "accuracy"))
+        what = "word frequencies alone" if each.predicts_words else "chance"
+        levels.append((loss, Level(each.chance_loss, what)))
+        if each.first_loss is not None and abs(each.first_loss - each.chance_loss) > 0.05:
+            levels.append((loss, Level(each.first_loss, "a fresh model")))
+        if each.chance_accuracy is not None:
+            levels.append((accuracy, Level(each.chance_accuracy, "chance")))
+    return levels
+
+
+_MEANINGS = {
+    "loss": "what the training lowers; nats an answer",
+    "accuracy": "share of right answers",
+    "kl_loss": "distance from the teacher's words: lower is better",
+    "cosine_loss": "distance from the teacher's hidden states: lower is better",
+    "f1": "harmonic mean of precision and recall",
+    "precision": "share of what was found that is right",
+    "recall": "share of what is there that was found",
+    "macro_f1": "F1 of each label, averaged: rare labels weigh as much as frequent ones",
+    "macro_precision": "precision of each label, averaged",
+    "macro_recall": "recall of each label, averaged",
+    "micro_f1": "F1 over all pairs of a text and a label",
+    "subset_accuracy": "share of texts with exactly the right labels",
+    "matthews_correlation": "correlation of answers and labels: 0 by chance, 1 if all are right",
+    "pearson": "linear correlation with the right values",
+    "spearman": "correlation of the order",
+    "pearson_spearman": "mean of Pearson and Spearman",
+    "mean_squared_error": "mean square of the distance to the right value: lower is better",
+    "mrr": "1 / rank of an anchor's positive among all texts, averaged",
+    "recall_at_1": "share of the anchors to which no other text is nearer than their positive",
+    "recall_at_10": "share of the anchors whose positive is among the 10 nearest texts",
+    "mrr_at_10": "1 / rank of the first relevant row of a first text, averaged; 0 beyond rank 10",
+    "ndcg_at_10": "how near the first 10 ranks are to the best order: 1 is the best",
+    "map": "precision at each relevant row, averaged",
+    "null_threshold": 'above it the answer is "no answer"; the model keeps it',
+    "exact_match": "percentage of answers that are exactly right",
+}
+_ENDINGS = {
+    "_loss": "lower is better",
+    "_accuracy": "share of right answers",
+    "_replaced": "share of all tokens that the generator replaced",
+    "_found": "share of the replaced tokens that the model finds",
+    "_threshold": "the best task.null_threshold for it",
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure of an evaluation.
+
+    Attributes:
+        key: its name in the log.
+        baseline: of an answer that reads no text, or of word frequencies alone; empty: unknown, or none.
+    """
+
+    key: str
+    name: str
+    value: str
+    baseline: str = ""
+    meaning: str = ""
+
+
+def metric_of(config: FinetuneConfig) -> str:
+    """The metric that selects the model of a fine-tuning run."""
+    return config.task.metric or build_task(config.task.settings, ()).metric
+
+
+def chosen_row(view: RunView) -> Row | None:
+    """The evaluation of the model that a run keeps: the best one of a labeled task, else the last."""
+    rows = view.split("heldout")
+    if not rows or isinstance(view.config, PretrainConfig):
+        return rows[-1] if rows else None
+    metric = metric_of(view.config)
+    return max(rows, key=lambda row: rank(metric, row))
+
+
+def scores_of(view: RunView) -> list[Score]:
+    """The scores of `chosen_row`, of several seeds their means; empty: nothing was held out, or evaluated."""
+    rows = [row for part in view.parts if (row := chosen_row(part)) is not None]
+    if not rows:
+        return []
+    row = rows[0] if len(rows) == 1 else _means(rows)
+    figures = {key: value for key, value in row.items() if key not in PLACE}
+    if isinstance(view.config, PretrainConfig):
+        return _of_terms(figures, references_of(view))
+    metric = metric_of(view.config)
+    return [
+        Score(
+            key,
+            shown_name(key, rows),
+            number(figures[key]),
+            baseline=number(view.baseline[key]) if key in view.baseline else "",
+            meaning=_meaning(key) + ("; the best model is chosen by it" if key == metric else ""),
+        )
+        for key in sorted(figures, key=lambda key: key != metric)
+    ]
+
+
+def _means(rows: Sequence[Row]) -> Row:
+    """Of each key that is a number in all rows."""
+    numbers = [key for key in rows[0] if all(isinstance(row.get(key), int | float) for row in rows)]
+    return {key: sum(row[key] for row in rows) / len(rows) for key in numbers}
+
+
+def _meaning(key: str) -> str:
+    """Empty where the name is all that is known."""
+    endings = (said for ending, said in _ENDINGS.items() if key.endswith(ending))
+    return _MEANINGS.get(key) or next(endings, "")
+
+
+def _of_terms(figures: Row, references: Sequence[Reference]) -> list[Score]:
+    known = {each.term: each for each in references}
+    with_terms = any(key.endswith("_loss") for key in figures)
+    scores = []
+    for key, value in figures.items():
+        if key == "loss" and with_terms:
+            continue
+        term, _, what = key.rpartition("_")
+        reference = known.get(term)
+        chance = None if reference is None else _chance(what, reference, figures.get(f"{term}_replaced"))
+        means = _of_loss(value, reference) if reference is not None and what == "loss" else ""
+        baseline = "" if chance is None else number(chance)
+        scores.append(
+            Score(key, shown_name(key), number(value), baseline=baseline, meaning=means or _meaning(key))
+        )
+    return scores
+
+
+def _chance(what: str, reference: Reference, replaced: float | None) -> float | None:
+    """Of loss or accuracy; `replaced`: the share of the tokens, if the term asks which were replaced."""
+    if what not in ("loss", "accuracy"):
+        return None
+    if replaced is None:
+        return reference.chance_loss if what == "loss" else reference.chance_accuracy
+    if what == "accuracy":
+        return 1 - replaced
+    return -sum(share * math.log(share) for share in (replaced, 1 - replaced) if share > 0)
+
+
+def _of_loss(loss: float | None, reference: Reference) -> str:
+    if loss is None or not reference.predicts_words:
+        return ""
+    gain = reference.chance_loss - loss
+    said = f"nats a masked token; perplexity {number(perplexity(loss))}. "
+    if gain <= 0:
+        return said + "Word frequencies alone are as good: nothing is learned from context."
+    return said + (
+        f"{number(gain)} nats better than word frequencies alone: each masked token is "
+        f"{number(math.exp(gain))} times as likely to be found."
+    )
+
+
+@dataclass(frozen=True)
+class SeedScore:
+    """One score of all seeds; None where a seed has not got so far. `baseline`, `meaning`: of `Score`."""
+
+    name: str
+    baseline: str
+    meaning: str
+    values: Sequence[float | None]
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SeedTable:
+    """The names of the runs, and a row for each score."""
+
+    names: Sequence[str]
+    scores: Sequence[SeedScore]
+
+
+def seed_table(view: RunView) -> SeedTable | None:
+    """None: no seed was evaluated yet. Mean and range are of all seeds, also those that are not listed."""
+    rows = [chosen_row(each) or {} for each in view.seeds]
+    if not any(rows):
+        return None
+    scores = []
+    for score in scores_of(view):
+        values = [row.get(score.key) for row in rows]
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if known:
+            scores.append(
+                SeedScore(
+                    score.name,
+                    score.baseline,
+                    score.meaning,
+                    values=values[:MOST_SERIES],
+                    mean=float(np.mean(known)),
+                    low=min(known),
+                    high=max(known),
+                )
+            )
+    return SeedTable([each.name for each in view.seeds[:MOST_SERIES]], scores)

@@ -1,1 +1,0 @@
-"""The token store: a corpus as memory-mapped ids, built once, opened at once."""

@@ -1,0 +1,1 @@
+"""The machine below: errors, files, the terminal, processes, memory, devices."""

@@ -1,0 +1,108 @@
+"""Work distributed over processes of one thread each, with results in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from bertcli.system.errors import UserError
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+_IN_FLIGHT = 3
+"""Pieces per process: enough that no process waits, few enough that memory stays flat."""
+
+
+def in_processes(
+    pieces: Iterable[Piece],
+    arguments: Callable[[Piece], tuple[Any, ...]],
+    make_worker: Callable[..., Callable[..., Result]],
+    given: tuple[Any, ...],
+    processes: int,
+    died: str,
+) -> Iterator[tuple[Piece, Result]]:
+    """Each piece with its result, in the order of the pieces.
+
+    The processes are spawned, not forked, because this one may have threads.
+
+    Args:
+        arguments: piece -> the arguments that are sent to a worker.
+        make_worker: called once in each process, with `given`; returns the function of those arguments.
+        died: the message of the `UserError` that is raised where a process dies.
+    """
+    context = multiprocessing.get_context("spawn")
+    in_flight: deque[tuple[Piece, Future[Result]]] = deque()
+    with _safe_path():
+        pool = ProcessPoolExecutor(processes, context, _start_worker, (make_worker, given))
+        try:
+            for piece in pieces:
+                in_flight.append((piece, pool.submit(_work, *arguments(piece))))
+                if len(in_flight) > _IN_FLIGHT * processes:
+                    done, future = in_flight.popleft()
+                    yield done, future.result()
+            while in_flight:
+                done, future = in_flight.popleft()
+                yield done, future.result()
+        except BrokenProcessPool:
+            _end_sending(pool)
+            raise UserError(died) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_sending(pool: ProcessPoolExecutor) -> None:
+    """Close the pipe of a pool that is broken, where Python does not.
+
+    Before 3.11.5 it waits for ever for its own thread, which sends a piece that no process will read:
+    https://github.com/python/cpython/issues/94777
+    """
+    if sys.version_info < (3, 11, 5):
+        pool._call_queue._reader.close()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """In the block, new Python processes take no file in the current folder for a module of theirs.
+
+    A pool starts one when it is made, for what it shares, and the others when they have work.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONSAFEPATH", None)
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
+
+
+_worker: Callable[..., Any]
+
+
+def _start_worker(make_worker: Callable[..., Callable[..., Any]], given: tuple[Any, ...]) -> None:
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C, too, and stops the pool
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    _worker = make_worker(*given)
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(*arguments: Any) -> Any:
+    return _worker(*arguments)

@@ -1,0 +1,212 @@
+"""Labeled examples -> their sizes, labels and lengths, and warnings, before training begins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.config.task import TaskSettings
+from bertcli.tasks.examples import (
+    ChoiceExample,
+    Example,
+    QuestionExample,
+    SimilarExample,
+    TaggedExample,
+    TextExample,
+)
+from bertcli.tasks.label_doubts import label_doubts
+
+_LISTED = 12
+"""Labels that are named; the others are counted."""
+_SHOWN = 3
+"""Contradictions that are shown."""
+Splits = Mapping[str, Sequence[Example]]
+"""Examples by split: "train", "dev"."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of a file the model reads.
+
+    Attributes:
+        lengths: tokens of each row, special tokens included, before it was cut or divided into windows.
+        items: how many items batches are drawn from: windows for tasks that divide long texts, else rows.
+    """
+
+    lengths: Sequence[int]
+    items: int
+
+
+def describe(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> list[str]:
+    """Lines to print. The arguments are those of `figures`."""
+    found = figures(splits, sizes, settings)
+    doubts = label_doubts(found.get("counts", {}), splits, settings)
+    return overview(found) + _warnings(found) + [f"warning: {each.problem}; {each.mend}" for each in doubts]
+
+
+def overview(found: dict[str, Any]) -> list[str]:
+    """Lines with the rows, labels and lengths of `figures`."""
+    windows = found.get("windows", {})
+    lines = []
+    for split, rows in found["rows"].items():
+        read = f" in {windows[split]:,} windows" if windows.get(split, rows) != rows else ""
+        lines.append(f"{split}: {rows:,} rows{read}{_listed(found, split)}")
+    for split, sizes in found["lengths"].items():
+        of = "" if split == "train" else f" of {split}"
+        longer = f"; {sizes['longer']:.1%} are {'read in several windows of' if windows else 'cut at'} "
+        longer += f"{sizes['max_length']} (task.max_length)"
+        lines.append(
+            f"lengths{of}: median {sizes['median']:,} tokens, 95 % up to {sizes['p95']:,}, longest "
+            f"{sizes['max']:,}{longer if sizes['longer'] else ''}"
+        )
+    return lines
+
+
+def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> dict[str, Any]:
+    """The figures behind `describe`, by name.
+
+    Args:
+        splits: the examples of "train", and of "dev" if there is one.
+        sizes: of each split that could be encoded.
+
+    Returns:
+        `rows`, `counts` and `duplicates`, each {train, dev}, or {train} without dev. `counts` are the rows of
+        each label, or for token-classification the entities of each type; regression has `values` {min, mean,
+        max} instead. `duplicates` are rows that repeat an earlier one, with {across}: rows of dev whose text
+        is in train. `lengths` of each split {median, p95, max, max_length, longer: share of the rows longer
+        than max_length}. `windows` of each split, for tasks that divide long texts. `contradictions`: texts
+        of train with several labels, {text, where, labels} each.
+    """
+    train, dev = splits["train"], splits.get("dev")
+    in_windows = settings.type in ("token-classification", "question-answering")
+    hashes = {split: _hashes(each) for split, each in splits.items()}
+    repeated = {split: _among(each, _twice(hashes[split])) for split, each in splits.items()}
+    has_values = settings.type == "regression" or (
+        settings.type == "sentence-embedding" and settings.label is not None
+    )
+    what, count = ("values", _values) if has_values else ("counts", _counts)
+    return {
+        "rows": {split: len(each) for split, each in splits.items()},
+        what: {split: count(each) for split, each in splits.items()},
+        "lengths": {split: _lengths(each.lengths, settings.max_length) for split, each in sizes.items()},
+        **({"windows": {split: each.items for split, each in sizes.items()}} if in_windows else {}),
+        "duplicates": {
+            **{split: len(each) - len({e.texts for e in each}) for split, each in repeated.items()},
+            **({} if dev is None else {"across": _across(train, dev, hashes)}),
+        },
+        "contradictions": _contradictions(repeated["train"]),
+    }
+
+
+def _hashes(examples: Sequence[Example]) -> NDArray[np.int64]:
+    """A number for each example, equal for equal texts: a set of all texts would take far more memory."""
+    return np.fromiter((hash(example.texts) for example in examples), np.int64, len(examples))
+
+
+def _twice(hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which hashes occur more than once."""
+    _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    return counts[places] > 1
+
+
+def _among(examples: Sequence[Example], are: NDArray[np.bool_]) -> list[Example]:
+    return [examples[number] for number in np.flatnonzero(are).tolist()]
+
+
+def _across(train: Sequence[Example], dev: Sequence[Example], hashes: Mapping[str, NDArray[np.int64]]) -> int:
+    """The examples of dev whose texts are in train."""
+    texts = {each.texts for each in _among(train, np.isin(hashes["train"], hashes["dev"]))}
+    return sum(each.texts in texts for each in _among(dev, np.isin(hashes["dev"], hashes["train"])))
+
+
+def _lengths(lengths: Sequence[int], max_length: int) -> dict[str, Any]:
+    return {
+        "median": int(np.median(lengths)),
+        "p95": int(np.percentile(lengths, 95)),
+        "max": int(max(lengths)),
+        "max_length": max_length,
+        "longer": float(np.mean(np.array(lengths) > max_length)),
+    }
+
+
+def _values(examples: Sequence[Example]) -> dict[str, float]:
+    numbers = [each.score if isinstance(each, SimilarExample) else each.label for each in examples]  # pyright: ignore[reportAttributeAccessIssue]
+    values = np.array(numbers, dtype=np.float64)
+    return {"min": float(values.min()), "mean": float(values.mean()), "max": float(values.max())}
+
+
+def _counts(examples: Sequence[Example]) -> dict[str, int]:
+    """The most frequent first."""
+    counts = Counter(name for example in examples for name in _names(example))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _names(example: Example) -> Sequence[str]:
+    """The labels of an example that are counted."""
+    if isinstance(example, TaggedExample):
+        return [tag[2:] or "entity" for tag in example.tags or () if tag[0] == "B"]
+    if isinstance(example, QuestionExample):
+        return ["answered" if example.answers else "without an answer"]
+    if isinstance(example, ChoiceExample):
+        return [f"choice {example.label}"]
+    if isinstance(example, SimilarExample):
+        return []
+    assert isinstance(example, TextExample)
+    return example.label if isinstance(example.label, tuple) else [str(example.label)]
+
+
+def _contradictions(examples: Sequence[Example]) -> list[dict[str, Any]]:
+    labels: dict[tuple[str, ...], dict[Any, str]] = {}
+    for example in examples:
+        label = _label(example)
+        if label is not None:
+            labels.setdefault(example.texts, {}).setdefault(label, example.where)
+    return [
+        {"text": " | ".join(texts), "where": list(each.values()), "labels": list(each)}
+        for texts, each in labels.items()
+        if len(each) > 1
+    ]
+
+
+def _label(example: Example) -> Any:
+    """The label, if equal texts must have equal labels; None for numbers and answers."""
+    if isinstance(example, TextExample):
+        if isinstance(example.label, tuple):
+            return tuple(sorted(example.label))
+        return example.label if isinstance(example.label, str) else None
+    return example.tags if isinstance(example, TaggedExample) else None
+
+
+def _listed(found: dict[str, Any], split: str) -> str:
+    if "values" in found:
+        values = found["values"][split]
+        return f"; values from {values['min']:g} to {values['max']:g}, mean {values['mean']:.3g}"
+    counts = found["counts"][split]
+    total = sum(counts.values())
+    named = [f"{name} {count:,} ({count / total:.1%})" for name, count in list(counts.items())[:_LISTED]]
+    more = [f"{len(counts) - _LISTED} more"] if len(counts) > _LISTED else []
+    return f"; {', '.join(named + more)}" if named else ""
+
+
+def _warnings(found: dict[str, Any]) -> list[str]:
+    lines = []
+    duplicates = found["duplicates"]
+    for split in found["rows"]:
+        if duplicates[split]:
+            lines.append(f"warning: {duplicates[split]:,} rows of {split} repeat the text of another one")
+    if duplicates.get("across"):
+        lines.append(
+            f"warning: {duplicates['across']:,} rows of dev are in train as well: scores will be too good"
+        )
+    contradictions = found["contradictions"]
+    if contradictions:
+        lines.append(f"warning: one text, several labels: {len(contradictions):,} texts of train")
+        for each in contradictions[:_SHOWN]:
+            text = each["text"] if len(each["text"]) <= 60 else each["text"][:57] + "..."
+            lines.append(f"  {text!r}: {'; '.join(each['where'])}")
+    return lines

@@ -1,0 +1,199 @@
+"""A field -> its labels, however programs write them: lists, separators, numbers, 0 and 1."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bertcli.config.task import TaskSettings
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import BadRow
+from bertcli.tasks.table import Row, scalar_text
+from bertcli.tasks.tags import is_tag
+
+SEPARATORS = (",", "|", ";", "/", "&", "+")
+"""What stands between labels in a field."""
+_WHOLE = re.compile(r"([+-]?\d+)\.0*")
+_ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d*)?|[Tt]rue|[Ff]alse"""
+_LIST = re.compile(rf"\s*+(?:{_ITEM})?+(?:(?:\s*+,\s*+|\s++)(?:{_ITEM}))*+\s*+,?+\s*+", re.DOTALL)
+"""Possessive throughout, so that a long field that is no list is found out at once."""
+_ARRAY = re.compile(r"array\((.*?)(?:,\s*dtype=\S+)?\)", re.DOTALL)
+_BRACKETS = {"[": "]", "(": ")", "{": "}"}
+_FLAGS = {"0": False, "1": True, "false": False, "true": True}
+_BITS = re.compile(r"[01](?:\.0*+)?+(?:(?:\s*+[,;|]\s*+|\s++)[01](?:\.0*+)?+){2,}+")
+_FREQUENT, _ALONE = 0.05, 0.5
+"""Share of the labels with a separator in them, and of their parts that also stand alone, from which the
+separator divides labels."""
+
+
+def one_spelling(label: str) -> str:
+    """The label; `1` for `1.0`, which spreadsheets and data frames write for it."""
+    whole = _WHOLE.fullmatch(label)
+    return whole[1] if whole else label
+
+
+def written_list(text: str) -> list[Any] | None:
+    """The items of a list as JSON, Python and NumPy write it: `['a', 'b']`, `[0 1]`; None: it is none.
+
+    Brackets of another kind hold a list only if there is a quote or a comma in them.
+    """
+    text = text.strip()
+    if array := _ARRAY.fullmatch(text):
+        text = array[1].strip()
+    inside = text[1:-1]
+    if len(text) < 2 or _BRACKETS.get(text[0]) != text[-1] or not _LIST.fullmatch(inside):
+        return None
+    if text[0] != "[" and not any(mark in inside for mark in "'\","):
+        return None
+    return [_item(item) for item in re.findall(_ITEM, inside, re.DOTALL)]
+
+
+def _item(text: str) -> Any:
+    if text.lower() in _FLAGS and not text.isdecimal():
+        return text.lower() == "true"
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError):
+            continue
+    return text.strip("'\"")
+
+
+def is_flag(value: Any) -> bool:
+    """Whether this is 0, 1, true or false, also as text or as 1.0."""
+    return isinstance(value, str | int | float) and one_spelling(str(value).strip().lower()) in _FLAGS
+
+
+def flag(value: Any) -> bool:
+    """The value of what `is_flag`."""
+    return _FLAGS[one_spelling(str(value).strip().lower())]
+
+
+def is_multi_hot(values: Sequence[Any]) -> bool:
+    """Whether a list surely has a 0 or 1 for each label: one of the two is repeated, as no label would be."""
+    return all(map(is_flag, values)) and len(set(map(flag, values))) < len(values)
+
+
+def bits(text: str) -> list[str] | None:
+    """The values of a multi-hot list without brackets, such as `0 1 0`; None: it is none."""
+    return re.findall(r"[01](?:\.0*)?", text) if _BITS.fullmatch(text.strip()) else None
+
+
+def separator_of(labels: Iterable[str]) -> str | None:
+    """What divides several labels within one; None: nothing.
+
+    A separator is in many of the labels, and most of the parts between them are labels that also stand alone.
+    """
+    counts = Counter(labels)
+    for separator in SEPARATORS:
+        several = [label for label in counts if separator in label]
+        parts = {part.strip() for label in several for part in label.split(separator)}
+        alone = {label.strip() for label in counts if separator not in label}
+        is_frequent = sum(counts[label] for label in several) > _FREQUENT * counts.total()
+        if is_frequent and "" not in parts and len(parts & alone) >= _ALONE * len(parts):
+            return separator
+    return None
+
+
+def one_label(value: Any, settings: TaskSettings, where: str) -> str:
+    """The label of a text. Raises `BadRow` for none, `UserError` for a field that surely holds several."""
+    if isinstance(value, list):
+        raise UserError(f"{where}: holds a list, {_shown(value)}; {_several(value)}")
+    text = "" if value is None else scalar_text(value, where).strip()
+    if not text:
+        raise BadRow(f"{where}: no label")
+    items = written_list(text) if text[0] in "[({a" else bits(text)
+    if items is not None:
+        raise UserError(f"{where}: {_shown(text)} is a list of labels; {_several(items)}")
+    words = text.split()
+    if len(words) > 1 and all(map(is_tag, words)) and any("-" in word for word in words):
+        raise UserError(
+            f"{where}: {_shown(text)} is a tag for each word; set task.type: token-classification"
+        )
+    return named(one_spelling(text), settings, where)
+
+
+def _several(items: Sequence[Any]) -> str:
+    if is_multi_hot(items):
+        return f"a 0 or 1 for each label: set task.multi_label: true and {_names(len(items))}"
+    return "for any number of labels a text set task.multi_label: true"
+
+
+def _names(number: int) -> str:
+    shown = ", ".join(("A", "B", "C")[:number]) + (", ..." if number > 3 else "")
+    return f"task.label_names: [{shown}], the {number} names in the order of the list"
+
+
+def several_labels(value: Any, settings: TaskSettings, where: str) -> tuple[str, ...]:
+    """The labels of a list, or of a text with a separator between them: each once, in order.
+
+    Raises `UserError` for a list of 0 and 1 without `label_names`, or of another length than they have.
+    """
+    if value is None:
+        return ()
+    parts = value if isinstance(value, list) else _parts(scalar_text(value, where), settings, where)
+    names = settings.label_names
+    if names is not None and (len(parts) == len(names) or len(names) == 2) and all(map(is_flag, parts)):
+        if len(parts) != len(names):
+            raise UserError(f"{where}: {_shown(value)}: expected a 0 or 1 for each of {len(names)} names")
+        return tuple(name for name, part in zip(names, parts, strict=True) if flag(part))
+    if is_multi_hot(parts):
+        problem = f"has {len(parts)} values, not {len(names)}" if names else "is multi-hot"
+        raise UserError(
+            f"{where}: {_shown(value)} {problem}, a 0 or 1 for each label: set {_names(len(parts))}"
+        )
+    labels = (one_spelling(scalar_text(part, where).strip()) for part in parts)
+    return tuple(dict.fromkeys(named(label, settings, where) for label in labels if label))
+
+
+def _parts(text: str, settings: TaskSettings, where: str) -> Sequence[Any]:
+    separator = settings.label_separator or ","
+    items = written_list(text)
+    if items is None and settings.label_separator is None:
+        items = bits(text)
+    if items is not None:
+        return items
+    stripped = text.strip()
+    if stripped[:1] == "[" and stripped[-1:] == "]" and separator in stripped:
+        raise UserError(
+            f"{where}: {_shown(text)} looks like a list without quotes; write it as a JSON list, such as "
+            ' ["a", "b"], or without the brackets'
+        )
+    return text.split(separator)
+
+
+def named(label: str, settings: TaskSettings, where: str) -> str:
+    """The name of a label that is given by its number; a label that is a name already is as it was.
+
+    Raises `UserError` for a number without a name, or a label that is neither.
+    """
+    names = settings.label_names
+    if names is None or label in names or label in (settings.skip_labels or ()):
+        return label
+    if label.isdecimal() and int(label) < len(names):
+        return names[int(label)]
+    marks = '; if it says that there is no label: task.skip_labels: ["-1"]' if label == "-1" else ""
+    raise UserError(
+        f"{where}: the label {label!r} is no name of task.label_names, and no number of one, 0 to "
+        f"{len(names) - 1}{marks}"
+    )
+
+
+def flagged_labels(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+    """The names of the columns that hold 1. Raises `BadRow` for a value that is neither 0 nor 1."""
+    for column in columns:
+        if not is_flag(row.value(column)):
+            raise BadRow(
+                f"{row.where}, column {column!r}: {_shown(row.value(column))} is neither 0 nor 1; a "
+                "column for each label (task.label) holds 1 where the label fits, and else 0"
+            )
+    return tuple(column for column in columns if flag(row.value(column)))
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

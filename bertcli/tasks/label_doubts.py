@@ -1,0 +1,167 @@
+"""Labels -> likely mistakes: missing values, two spellings of one label, two kinds of labels."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertcli.config.task import TaskSettings
+from bertcli.tasks.examples import Example, TextExample
+from bertcli.tasks.label_cells import separator_of
+
+_MISSING = frozenset(
+    ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
+)
+"""How programs and people write a missing value, in lower case."""
+_NAMED = 6
+"""Labels that are named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class LabelDoubt:
+    """A likely mistake in labels, what to do, and the share of the rows (of train or dev) that have it."""
+
+    problem: str
+    mend: str
+    share: float
+
+
+def label_doubts(
+    counts: Mapping[str, Mapping[str, int]], splits: Mapping[str, Sequence[Example]], settings: TaskSettings
+) -> list[LabelDoubt]:
+    """Doubts about the labels of a classification, or about entity types. Other tasks have none.
+
+    Args:
+        counts: split -> label -> how often it occurs (`report.figures`).
+        splits: the examples of train, and of dev if there is one.
+    """
+    if settings.type not in ("classification", "token-classification"):
+        return []
+    total: Counter[str] = Counter()
+    for each in counts.values():
+        total.update(each)
+    doubts = [*_missing(total), *_several(total, settings), *_spellings(total), *_two_kinds(total)]
+    doubts += _one_sided(counts)
+    if settings.type == "classification" and not settings.multi_label:
+        doubts += _blanks(splits, settings)
+    return doubts
+
+
+def _missing(total: Counter[str]) -> Iterator[LabelDoubt]:
+    found = {label: count for label, count in total.items() if _is_missing(label)}
+    if found:
+        yield LabelDoubt(
+            f"labels that usually stand for a missing one: {_named(found)}",
+            f"if they do, leave such rows out: task.skip_labels: {json.dumps(list(found))}",
+            _share(found, total),
+        )
+
+
+def _several(total: Counter[str], settings: TaskSettings) -> Iterator[LabelDoubt]:
+    if settings.type == "classification" and (separator := separator_of(total.elements())) is not None:
+        found = {label: count for label, count in total.items() if separator in label}
+        keys = "task.multi_label: true"
+        if separator != ",":
+            keys += f" and task.label_separator: {json.dumps(separator)}"
+        yield LabelDoubt(
+            f"labels with {separator!r} between labels that also stand alone: {_named(found)}",
+            f"each is learned as a label of its own; if a text has several labels, set {keys}",
+            _share(found, total),
+        )
+
+
+def _is_missing(label: str) -> bool:
+    return label.casefold() in _MISSING
+
+
+def _spellings(total: Counter[str]) -> Iterator[LabelDoubt]:
+    groups: dict[str, dict[str, int]] = defaultdict(dict)
+    for label, count in total.items():
+        groups[_bare(label)][label] = count
+    same = [group for group in groups.values() if len(group) > 1]
+    if same:
+        shown = "; ".join(_named(group) for group in same[:_NAMED])
+        more = f"; and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
+        yield LabelDoubt(
+            f"labels that differ only in case, blanks or the spelling of a number: {shown}{more}",
+            "the model learns each as a class of its own; if they are the same, write them the same way",
+            sum(_share(group, total) for group in same),
+        )
+
+
+def _bare(label: str) -> str:
+    """The normalized label: equal for two spellings of one label."""
+    if (number := _number(label)) is not None:
+        return repr(number)
+    plain = unicodedata.normalize("NFKC", label).casefold()
+    return "".join(c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
+
+
+def _number(label: str) -> float | None:
+    try:
+        number = float(label)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _two_kinds(total: Counter[str]) -> Iterator[LabelDoubt]:
+    numbers = {label: count for label, count in total.items() if _number(label) is not None}
+    others = {label: n for label, n in total.items() if label not in numbers and not _is_missing(label)}
+    if numbers and others:
+        fewer = min(numbers, others, key=lambda each: sum(each.values()))
+        yield LabelDoubt(
+            f"labels of two kinds, numbers ({_named(numbers)}) beside words ({_named(others)})",
+            "if two ways of labeling are mixed, use one of them; if a column is shifted, mend those rows",
+            _share(fewer, total),
+        )
+
+
+def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> Iterator[LabelDoubt]:
+    """Labels only in train; labels only in dev are an error (`labels.check_labels`)."""
+    if "dev" not in counts:
+        return
+    alone = {label: count for label, count in counts["train"].items() if label not in counts["dev"]}
+    if alone:
+        yield LabelDoubt(
+            f"labels of train that dev does not have: {_named(alone)}",
+            "the scores do not measure them; add such rows to dev, or raise task.dev_fraction",
+            _share(alone, Counter(counts["train"])),
+        )
+
+
+def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> Iterator[LabelDoubt]:
+    for split, examples in splits.items():
+        around = [
+            example.where
+            for example in examples
+            if isinstance(example, TextExample) and _as_written(example, settings) != example.label
+        ]
+        if around:
+            yield LabelDoubt(
+                f"{len(around):,} labels of {split} have blanks around them, first in {around[0]}",
+                "they are removed here; other programs will treat them as other labels",
+                len(around) / len(examples),
+            )
+
+
+def _as_written(example: TextExample, settings: TaskSettings) -> Any:
+    """The text in the label's field; for a value of JSON or Parquet that is not text, the label itself."""
+    columns, (label,) = example.columns, settings.label_columns or (None,)
+    value = columns.get(label) if isinstance(label, str) else list(columns.values())[label or 0]
+    return value if isinstance(value, str) else example.label
+
+
+def _named(labels: Mapping[str, int]) -> str:
+    frequent = sorted(labels.items(), key=lambda each: (-each[1], each[0]))
+    named = ", ".join(f"{label!r} ({count:,})" for label, count in frequent[:_NAMED])
+    return named + (f" and {len(labels) - _NAMED:,} more" if len(labels) > _NAMED else "")
+
+
+def _share(some: Mapping[str, int], total: Counter[str]) -> float:
+    return sum(some.values()) / max(1, total.total())

@@ -1,0 +1,241 @@
+"""Examples -> the labels of a task, in the order of the model's outputs; a split that keeps their shares."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from bertcli.config.task import TaskSettings
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import Example, QuestionExample, TaggedExample, TextExample
+from bertcli.tasks.label_cells import one_spelling
+
+_LISTED = 20
+"""Labels that a message names."""
+
+
+def label_set(examples: Iterable[Example], settings: TaskSettings) -> tuple[str, ...]:
+    """All labels: numbers sorted by value, then words; or in the order in which the config names them, and
+    with any number of labels a text also those that no row has. The order of the rows does not matter.
+
+    token-classification: "O", then B and I of each type, even if only one of them occurs. Empty for tasks
+    whose outputs have no names.
+
+    Raises:
+        UserError: too few labels to choose from; a label that surely says that a row has none.
+    """
+    if settings.type == "token-classification":
+        types = {tag[1:] for _, tag in _labels(examples) if tag != "O"}
+        if not types:
+            raise UserError("task.train: every word has the tag O; expected at least one entity")
+        return ("O", *(letter + kind for kind in sorted(types) for letter in "BI"))
+    if settings.type != "classification":
+        return ()
+    counts = Counter(label for _, label in _labels(examples))
+    _refuse_marks(counts, settings)
+    columns = [column for column in settings.label_columns if isinstance(column, str)]
+    declared = settings.label_names or (columns if len(columns) > 1 else None)
+    found = set(counts)
+    if declared is not None and (settings.multi_label or found <= set(declared)):
+        return tuple(name for name in declared if settings.multi_label or name in found)
+    if len(found) < (1 if settings.multi_label else 2):
+        what = f"the label {next(iter(found))!r}" if found else "no label"
+        raise UserError(f"task.train: every row has {what}; does task.label name the right column?")
+    return tuple(sorted(found, key=_order))
+
+
+def _refuse_marks(counts: Counter[str], settings: TaskSettings) -> None:
+    """Raise `UserError` for a label that says that a row has none: -1 beside 0, 1, 2, or - beside words."""
+    mark = mark_of_no_label(counts)
+    if mark is None or settings.skip_labels is not None or mark in (settings.label_names or ()):
+        return
+    others = listed(sorted(set(counts) - {mark}, key=_order))
+    raise UserError(
+        f"task.train: {counts[mark]:,} rows have the label {mark!r} beside {others}: it usually says that a "
+        f'row has no label. Leave these rows out: task.skip_labels: ["{mark}"]; or learn it as a label: '
+        "task.skip_labels: []"
+    )
+
+
+def mark_of_no_label(labels: Iterable[str]) -> str | None:
+    """The one of the labels that surely says that a row has none, as in SNLI; None: there is none."""
+    found = {one_spelling(label) for label in labels}
+    for mark, fit in (("-1", _are_classes), ("-", _are_words)):
+        if mark in found and fit(found - {mark}):
+            return mark
+    return None
+
+
+def _are_classes(labels: set[str]) -> bool:
+    """Whether these are the numbers from 0 or 1 on, three at least (-1, 0, 1 may be a scale)."""
+    first = 0 if "0" in labels else 1
+    return len(labels) > 2 and labels == {str(number) for number in range(first, first + len(labels))}
+
+
+def _are_words(labels: set[str]) -> bool:
+    return len(labels) > 1 and all(len(label) > 1 and label[0].isalpha() for label in labels)
+
+
+def spelled_as(examples: Sequence[Example], labels: Sequence[str]) -> list[Example]:
+    """The examples with the spelling of a model's labels: `1.0` where it learned that instead of `1`."""
+    own = {one_spelling(label): label for label in labels if label != one_spelling(label)}
+    if not own.keys() - set(labels):
+        return list(examples)
+    spelled = []
+    for example in examples:
+        if isinstance(example, TextExample) and isinstance(example.label, str | tuple):
+            label = example.label
+            known = own.get(label, label) if isinstance(label, str) else tuple(own.get(a, a) for a in label)
+            example = replace(example, label=known)
+        spelled.append(example)
+    return spelled
+
+
+def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: TaskSettings) -> None:
+    """Raise `UserError` if evaluation examples have labels that the training file does not have."""
+    if not labels:
+        return
+    strange: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for where, label in _labels(examples):
+        if label not in labels:
+            strange[label] += 1
+            first.setdefault(label, where)
+    if not strange:
+        return
+    lines = [f"{label!r}: {count:,} times, first in {first[label]}" for label, count in strange.items()]
+    lines = lines[:_LISTED] + ([f"and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else [])
+    raise UserError(
+        "labels that the model does not learn, since they do not occur in the training file "
+        f"({listed(labels)}):\n  " + "\n  ".join(lines)
+    )
+
+
+def listed(labels: Sequence[str]) -> str:
+    """The labels for a message; the first of many."""
+    return ", ".join(labels[:_LISTED]) + (", ..." if len(labels) > _LISTED else "")
+
+
+def _labels(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
+    """(place, label) of every label and tag."""
+    for example in examples:
+        if isinstance(example, TaggedExample):
+            yield from ((example.where, tag) for tag in example.tags or ())
+        elif isinstance(example, TextExample):
+            several = example.label if isinstance(example.label, tuple) else (example.label,)
+            yield from ((example.where, label) for label in several if isinstance(label, str))
+
+
+def _order(label: str) -> tuple[float, str]:
+    """Numbers first, by value; then words."""
+    try:
+        number = float(label)
+    except ValueError:
+        return math.inf, label
+    return (math.inf if math.isnan(number) else number), label
+
+
+Labeled = TypeVar("Labeled", bound=Example)
+
+
+def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
+    """(train, dev), each in the order of the file; about `fraction` of the rows are dev.
+
+    The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
+    the same context) are on the same side. So are pairs of the same first text that may be ranked, unless
+    there are too few first texts. Where so few texts are repeated so often that dev would be empty, copies
+    of a text are on both sides. Dev has `fraction` of each class. Train has at least one text of each class,
+    and a row of each label and tag.
+
+    Raises:
+        UserError: too few rows for both sides.
+    """
+    contents = [_content(example) for example in examples]
+    different = len(set(contents))
+    dev = _dev_rows(examples, fraction, seed, contents=[_query(example) for example in examples])
+    dev = dev or _dev_rows(examples, fraction, seed, contents=contents)
+    if not dev and 1 < different < len(examples):
+        dev = _dev_rows(examples, fraction, seed, contents=_copies_apart(contents))
+    if not dev:
+        raise UserError(
+            f"task.dev_fraction: {fraction:g} of {len(examples):,} rows, {different:,} of them different, "
+            "leaves none for evaluation (a row stays in training if no other there has its label or tag); "
+            "raise it, or name a file in task.dev"
+        )
+    return [e for i, e in enumerate(examples) if i not in dev], [
+        e for i, e in enumerate(examples) if i in dev
+    ]
+
+
+def _dev_rows(
+    examples: Sequence[Example], fraction: float, seed: int, contents: Sequence[tuple[str, ...]]
+) -> set[int]:
+    """The numbers of the rows for dev; rows of equal content are on the same side."""
+    groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, content in enumerate(contents):
+        groups[content].append(number)
+    classes: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for content, numbers in groups.items():
+        classes[min(_class(examples[i]) for i in numbers)].append(content)
+    labels = {
+        content: {label for i in own for label in _strata(examples[i])} for content, own in groups.items()
+    }
+    left = Counter(label for own in labels.values() for label in own)
+
+    dev: set[int] = set()
+    seen = 0
+    for name in sorted(classes):
+        contents = sorted(classes[name], key=lambda content: _draw(seed, content))
+        seen += sum(len(groups[content]) for content in contents)
+        target = round(fraction * seen)
+        for content in contents[:-1]:
+            fits = len(dev) + len(groups[content]) <= target
+            if fits and all(left[label] > 1 for label in labels[content]):
+                dev.update(groups[content])
+                left.subtract(labels[content])
+    return dev
+
+
+def _query(example: Example) -> tuple[str, ...]:
+    """The first text of a pair with a number, or with any number of labels; else `_content`."""
+    if isinstance(example, TextExample) and example.text_b is not None and not isinstance(example.label, str):
+        return (example.text_a,)
+    return _content(example)
+
+
+def _content(example: Example) -> tuple[str, ...]:
+    return (example.context,) if isinstance(example, QuestionExample) else example.texts
+
+
+def _copies_apart(contents: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Each content with its number among its copies."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    apart = []
+    for content in contents:
+        seen[content] += 1
+        apart.append((*content, str(seen[content])))
+    return apart
+
+
+def _class(example: Example) -> str:
+    """The label; for tasks without one label a row, all rows are in one class."""
+    label = example.label if isinstance(example, TextExample) else None
+    return label if isinstance(label, str) else ""
+
+
+def _strata(example: Example) -> tuple[str, ...]:
+    """What the model can learn from training examples alone: labels, and tags of words."""
+    if isinstance(example, TaggedExample):
+        return example.tags or ()
+    label = example.label if isinstance(example, TextExample) else None
+    if isinstance(label, tuple):
+        return label
+    return (label,) if isinstance(label, str) else ()
+
+
+def _draw(seed: int, content: tuple[str, ...]) -> bytes:
+    return hashlib.blake2b("\0".join((str(seed), *content)).encode(), digest_size=16).digest()

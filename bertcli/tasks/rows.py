@@ -1,0 +1,221 @@
+"""Files that are no CSV -> the rows of a table: JSON, Parquet, and lines that begin with their labels."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.section import Decoding
+from bertcli.config.task import TaskSettings
+from bertcli.corpus.json_texts import read_json_texts
+from bertcli.corpus.streams import import_extra, numbered_lines, read_lines
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import BadRow, without_blank_lines
+from bertcli.tasks.table import Row, Table, check_names
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character beyond U+FFFF, such as an emoji cut in two: no text encoding can hold it."""
+
+
+def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
+    """The value of a JSON text that begins at `first_line` of a file. NaN, which pandas and Python write
+    for a missing value, is None. Raises `BadRow` for invalid JSON."""
+    try:
+        value = json.loads(text, parse_constant=_constant)
+        if "\\ud" in text or "\\uD" in text:  # only as an escape can half a character be in JSON
+            value = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise BadRow(f"{path}, line {line}, column {error.colno}: not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadRow(f"{path}, line {first_line}: JSON that cannot be read: {error}") from None
+    return value
+
+
+def _constant(name: str) -> None:
+    """The constants that Python reads beyond the standard: NaN, Infinity, -Infinity."""
+    if name != "NaN":
+        raise ValueError(f"{name} is not a JSON number")
+
+
+_EXPECTED = "expected JSON objects, one a line or in a list"
+
+
+def open_jsonl(path: Path, decoding: Decoding, report: Callable[[str], None]) -> Table:
+    """The rows; the keys of the first are the columns. Blank lines are no rows, and are reported.
+
+    Raises `UserError` if the file is empty, or what comes first in it is no object.
+    """
+    rows = without_blank_lines(_rows(path, decoding), path, report)
+    first = next(rows, None)
+    if first is None:
+        raise UserError(f"{path}: is empty; {_EXPECTED}")
+    if isinstance(first, BadRow):
+        raise UserError(f"{first}; {_EXPECTED}")
+    return Table(path, tuple(first.values), chain([first], rows))
+
+
+def _rows(path: Path, decoding: Decoding) -> Iterator[Row | BadRow | None]:
+    """None: a blank line."""
+    for place, number, first_line, text in read_json_texts(path, decoding):
+        if not text or text.isspace():
+            yield None
+            continue
+        where = f"{path}, {place}"
+        try:
+            value = parse_json(text, path, first_line)
+            if not isinstance(value, dict):
+                raise BadRow(f"{where}: {text.strip()[:40]} is not a JSON object")
+            row: Row | BadRow = Row(where, number, value)
+        except BadRow as bad:
+            row = bad
+        yield row
+
+
+BATCH = 1024
+"""Rows decoded at once."""
+
+
+def open_parquet(path: Path) -> Table:
+    """The rows, with all columns. Raises `UserError` if pyarrow or the file is missing, or it is damaged."""
+    parquet = import_extra("pyarrow.parquet", "parquet", f"{path} is a Parquet file")
+    with _readable(path):
+        names = check_names(path, parquet.read_schema(path).names)
+    return Table(path, names, _parquet_rows(path, parquet, names))
+
+
+def _parquet_rows(path: Path, parquet: Any, names: tuple[str, ...]) -> Iterator[Row]:
+    number = 0
+    with _readable(path), parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=BATCH):
+            columns = [map(_plain, column.to_pylist()) for column in batch.columns]
+            for values in zip(*columns, strict=True):
+                number += 1
+                yield Row(f"{path}, row {number}", number, dict(zip(names, values, strict=True)))
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it, so that it can be written again. Dates and decimals become text, and so do
+    bytes in UTF-8, which some programs write for text. NaN, which pandas writes for a missing value, becomes
+    None."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    arrow = import_extra("pyarrow", "parquet", f"{path} is a Parquet file")
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: a text is not UTF-8 ({error}); make the file again from its source"
+        ) from None
+    except (arrow.ArrowException, OSError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise UserError(f"{path}: not a readable Parquet file: {reason}") from None
+
+
+_FASTTEXT = re.compile(r"(?<!\S)__label__(\S*)\s*")
+_TREC = re.compile(r"([^\s:]+):(\S+)(?:\s+|$)")
+_USUAL = {"fasttext": re.compile(r"__label__\S"), "trec": re.compile(r"[A-Z]{2,}:[a-z]+\s+\S")}
+"""How the lines of a file begin that is surely meant so."""
+_OBJECT = re.compile(r'\{\s*"[^"]*"\s*:.*\}\s*$')
+"""A line that is a JSON object."""
+_NAMES = {"fasttext": "fastText", "trec": "TREC"}
+_SAMPLE = 100
+"""Lines that show whether a file of TREC to predict has labels."""
+
+
+def open_label_lines(
+    path: Path, format: str, settings: TaskSettings, labeled: bool, note: Callable[[str], None]
+) -> Table:
+    """The rows of a file with a text a line. In a labeled file, blank lines are no rows.
+
+    fasttext (Joulin et al. 2016): words that begin with `__label__` are labels, wherever they stand, and the
+    others are the text; columns `label` and `text`. trec (Li and Roth 2002): the first word is COARSE:fine;
+    columns `label` (COARSE), `fine` (COARSE:fine) and `text`.
+
+    A file to predict need not have labels. Whether one of TREC has them is decided by its first lines, and
+    said to `note` if so.
+    """
+    numbered = ((number, line.strip()) for number, line in numbered_lines(path, settings.decoding))
+    if labeled:
+        numbered = ((number, line) for number, line in numbered if line)
+    if format == "fasttext":
+        return Table(path, ("label", "text"), _fasttext_rows(path, numbered, settings, labeled=labeled))
+    has_labels = labeled or _all_begin_as_trec(path, settings.decoding)
+    if has_labels and not labeled:
+        note(f"{path}: the lines begin with labels, as in TREC; they are not read as text")
+    return Table(path, ("label", "fine", "text"), _trec_rows(path, numbered, labeled, has_labels=has_labels))
+
+
+def without_labels(line: str) -> str:
+    """The text of a line of fastText's."""
+    return _FASTTEXT.sub("", line).strip()
+
+
+def format_hint(line: str) -> str:
+    """What to set if a line that is read otherwise looks like fastText's, TREC's or JSON; else nothing."""
+    format = likely_format(line)
+    if format is None:
+        return "; this looks like JSON: set task.format: jsonl" if _OBJECT.match(line) else ""
+    return f"; this looks like a line of {_NAMES[format]}'s: set task.format: {format}"
+
+
+def likely_format(line: str) -> str | None:
+    """`fasttext` or `trec` if a line begins as theirs usually do; else None."""
+    return next((name for name, usual in _USUAL.items() if usual.match(line)), None)
+
+
+def _fasttext_rows(
+    path: Path, lines: Iterator[tuple[int, str]], settings: TaskSettings, labeled: bool
+) -> Iterator[Row | BadRow]:
+    for number, line in lines:
+        where, labels = f"{path}, line {number}", _FASTTEXT.findall(line)
+        if labeled and (problem := _wrong_labels(labels, settings.multi_label)):
+            yield BadRow(f"{where}: {problem}")
+            continue
+        value: Any = labels[0] if len(labels) == 1 and not settings.multi_label else labels
+        own = {"label": value} if labels or labeled else {}
+        yield Row(where, number, own | {"text": without_labels(line)})
+
+
+def _wrong_labels(labels: list[str], multi_label: bool) -> str:
+    if not all(labels):
+        return "a label without a name; expected one as in __label__spam"
+    if multi_label or len(labels) == 1:
+        return ""
+    found = f"{len(labels)} labels ({', '.join(labels)})" if labels else "no label"
+    return f"{found}; expected one, as in __label__spam; for any number of them set task.multi_label: true"
+
+
+def _trec_rows(
+    path: Path, lines: Iterator[tuple[int, str]], labeled: bool, has_labels: bool
+) -> Iterator[Row | BadRow]:
+    for number, line in lines:
+        where, found = f"{path}, line {number}", _TREC.match(line) if has_labels else None
+        if found is not None:
+            fine = f"{found[1]}:{found[2]}"
+            yield Row(where, number, {"label": found[1], "fine": fine, "text": line[found.end() :]})
+        elif labeled:
+            yield BadRow(f"{where}: no label; expected COARSE:fine before the text, as in DESC:manner")
+        else:
+            yield Row(where, number, {"text": line})
+
+
+def _all_begin_as_trec(path: Path, decoding: Decoding) -> bool:
+    lines = (line.strip() for line in read_lines(path, decoding))
+    return all(_TREC.match(line) for line in islice(filter(None, lines), _SAMPLE))

@@ -1,0 +1,130 @@
+"""SQuAD JSON, version 1.1 or 2.0 (Rajpurkar et al. 2016, 2018) -> questions with their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.task import TaskSettings
+from bertcli.corpus.streams import read_text
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import Answer, BadRow, QuestionExample, each
+from bertcli.tasks.rows import parse_json
+from bertcli.tasks.table import Row, Table
+
+
+def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[QuestionExample | BadRow]:
+    """An example for each question, with all of its answers; none if it `is_impossible` or lists none.
+
+    The file is read into memory. An answer that is not at its place in the context makes a `BadRow`, and so
+    does an id that another question has: scores are by id. Raises `UserError` for other JSON than SQuAD's.
+    """
+    file = parse_json(read_text(path, settings.decoding), path)
+    ids: set[str] = set()
+
+    def example(found: tuple[str, Any, str]) -> QuestionExample:
+        made = _example(*found, str(path), labeled)
+        if made.id in ids:
+            raise BadRow(f"{made.where}: another question has this id")
+        ids.add(made.id)
+        return made
+
+    return each(_questions(file, str(path)), example)
+
+
+def _questions(file: Any, path: str) -> Iterator[tuple[str, Any, str]]:
+    """(context, question object, place) of each question."""
+    for a, article in enumerate(_get(file, "data", list, where=path)):
+        paragraphs = _get(article, "paragraphs", list, where=f"{path}, data[{a}]")
+        for p, paragraph in enumerate(paragraphs):
+            where = f"{path}, data[{a}].paragraphs[{p}]"
+            context = _get(paragraph, "context", str, where=where)
+            for q, question in enumerate(_get(paragraph, "qas", list, where=where)):
+                yield context, question, f"{where}.qas[{q}]"
+
+
+def _example(context: str, question: Any, place: str, path: str, labeled: bool) -> QuestionExample:
+    id = str(_get(question, "id", str | int, where=place))
+    where = f"{path}, question {id}"
+    text = _get(question, "question", str, where=where)
+    columns = {"id": id, "question": text, "context": context}
+    answers = answers_of(question, context, where) if labeled else None
+    return QuestionExample(where, columns, id, question=text, context=context, answers=answers)
+
+
+def answers_of(question: Any, context: str, where: str) -> tuple[Answer, ...]:
+    """The answers of an object of SQuAD. Raises `BadRow` for an answer that is not at its place."""
+    if question.get("is_impossible"):
+        return ()
+    answers = [
+        Answer(_get(answer, "text", str, where=where), _get(answer, "answer_start", int, where=where))
+        for answer in _get(question, "answers", list, where=where)
+    ]
+    for answer in answers:
+        there = context[max(0, answer.start) :][: len(answer.text)]
+        if answer.start < 0 or not answer.text or there != answer.text:
+            raise BadRow(
+                f"{where}: the answer {answer.text!r} is not at character {answer.start} of its "
+                f"context; found {there!r}"
+            )
+    return tuple(answers)
+
+
+def _get(value: Any, key: str, kind: Any, where: str) -> Any:
+    """`value[key]`. Raises `BadRow` if there is no such key, or its value is of another kind."""
+    if not isinstance(value, dict) or key not in value:
+        raise BadRow(f"{where}: no key {key!r}, which SQuAD JSON has here")
+    if not isinstance(value[key], kind):
+        raise BadRow(f"{where}: {key!r} holds {str(value[key])[:40]!r}, which SQuAD JSON does not have here")
+    return value[key]
+
+
+def question_examples(
+    table: Table, settings: TaskSettings, labeled: bool
+) -> Iterator[QuestionExample | BadRow]:
+    """An example for each row. Its id is in the column `id`; without one it is the number of the line.
+
+    A labeled row has its answers in the column `answers`, or that of `settings.label`, as in the data sets of
+    Hugging Face: an object with lists `text` and `answer_start`, or a list of objects with these keys.
+
+    Raises `UserError` if a column is missing.
+    """
+    if labeled and settings.label is None and "answers" not in table.names:
+        raise UserError(
+            f"{table.path}: answers are read from SQuAD JSON (task.format: squad), or a column `answers` "
+            'with their places: {"text": [...], "answer_start": [...]} (task.label names another column)'
+        )
+    label = table.label("answers" if settings.label is None else settings.label) if labeled else None
+    columns = settings.text_columns or ("question", "context")
+    question, context = (table.column(column, "task.text") for column in columns)
+
+    def example(row: Row) -> QuestionExample:
+        id = row.text("id") if "id" in row.values else str(row.number)
+        text = row.text(context)
+        answers = None if label is None else _answers(row, label, text)
+        return QuestionExample(
+            row.where, row.values, id, question=row.text(question), context=text, answers=answers
+        )
+
+    return each(table.rows, example)
+
+
+def _answers(row: Row, column: str, context: str) -> tuple[Answer, ...]:
+    value = row.value(column)
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        value = parse_json(value, Path(row.where), row.number)
+    if isinstance(value, dict) and isinstance(value.get("text"), list):
+        texts, starts = value["text"], value.get("answer_start")
+        if not isinstance(starts, list) or len(starts) != len(texts):
+            raise BadRow(
+                f"{row.where}, column {column!r}: expected as many values of answer_start as of text"
+            )
+        value = [{"text": text, "answer_start": at} for text, at in zip(texts, starts, strict=True)]
+    if value is None or isinstance(value, str | int | float) or (value and isinstance(value[0], str)):
+        raise BadRow(
+            f"{row.where}, column {column!r}: {str(value)[:40]!r} does not say where in the context the "
+            'answer begins; expected {"text": [...], "answer_start": [...]}, in characters, or SQuAD JSON'
+        )
+    is_impossible = row.values.get("is_impossible")
+    return answers_of({"answers": value, "is_impossible": is_impossible is True}, context, row.where)

@@ -1,0 +1,116 @@
+"""The rows of a table of any format; columns are found by the names or numbers of a config."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertcli.config.task import Column
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import BadRow
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+        where: `spam.tsv, line 17`, with its first line.
+        number: of that line, from 1; in a Parquet file or a list of JSON of the row.
+        values: column -> value; `str`, and in JSON and Parquet any type.
+    """
+
+    where: str
+    number: int
+    values: Mapping[str, Any]
+
+    def value(self, column: str) -> Any:
+        """The value of a column. Raises `BadRow` if the row (a JSON object) does not have it."""
+        try:
+            return self.values[column]
+        except KeyError:
+            there = ", ".join(self.values) or "none"
+            raise BadRow(f"{self.where}: no key {column!r}; its keys: {there}") from None
+
+    def text(self, column: str) -> str:
+        """The value as text; "" where it is null. Raises `BadRow` for a list or an object."""
+        value = self.value(column)
+        return "" if value is None else scalar_text(value, f"{self.where}, column {column!r}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose rows are read once, one at a time.
+
+    Attributes:
+        names: of the columns, in order; each once.
+        rows: a `BadRow` replaces a row that could not be read.
+        hint: what to check if a column is missing.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    rows: Iterator[Row | BadRow]
+    hint: str = ""
+
+    def column(self, column: Column, key: str) -> str:
+        """The name of the column that the config's `key` names or numbers. Raises `UserError` if missing."""
+        columns = f"the columns: {', '.join(self.names)}{self.hint}"
+        if isinstance(column, int):
+            if column < len(self.names):
+                return self.names[column]
+            raise UserError(f"{self.path}: {key}: no column {column}, counted from 0; {columns}")
+        if column in self.names:
+            return column
+        near = difflib.get_close_matches(column, self.names, n=1)
+        nearest = f"; did you mean {near[0]!r}?" if near else ""
+        raise UserError(f"{self.path}: {key}: no column {column!r}{nearest}; {columns}")
+
+    def label(self, column: Column | list[Column] | None) -> str:
+        """The name of the label's column. Raises `UserError` if not given, or missing."""
+        assert not isinstance(column, list)  # only a classification has several (`TaskSettings`)
+        if column is None:
+            raise UserError(
+                f"{self.path}: task.label: name the column of the label; the columns: {', '.join(self.names)}"
+            )
+        return self.column(column, "task.label")
+
+
+def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """The names of a header, stripped; a column without a name gets its number as name.
+
+    Raises `UserError` for a header without names, or with the same name twice.
+    """
+    if not any(name.strip() for name in names):
+        raise UserError(f"{path}: the header is empty; expected the names of the columns")
+    named = tuple(name.strip() or str(number) for number, name in enumerate(names))
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if twice:
+        raise UserError(
+            f"{path}: the header names {', '.join(map(repr, twice))} more than once; give each column "
+            "another name"
+        )
+    return named
+
+
+def scalar_text(value: Any, where: str) -> str:
+    """A value of JSON or Parquet as a text file has it: `3`, not `3.0`; `true`.
+
+    Raises `BadRow` for a list or an object.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    raise BadRow(f"{where}: holds {_kind(value)}; expected a text or a number")
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", dict: "an object", type(None): "nothing"}.get(type(value), type(value).__name__)

@@ -1,1 +1,0 @@
-"""Raw text -> documents -> sentences -> token ids. No torch here."""

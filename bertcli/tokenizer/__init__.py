@@ -1,0 +1,1 @@
+"""Text -> token ids: vocabularies are read, trained, extended and saved. No torch here."""

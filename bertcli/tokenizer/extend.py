@@ -1,0 +1,222 @@
+"""A tokenizer and a corpus -> the same tokenizer with the pieces that shorten the corpus most.
+
+New pieces become part of the model that cuts words: entries of a WordPiece, merges at the end of a BPE,
+pieces with scores of a Unigram. As added tokens they would cut inside words: with `art`, `part` would be `p`,
+`art`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tokenizers
+
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.train import patiently
+
+Cut = dict[str, list[str]]
+"""Unit, which no piece crosses -> its pieces."""
+
+_ROUNDS = 20
+"""Words with new pieces are cut anew after each: a new piece changes what the next one gains."""
+_LONGEST = 8
+"""Pieces that one new piece may replace."""
+_MOST_WORDS = 2_000_000
+"""Distinct words that are counted; with more, those that were seen once are forgotten."""
+_MOST_SPANS = 4_000_000
+"""Distinct spans that are counted, in about 1 GB; with more, those that were seen once are forgotten."""
+_RARE = -1e4
+"""The score of a special token in a Unigram's list, where no text should reach it."""
+
+
+@dataclass(frozen=True)
+class Extended:
+    """A tokenizer with new pieces.
+
+    Attributes:
+        tokenizer: the old ids are unchanged, those of the new pieces follow.
+        replaced: for each new id, in order, the old ids of the pieces that it replaces.
+        before, after: pieces a word of the corpus.
+    """
+
+    tokenizer: Tokenizer
+    replaced: list[list[int]]
+    before: float
+    after: float
+
+
+def extend(
+    tokenizer: Tokenizer, texts: Iterable[str], number: int, report: Callable[[str], None]
+) -> Extended:
+    """Add `number` pieces; fewer where the texts have no more that occur twice.
+
+    In each round the spans of pieces inside words count, by the tokens that one piece in their place would
+    save; the best ones are taken, of those that contain each other the better one.
+    """
+    words = _count_words(texts)
+    return patiently(lambda: _extended(tokenizer, words, number, report=report), "choosing pieces", report)
+
+
+def _extended(
+    tokenizer: Tokenizer, words: Counter[str], number: int, report: Callable[[str], None]
+) -> Extended:
+    backend, units = tokenizer.backend, _count_units(tokenizer.backend, words)
+    pipeline = json.loads(backend.to_str())
+    _settle(pipeline)
+    first_id = tokenizer.vocab_size
+    parts: dict[str, tuple[str, ...]] = {}
+    known, longest = _vocabulary(pipeline), 2 if tokenizer.kind == "BPE" else _LONGEST  # a merge joins two
+    pieces, spans = _cut(pipeline, units), Counter[tuple[str, ...]]()
+    before = _pieces_a_word(pieces, units, words)
+    _count_spans(spans, pieces, units, known=known, longest=longest)
+    for turn in range(_ROUNDS, 0, -1):
+        wanted = math.ceil((number - len(parts)) / turn)
+        chosen = _choose(spans, tokenizer.prefix, known, at_most=wanted)
+        if not chosen:
+            break
+        total = sum(len(pieces[unit]) * count for unit, count in units.items())
+        for new_id, (piece, (span, count)) in enumerate(chosen.items(), first_id + len(parts)):
+            _add(pipeline, piece, new_id, span=span, share=count / total)
+        parts |= {piece: span for piece, (span, _) in chosen.items()}
+        known |= chosen.keys()
+        texts = [piece.removeprefix(tokenizer.prefix) for piece in chosen]
+        old = {unit: cut for unit, cut in pieces.items() if any(text in unit for text in texts)}
+        _count_spans(spans, old, units, known=known, longest=longest, sign=-1)
+        new = _cut(pipeline, old)
+        _count_spans(spans, new, units, known=known, longest=longest)
+        pieces |= new
+    if len(parts) < number:
+        report(f"note: the text gives no more than {len(parts):,} new pieces")
+    grown = tokenizers.Tokenizer.from_str(json.dumps(pipeline))
+    extended = Tokenizer(grown, "the extended vocabulary", tokenizer.names)
+    old_ids = backend.get_vocab(with_added_tokens=True)
+    replaced = [[old_ids[each] for each in _old_pieces(piece, parts)] for piece in parts]
+    return Extended(extended, replaced, before, after=_pieces_a_word(pieces, units, words))
+
+
+def _count_words(texts: Iterable[str]) -> Counter[str]:
+    words: Counter[str] = Counter()
+    for text in texts:
+        words.update(text.split())
+        if len(words) > _MOST_WORDS:
+            words = Counter({word: count for word, count in words.items() if count > 1})
+    return words
+
+
+def _count_units(backend: tokenizers.Tokenizer, words: Counter[str]) -> Counter[str]:
+    units: Counter[str] = Counter()
+    for word, count in words.items():
+        for unit in _units(backend, word):
+            units[unit] += count
+    return units
+
+
+def _units(backend: tokenizers.Tokenizer, word: str) -> list[str]:
+    """The parts of a word after a blank that no piece crosses, as the model that cuts words reads them."""
+    normalizer, before = backend.normalizer, backend.pre_tokenizer
+    text = f" {word}" if isinstance(backend.model, tokenizers.models.BPE) else word
+    text = text if normalizer is None else normalizer.normalize_str(text)
+    return [text] if before is None else [unit for unit, _ in before.pre_tokenize_str(text)]
+
+
+def _join(pieces: Sequence[str], prefix: str) -> str:
+    """One piece in place of several that follow one another; `prefix`: of those inside words."""
+    first, *others = pieces
+    return first + "".join(piece.removeprefix(prefix) for piece in others)
+
+
+def _cut(pipeline: dict[str, Any], units: Iterable[str]) -> Cut:
+    model = tokenizers.Tokenizer.from_str(json.dumps(pipeline)).model
+    return {unit: [token.value for token in model.tokenize(unit)] for unit in units}
+
+
+def _pieces_a_word(pieces: Cut, units: Counter[str], words: Counter[str]) -> float:
+    return sum(len(pieces[unit]) * count for unit, count in units.items()) / max(1, words.total())
+
+
+def _count_spans(
+    spans: Counter[tuple[str, ...]],
+    pieces: Cut,
+    units: Counter[str],
+    known: set[str],
+    longest: int,
+    sign: int = 1,
+) -> None:
+    """Count the spans of pieces in units; with `sign` -1, they are taken away."""
+    for unit, own in pieces.items():
+        if len(own) > 1:
+            for span in _spans(own, longest):
+                if known.issuperset(span):  # a Unigram gives an unknown character as it stands
+                    spans[span] += sign * units[unit]
+            if len(spans) > _MOST_SPANS:
+                for span in [span for span, count in spans.items() if count < 2]:
+                    del spans[span]
+
+
+def _choose(
+    spans: Counter[tuple[str, ...]], prefix: str, known: set[str], at_most: int
+) -> dict[str, tuple[tuple[str, ...], int]]:
+    """New pieces -> the span that each replaces, and how often that occurs."""
+    chosen: dict[str, tuple[tuple[str, ...], int]] = {}
+    best = [(count * (1 - len(span)), span) for span, count in spans.items() if count > 1]
+    heapq.heapify(best)
+    while best and len(chosen) < at_most:
+        _, span = heapq.heappop(best)
+        piece = _join(span, prefix)
+        if piece not in known and not any(piece in other or other in piece for other in chosen):
+            chosen[piece] = span, spans[span]
+    return chosen
+
+
+def _spans(pieces: Sequence[str], longest: int) -> Iterator[tuple[str, ...]]:
+    for start in range(len(pieces) - 1):
+        for end in range(start + 2, min(len(pieces), start + longest) + 1):
+            yield tuple(pieces[start:end])
+
+
+def _vocabulary(pipeline: dict[str, Any]) -> set[str]:
+    vocabulary = pipeline["model"]["vocab"]
+    return {piece for piece, _ in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
+
+
+def _settle(pipeline: dict[str, Any]) -> None:
+    """Give registered tokens that stand behind the vocabulary a place in it: their ids would else move on."""
+    vocabulary = pipeline["model"]["vocab"]
+    known = _vocabulary(pipeline)
+    for token in sorted(pipeline["added_tokens"], key=lambda token: token["id"]):
+        if token["content"] in known:
+            continue
+        if isinstance(vocabulary, list):
+            vocabulary += [[f"<unused-{place}>", _RARE] for place in range(len(vocabulary), token["id"])]
+            vocabulary.append([token["content"], _RARE])
+        else:
+            vocabulary[token["content"]] = token["id"]
+
+
+def _add(pipeline: dict[str, Any], piece: str, new_id: int, span: Sequence[str], share: float) -> None:
+    """`share`: of all tokens, those that the piece would be."""
+    model, vocabulary = pipeline["model"], pipeline["model"]["vocab"]
+    if model["type"] == "Unigram":
+        assert len(vocabulary) == new_id
+        scores = dict(map(tuple, vocabulary))
+        apart = sum(scores[each] for each in span)
+        vocabulary.append([piece, max(math.log(share), apart + 0.1)])
+        return
+    vocabulary[piece] = new_id
+    if model["type"] == "BPE":
+        model["merges"].append(list(span))
+
+
+def _old_pieces(piece: str, parts: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    """The pieces of the old vocabulary that a new one replaces, new ones among them taken apart."""
+    for each in parts[piece]:
+        if each in parts:
+            yield from _old_pieces(each, parts)
+        else:
+            yield each

@@ -1,0 +1,251 @@
+"""A path -> the pipeline of its tokenizer and its special tokens, as its files and its class mean them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import pre_tokenizers, processors
+
+from bertcli.families.tokenizers import TOKENIZERS, TokenizerFacts
+from bertcli.system.errors import UserError
+from bertcli.system.files import has_file, plain_text
+from bertcli.tokenizer import pipelines, wordpiece
+from bertcli.tokenizer.declared import (
+    Declared,
+    check_file,
+    read_declared,
+    register_tokens,
+    special_names,
+    unsupported,
+)
+from bertcli.tokenizer.files import (
+    OTHER_VOCABULARIES,
+    Normalization,
+    bert_part,
+    find_tokenizer_file,
+    read_vocabulary,
+)
+from bertcli.tokenizer.frame import read_frame
+from bertcli.tokenizer.limits import check_pipeline, survive
+from bertcli.tokenizer.pipelines import is_rebuilt, rows
+from bertcli.tokenizer.wordpiece import OBEYS, REBUILDS, differences
+
+
+def obey_folder(
+    backend: tokenizers.Tokenizer, file: Path, declared: Declared, names: Mapping[str, str]
+) -> None:
+    """Change `backend`, read from `file`, to what the folder of `file` means.
+
+    Raises `UserError` where the folder needs what bertcli does not support, or its files disagree.
+    """
+    where, config, new_rows = declared.where, declared.config, False
+    if file.suffix == ".json":
+        kind = type(backend.model).__name__
+        if declared.rebuilds:
+            check_kind(backend, str(file))
+            _check_rebuilt(file, where, json.loads(backend.to_str()), config=config)
+        elif not declared.obeys and kind == declared.facts.kind:
+            new_rows = _obey_options(backend, file, declared) or declared.facts.class_errs
+        elif not declared.obeys and declared.model.kind == "WordPiece":
+            raise unsupported(where, declared.name)
+    before = {token.content for token in backend.get_added_tokens_decoder().values()}
+    registered = register_tokens(backend, file.parent, config, own=names.values())
+    lost = sorted(before - registered - set(names.values()))
+    if declared.rebuilds and lost and "added_tokens_decoder" in config:
+        raise UserError(
+            f"{file} and {where} disagree: {', '.join(map(repr, lost))} is registered in the first, but not "
+            f"in added_tokens_decoder of the second, which {declared.name or REBUILDS} reads. Correct one of "
+            "them"
+        )
+    if declared.rebuilds:
+        backend.post_processor = None  # the class makes its own rows, `wordpiece.usual_rows`
+    elif new_rows or read_frame(backend, str(file)) is None:
+        backend.post_processor = rows(backend, declared.facts, names)
+
+
+def check_kind(backend: tokenizers.Tokenizer, where: str) -> None:
+    """Raise `UserError` where the model is not WordPiece, in files that nothing calls another model's."""
+    kind = type(backend.model).__name__
+    if kind != "WordPiece":
+        raise UserError(
+            f"{where}: a {kind} tokenizer; BERT's is a WordPiece. Give a BERT tokenizer's files; or, for "
+            f"another model, its folder with config.json, or with tokenizer_class set to {OBEYS}"
+        )
+
+
+def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared) -> bool:
+    """Options of a class that rebuilds its pipeline: that of byte-level BPE wins, others must agree.
+
+    Returns whether its rows have to be made again: RoBERTa's hold the option too, for the places of pieces.
+    """
+    config, before = declared.config, backend.pre_tokenizer
+    if isinstance(before, pre_tokenizers.ByteLevel):
+        before.add_prefix_space = bool(config.get("add_prefix_space", False))
+        backend.pre_tokenizer = before
+        return isinstance(backend.post_processor, processors.RobertaProcessing)
+    normalizer, steps = backend.normalizer, declared.facts.steps
+    capital, accented = map(normalizer.normalize_str, "Aé") if normalizer is not None else "Aé"
+    has = {
+        "do_lower_case": ("lowercase" in steps, capital == "a"),
+        "keep_accents": ("accents" in steps, accented == "é"),
+    }
+    for key, (is_read, value) in has.items():
+        given = config.get(key)
+        if is_read and isinstance(given, bool) and given != value:
+            raise UserError(
+                f"{file} and {declared.where} disagree: {key} is {json.dumps(value)} in the first, "
+                f"{json.dumps(given)} in the second. bertcli cannot know which of them the model was trained "
+                "with: write the right values into both"
+            )
+    return False
+
+
+def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Raise `UserError` where `tokenizer.json` is not what the class rebuilds from its options."""
+    said = f"{config.get('tokenizer_class') or REBUILDS} in {where}" if has_file(where) else REBUILDS
+    if found := differences(pipeline):
+        raise UserError(
+            f"{file} is not BERT's pipeline ({'; '.join(found)}), but {said} means that pipeline and ignores "
+            f"the file. If the model was trained with the file, set tokenizer_class to {OBEYS} in "
+            "tokenizer_config.json; if not, remove the file and keep vocab.txt"
+        )
+    normalizer = pipeline["normalizer"]
+    has = _choices(normalizer["lowercase"], normalizer["strip_accents"], normalizer["handle_chinese_chars"])
+    says = _choices(*(config.get(key) for key in has))
+    if unlike := [key for key in has if has[key] != says[key]]:
+        raise UserError(
+            f"{file} and {where} disagree: "
+            + "; ".join(f"{key} is {has[key]} in the first, {says[key]} in the second" for key in unlike)
+            + " (a missing value means true; a missing strip_accents, the same as do_lower_case). bertcli "
+            "cannot know which of them the model was trained with: write the right values into both"
+        )
+
+
+def _choices(lowercase: Any, strip_accents: Any, split_chinese: Any) -> dict[str, str]:
+    """The effective values of three options, as JSON."""
+    lowercase = True if lowercase is None else lowercase
+    strips = lowercase if strip_accents is None else strip_accents
+    split_chinese = True if split_chinese is None else split_chinese
+    values = {"do_lower_case": lowercase, "strip_accents": strips, "tokenize_chinese_chars": split_chinese}
+    return {key: json.dumps(value) for key, value in values.items()}
+
+
+def written_class(
+    backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Mapping[str, str], is_usual: bool
+) -> str:
+    """The class for `tokenizer_config.json` of a model type's folder: one that gives the ids of `backend`.
+
+    `is_usual`: whether the tokenizer is BERT's.
+    """
+    if facts.written is not None and is_rebuilt(backend, facts, names):
+        return facts.written
+    return REBUILDS if is_usual else OBEYS
+
+
+def class_options(
+    backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Mapping[str, str], two_segments: bool
+) -> dict[str, Any]:
+    """The keys of `tokenizer_config.json` that classes read; one that obeys `tokenizer.json` ignores most.
+
+    A user may call any class of the model type, so the options of all of them are written. `two_segments`:
+    whether the second text of a row is segment 1.
+    """
+    options: dict[str, Any] = {}
+    if (bert := bert_part(backend.normalizer)) is not None:
+        options = {
+            "do_lower_case": bert.lowercase,
+            "strip_accents": bert.strip_accents,
+            "tokenize_chinese_chars": bert.handle_chinese_chars,
+        }
+    if isinstance(before := backend.pre_tokenizer, pre_tokenizers.ByteLevel):
+        options["add_prefix_space"] = before.add_prefix_space
+    if facts.classes and facts.kind != "WordPiece":
+        options |= {"bos_token": names["cls_token"], "eos_token": names["sep_token"]}
+    segments = ["token_type_ids"] if facts.segments and two_segments else []
+    return options | {"model_input_names": ["input_ids", *segments, "attention_mask"]}
+
+
+def other_classes(facts: TokenizerFacts, written: str) -> list[str]:
+    """The classes of a model type that a folder with the class `written` does not suit.
+
+    They make a pipeline of their own from its vocabulary and ignore `tokenizer.json`, so that they may give
+    other ids, without a message.
+    """
+    if written == facts.written or (written == REBUILDS and facts.kind == "WordPiece"):
+        return []
+    return [each for name in facts.classes for each in (name, f"{name}Fast")]
+
+
+_BESIDE = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""What a tokenizer's folder says besides its vocabulary."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A tokenizer of the library, the file it came from, and its special tokens by role."""
+
+    backend: tokenizers.Tokenizer
+    where: str
+    names: Mapping[str, str]
+
+
+def read_pipeline(path: Path, given: Normalization) -> Pipeline:
+    """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds them or another vocabulary.
+
+    `given` applies to a vocab.txt without options beside it. Raises `UserError` where there is no tokenizer,
+    it is not supported, or files disagree.
+    """
+    file, normalization = find_tokenizer_file(path, given)
+    declared = None if file == path else read_declared(file)
+    names = wordpiece.NAMES if declared is None else special_names(declared)
+    if file.name in OTHER_VOCABULARIES:
+        backend = _build(file, declared, names)
+    elif file.suffix == ".json":
+        backend = survive(lambda: _read_json(file), str(file), quietly=True)
+    else:
+        if declared is not None:
+            check_file(file, declared)
+        backend = wordpiece.build(read_vocabulary(file), normalization)
+    if declared is None:
+        check_kind(backend, str(file))
+    else:
+        survive(lambda: obey_folder(backend, file, declared, names=names), str(file), quietly=True)
+    return Pipeline(backend, str(file), names)
+
+
+def tokenizer_files(path: Path) -> list[Path]:
+    """The files that `read_pipeline` reads at `path`, and `config.json`, if it is in a folder."""
+    file, _ = find_tokenizer_file(path, Normalization())
+    if file == path:
+        return [file]
+    parts = {facts.files[0]: facts.files for facts in TOKENIZERS.values() if facts.files}
+    names = dict.fromkeys((*parts.get(file.name, (file.name,)), *_BESIDE))
+    return [each for name in names if has_file(each := file.with_name(name))]
+
+
+def _build(file: Path, declared: Declared | None, names: Mapping[str, str]) -> tokenizers.Tokenizer:
+    if declared is None:
+        raise UserError(
+            f"{file}: its folder has no config.json, which says how it is read. Copy that file too"
+        )
+    check_file(file, declared)
+    build = pipelines.build
+    return survive(
+        lambda: build(file, declared.facts, names, config=declared.config), str(file), quietly=True
+    )
+
+
+def _read_json(file: Path) -> tokenizers.Tokenizer:
+    try:
+        text = plain_text(file)
+        check_pipeline(text, str(file))
+        return tokenizers.Tokenizer.from_str(text)
+    except UserError:
+        raise
+    except Exception as error:  # the library raises a bare Exception, with the reason in words
+        raise UserError(f"{file}: not a tokenizer.json of the tokenizers library: {error}") from None

@@ -1,0 +1,282 @@
+"""A tokenizer of any kind: text -> token ids, by the `tokenizers` library; plain text gives no special id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import tokenizers
+from tokenizers import models
+
+from bertcli.families.tokenizers import TOKENIZERS, TokenizerFacts
+from bertcli.system.errors import UserError
+from bertcli.tokenizer import wordpiece
+from bertcli.tokenizer.declared import model_facts, with_special
+from bertcli.tokenizer.encoder import PlainEncoder, fingerprint, reads_word_by_word, with_text_token
+from bertcli.tokenizer.files import Normalization, bert_part
+from bertcli.tokenizer.folder import class_options, other_classes, read_pipeline, written_class
+from bertcli.tokenizer.frame import Frame, read_frame
+from bertcli.tokenizer.limits import LARGEST_VOCABULARY, may_panic, survive
+from bertcli.tokenizer.normalizer import DIVIDES_BYTES
+from bertcli.tokenizer.pieces import PlacedPieces, check_special, spelling_of, trim_places
+
+Result = TypeVar("Result")
+
+
+class Tokenizer:
+    """A WordPiece, byte-level BPE or Unigram tokenizer, such as BERT's (Devlin et al. 2019, section 3).
+
+    Works with any normalizer, pre-tokenizer or post-processor. Tokens that are registered besides the
+    vocabulary are never cut in a text; the five special ones are plain text there.
+
+    Attributes:
+        vocab_size: entries of the vocabulary.
+        kind: the name of the model that cuts words, in the tokenizers library.
+        frame: the special tokens around texts in a row.
+        pad_id, unk_id, mask_id: ids of special tokens with other roles. A byte-level vocabulary may have no
+            unknown token; its `unk_id` is then `pad_id`, which no text yields either.
+        mask_token: the text that a user writes for a mask.
+        special_ids: of all special tokens, ascending.
+        continuation: bool [vocab_size]; true where a piece continues a word (`##ing`; `ing` in a vocabulary
+            that marks the beginnings of words).
+        prefix: the beginning of such a piece; "" in a vocabulary that marks the beginnings of words.
+        lowercase: whether letters lose their case.
+        strip_accents: of BERT's normalizer, None: as `lowercase`; of another normalizer always None.
+        strips_accents: whether letters lose their marks, by any normalizer.
+        marks_blanks: whether the first word of a text is written in another way than after a blank.
+        hash: SHA-256 of everything that decides the ids, hexadecimal.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer, where: str, names: Mapping[str, str] = wordpiece.NAMES):
+        """Wrap a tokenizer of the library.
+
+        Args:
+            where: the name in messages.
+            names: the special tokens by role (`wordpiece.NAMES`).
+
+        Raises:
+            UserError: the kind is not supported, a special token is missing, or rows have an unsupported
+                form.
+        """
+        self._spelling = spelling_of(backend, where)
+        self.kind = type(backend.model).__name__
+        check = wordpiece.check if self.kind == "WordPiece" else check_special
+        check(backend, names, where)
+        if isinstance(backend.model, models.BPE):
+            backend.model.dropout = None  # of BPE's merges, in training: texts would get other ids each time
+        backend.no_truncation()
+        backend.no_padding()
+        added = list(backend.get_added_tokens_decoder().values())
+        own = set(names.values())
+        self._names, self._where = names, where
+        self._special = {token.content for token in added if token.special} - own
+        if self._special:
+            backend = with_special(backend, self._special, False)
+        self._backend = backend
+        vocabulary = backend.get_vocab(with_added_tokens=True)
+        self.vocab_size = max(vocabulary.values()) + 1
+        if self.vocab_size > LARGEST_VOCABULARY:
+            raise UserError(
+                f"{where}: has the id {self.vocab_size - 1:,}; ids up to {LARGEST_VOCABULARY - 1:,} are "
+                "supported"
+            )
+        self._ids = {role: vocabulary[token] for role, token in names.items() if token in vocabulary}
+        self.pad_id, self.mask_id = self._ids["pad_token"], self._ids["mask_token"]
+        self.unk_id = self._ids.get("unk_token", self.pad_id)
+        self.mask_token = names["mask_token"]
+        usual = self._read_frame()
+        self.special_ids = tuple(sorted({*self._ids.values(), *self.frame.special_ids}))
+        self.prefix = self._spelling.prefix
+        self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
+        whole = set() if self.prefix else {token.content for token in added}
+        continues = self._spelling.continues
+        self.continuation[
+            [i for token, i in vocabulary.items() if continues(token) and token not in whole]
+        ] = True
+        pipeline = json.loads(backend.to_str())
+        self._is_usual = (
+            usual
+            and self.kind == "WordPiece"
+            and names == wordpiece.NAMES
+            and not wordpiece.differences(pipeline)
+        )
+        self._may_panic = may_panic(pipeline)
+        self._plain = PlainEncoder(backend, self._never("mask_token"))
+        self._describe_normalizer()
+        self._by_word = {token.content for token in added} <= own and reads_word_by_word(pipeline)
+        self.marks_blanks = self.kind == "BPE" and not getattr(
+            backend.pre_tokenizer, "add_prefix_space", False
+        )
+        self.hash = fingerprint(pipeline)
+
+    def _read_frame(self) -> bool:
+        """Set `frame`; returns whether it is BERT's."""
+        names, ids = self._names, self._ids
+        usual = Frame((ids["cls_token"],), (ids["sep_token"],), (ids["sep_token"],), two_segments=True)
+        self.frame = read_frame(self._backend, self._where) or usual
+        if self.frame == usual:  # the same hash for the same rows, however the file writes them
+            tokens = ((names[role], ids[role]) for role in ("cls_token", "sep_token"))
+            self._backend.post_processor = wordpiece.usual_rows(*tokens)
+        return self.frame == usual
+
+    def _describe_normalizer(self) -> None:
+        capital, accented = ("", "")
+        normalizer = self._backend.normalizer
+        if normalizer is not None:
+            normalize = normalizer.normalize_str
+            capital, accented = self._survive(lambda: [normalize(letter) for letter in "Aé"])
+        self.lowercase, self.strips_accents = capital == "a", accented == "e"
+        self.strip_accents: bool | None = getattr(bert_part(normalizer), "strip_accents", None)
+
+    def _never(self, *more: str) -> dict[str, int]:
+        """The special tokens that no text yields, and their ids; `more`: further roles."""
+        return {self._names[role]: self._ids[role] for role in ("pad_token", "cls_token", "sep_token", *more)}
+
+    @classmethod
+    def load(cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None) -> Tokenizer:
+        """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds one of them or another vocabulary.
+
+        `lowercase` and `strip_accents` apply to a bare `vocab.txt` only: a `tokenizer.json` has its own, and
+        a folder has them in `tokenizer_config.json`; it is read as transformers reads it. Raises `UserError`
+        where there is no tokenizer, it is not supported, or files disagree.
+        """
+        pipeline = read_pipeline(Path(path), Normalization(lowercase, strip_accents))
+        return cls(pipeline.backend, pipeline.where, pipeline.names)
+
+    @classmethod
+    def from_vocabulary(
+        cls, tokens: Sequence[str], normalization: Normalization, where: str = "the vocabulary"
+    ) -> Tokenizer:
+        """The WordPiece tokenizer of a list of pieces; a piece's id is its place."""
+        return cls(wordpiece.build(tokens, normalization), where)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of one text. No special tokens."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without special tokens, on all cores."""
+        return [ids for ids, _ in self._survive(lambda: self._plain.encode(texts))]
+
+    def cut(self, text: str) -> list[str]:
+        """Parts of a text whose ids, one after the other, are the text's: its words, where that is so."""
+        if not self._by_word:
+            return [text]
+        words = text.split(" ")
+        return [text] if self.kind == "BPE" and ("" in words or DIVIDES_BYTES in text) else words
+
+    def encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        """The ids of each word of texts that come in words: as a word after a blank, wherever it is."""
+        if self.kind == "BPE":
+            words = [f" {word}" if word and not word.startswith(" ") else word for word in words]
+        return self.encode_batch(words)
+
+    def encode_with_masks(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode_batch`, but each `mask_token` in a text is `mask_id`; other special tokens stay text."""
+        return [ids for ids, _ in self._survive(lambda: self._masking.encode(texts))]
+
+    @cached_property
+    def _masking(self) -> PlainEncoder:
+        return PlainEncoder(with_text_token(self._backend, self.mask_token), self._never())
+
+    @cached_property
+    def mask_strips(self) -> bool:
+        """Whether a mask takes the blank before it along: with and without that, the ids are equal."""
+        with_blank, without = self.encode_with_masks([f"a {self.mask_token}", f"a{self.mask_token}"])
+        return with_blank == without
+
+    def encode_with_spans(self, texts: Sequence[str]) -> list[PlacedPieces]:
+        """As `encode_batch`, with the place of every piece in its text, without white space at its edges.
+
+        Starts and ends ascend. Several pieces of one character (bytes, or a character that normalization
+        writes as several) have its place; a piece of white space alone has an empty one. An accent that is a
+        character of its own, and that normalization removes, belongs to no piece.
+        """
+        encoded = self._survive(lambda: self._plain.encode(texts, places=True))
+        if self.kind == "WordPiece":
+            return [
+                PlacedPieces(ids, np.array(encoding.offsets, np.int32).reshape(-1, 2))
+                for ids, encoding in encoded
+            ]
+        return [
+            PlacedPieces(ids, trim_places(text, encoding.offsets))
+            for text, (ids, encoding) in zip(texts, encoded, strict=True)
+        ]
+
+    @property
+    def backend(self) -> tokenizers.Tokenizer:
+        """The library's own tokenizer, as its file has it; it must not be changed."""
+        return with_special(self._backend, self._special, True) if self._special else self._backend
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The special tokens by role."""
+        return self._names
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Readable text of ids: pieces joined to words, no blank before punctuation, special tokens kept."""
+        return self._backend.decode([int(i) for i in ids], skip_special_tokens=False)
+
+    def token(self, token_id: int) -> str:
+        """The piece of an id. Raises `UserError` for an id outside the vocabulary."""
+        token = self._backend.id_to_token(int(token_id)) if 0 <= token_id < self.vocab_size else None
+        if token is None:
+            raise UserError(f"token id {token_id} is outside the vocabulary of {self.vocab_size:,} entries")
+        return token
+
+    def readable(self, token_id: int) -> str:
+        """The piece of an id for people: its text, with `▁` for the blank before a word, or with `prefix`.
+
+        A piece of bytes that are no full character has `�` in their place. Raises `UserError` as `token`.
+        """
+        return self._spelling.readable(self.token(token_id))
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """Pieces with blanks between words, for people."""
+        return self._spelling.join(tokens)
+
+    def save(self, folder: Path, model_max_length: int = 512) -> None:
+        """Write `tokenizer.json`, `tokenizer_config.json` and a WordPiece's `vocab.txt`, for transformers.
+
+        A config.json in the folder says for which model type. Reads the files again; raises `UserError` if
+        they do not give the same ids.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.kind == "WordPiece":
+            names = [self._backend.id_to_token(i) for i in range(self.vocab_size)]
+            # An id without a piece still needs a line: the line's number is the id.
+            lines = [f"[unused-id-{i}]" if name is None else name for i, name in enumerate(names)]
+            (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
+        pretty = json.dumps(json.loads(self.backend.to_str()), ensure_ascii=False, indent=1)
+        (folder / "tokenizer.json").write_bytes(f"{pretty}\n".encode())
+        facts = model_facts(folder)
+        values = {
+            "tokenizer_class": self._written_class(facts),
+            **class_options(self._backend, facts, self._names, two_segments=self.frame.two_segments),
+            **({"additional_special_tokens": sorted(self._special)} if self._special else {}),
+            "model_max_length": model_max_length,
+            **{role: name for role, name in self._names.items() if role in self._ids},
+        }
+        config = json.dumps(values, ensure_ascii=False, indent=2)
+        (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
+        if Tokenizer.load(folder).hash != self.hash:
+            raise UserError(
+                f"{folder}: the tokenizer of {self._where} would give other ids once saved. Give one whose "
+                "tokenizer.json the tokenizers library wrote"
+            )
+
+    def other_classes(self, model_type: str) -> list[str]:
+        """The classes of transformers that a saved folder of a model type does not suit
+        (`tokenizer_class.other_classes`)."""
+        facts = TOKENIZERS[model_type]
+        return other_classes(facts, self._written_class(facts))
+
+    def _written_class(self, facts: TokenizerFacts) -> str:
+        return written_class(self._backend, facts, self._names, is_usual=self._is_usual)
+
+    def _survive(self, encode: Callable[[], Result]) -> Result:
+        return survive(encode, self._where, quietly=self._may_panic)

@@ -1,0 +1,203 @@
+"""The command to try first with a new model, on the user's own text. It works where it is copied."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.token_store import OpenStore, TokenStore
+from bertcli.folders.locate import GENERATOR
+from bertcli.folders.run_layout import RunLayout, step_name
+from bertcli.folders.sealed import is_intact
+from bertcli.model.pretraining import PretrainingModel
+from bertcli.objectives.registry import Model, predicts_words, words_alone, words_of
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import Example, QuestionExample, SimilarExample
+from bertcli.tokenizer.pieces import BLANK, needs_no_blank
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training import ranks
+from bertcli.training.gain import Gain, Meter, gain_on_general
+
+_LONGEST_TEXT, _LONGEST_CONTEXT = 60, 160
+"""Characters shown."""
+_FEWEST_TOKENS, _MOST_TOKENS = 5, 12
+_SENTENCES = 1000
+"""At most this many are looked at."""
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls, ends of lines, directions of writing, halves of surrogate pairs."""
+
+
+def mask_command(model: Path, store: OpenStore) -> str:
+    """`bertcli predict-mask` on a held-out sentence, or the start of one, with one word masked."""
+    words = model / GENERATOR
+    side = store.heldout if store.heldout.num_sentences else store.train
+    texts = (_masked(ids, store.tokenizer) for ids in _sentences(side))
+    text = next(filter(None, texts), store.tokenizer.mask_token)
+    return _command("predict-mask", words if words.is_dir() else model, [text])
+
+
+def predict_command(model: Path, examples: Sequence[Example]) -> str:
+    """`bertcli predict` on the texts of the first of `examples` that a command line can hold; of a model that
+    makes vectors `bertcli similarity`, or `bertcli embed` on plain text."""
+    texts = next(filter(_can_be_given, map(_shortened_texts, examples)), ["TEXT"])
+    if not isinstance(examples[0], SimilarExample):
+        return _command("predict", model, texts)
+    return _command("similarity" if len(texts) > 1 else "embed", model, texts)
+
+
+def _command(verb: str, model: Path, texts: Sequence[str]) -> str:
+    ends_options = ["--"] if any(text.startswith("-") for text in texts) else []
+    return shlex.join(["bertcli", verb, str(model), *ends_options, *texts])
+
+
+def _sentences(side: TokenStore) -> Iterator[list[int]]:
+    """The ids of the first sentences, or their beginnings."""
+    for number in range(min(_SENTENCES, side.num_sentences)):
+        start, end = side.sentences[number : number + 2].tolist()
+        yield side.ids[start : min(end, start + _MOST_TOKENS + 1)].tolist()
+
+
+def _masked(ids: list[int], tokenizer: Tokenizer) -> str | None:
+    """A sentence with a mask in the place of a word; None: it has no word that is one piece."""
+    if len(ids) > _MOST_TOKENS:  # the last piece tells whether a word ends before it
+        while ids and tokenizer.continuation[ids[-1]]:
+            ids = ids[:-1]
+        ids = ids[:-1]
+    if len(ids) < _FEWEST_TOKENS or tokenizer.unk_id in ids:
+        return None
+    places = [place for place in range(1, len(ids)) if _is_word(ids, place, tokenizer)]
+    if not places:
+        return None
+    place = min(places, key=lambda each: abs(each - 2 * len(ids) // 3))  # most words are on its left
+    masked = [*ids[:place], tokenizer.mask_id, *ids[place + 1 :]]
+    text = _spelled(masked, tokenizer.readable(ids[place]).startswith(BLANK), tokenizer)
+    is_read = tokenizer.encode_with_masks([text])[0].count(tokenizer.mask_id) == 1
+    return text if is_read and not _UNPRINTABLE.search(text) else None
+
+
+def _is_word(ids: list[int], place: int, tokenizer: Tokenizer) -> bool:
+    """Whether the piece there is a word; a single letter is one in a script without blanks alone."""
+    text = tokenizer.readable(ids[place]).removeprefix(BLANK)
+    is_whole = not tokenizer.continuation[ids[place : place + 2]].any()
+    return text.isalpha() and (needs_no_blank(text) or (is_whole and len(text) > 1))
+
+
+def _spelled(masked: list[int], blank_before: bool, tokenizer: Tokenizer) -> str:
+    """The text of ids, without blanks beside letters that need none, unless it would be read differently."""
+    text, mask = tokenizer.decode(masked).strip(), tokenizer.mask_token
+    if blank_before:
+        text = re.sub(rf" ?{re.escape(mask)}", f" {mask}", text)
+    joined = re.sub(
+        r"(?<=(\S)) (?=(\S))",
+        lambda found: "" if any(map(needs_no_blank, found.groups())) else " ",
+        text,
+    )
+    return joined if tokenizer.encode_with_masks([joined]) == [masked] else text
+
+
+def _shortened_texts(example: Example) -> list[str]:
+    if isinstance(example, QuestionExample):
+        start = example.answers[0].start if example.answers else 0
+        around = example.context[max(0, start - _LONGEST_CONTEXT // 2) :]
+        if len(around) < len(example.context):
+            around = around.partition(" ")[2] or around
+        return [_shortened(example.question, _LONGEST_TEXT), _shortened(around, _LONGEST_CONTEXT)]
+    return [_shortened(text, _LONGEST_TEXT) for text in example.texts]
+
+
+def _shortened(text: str, length: int) -> str:
+    """The beginning of a text on one line, to the end of a word where it has blanks."""
+    line = " ".join(_UNPRINTABLE.sub(" ", text[: 4 * length]).split())
+    if len(line) <= length:
+        return line
+    return line[: length + 1].rpartition(" ")[0] or line[:length]
+
+
+def _can_be_given(texts: Sequence[Any]) -> bool:
+    """Whether `bertcli predict` takes these for texts: none is empty, and a single one is no file or pipe."""
+    return all(texts) and (len(texts) > 1 or not (texts[0] == "-" or Path(texts[0]).is_file()))
+
+
+def resume_command(verb: str, folder: Path) -> str:
+    """The command that resumes the run in `folder`, with as many processes on this machine as now."""
+    launcher = ""
+    if ranks.num_ranks() > 1:
+        launcher = f"torchrun --nproc-per-node {ranks.num_local_ranks()} -m "
+    return f"{launcher}bertcli {verb} {shlex.quote(str(folder))} --resume"
+
+
+def stopped_at_once(layout: RunLayout, command: str) -> str:
+    """The line about a run that ended without saving; `command`: that resumes it."""
+    complete = layout.steps()
+    if not complete:
+        return f"stopped at once: no checkpoint was saved yet; from the first step: {command}"
+    step = int(step_name(complete[0]).removeprefix("step-"))
+    return f"stopped at once: all after the checkpoint of step {step} is lost; to go on from there: {command}"
+
+
+def spare_finished(layout: RunLayout, checkpoint: Path | None) -> Path | None:
+    """The checkpoint that a resume goes on from; None: it begins with the first step, since none was saved.
+
+    Raises `UserError` if that would train a finished run again.
+    """
+    if checkpoint is None and is_intact(layout.model):
+        raise UserError(
+            f"cannot resume: {layout.model} is the model of a finished run, and {layout.checkpoints} holds "
+            "no checkpoint to go on from. Use the model as it is; to train from the first step again, give "
+            "--overwrite or another output_dir"
+        )
+    return checkpoint
+
+
+def lost_evaluations(layout: RunLayout) -> UserError:
+    """The error of a resume where the best model was kept, and the file is lost that says how good it is."""
+    return UserError(
+        f"cannot resume: {layout.metrics} {'has no evaluation' if layout.metrics.exists() else 'is gone'}, "
+        f"so that {layout.best} cannot be compared with later models. Restore the file; or keep "
+        "the models as they are, and start a new run in another output_dir (--overwrite deletes this one)"
+    )
+
+
+def closing_lines(
+    config: PretrainConfig,
+    source: Path | None,
+    store: OpenStore,
+    model: Model,
+    weights: Mapping[str, Tensor],
+    meter: Meter,
+) -> Iterator[str]:
+    """Lines for the log and the model card; computed on every rank.
+
+    Args:
+        source: the folder from which the run started.
+        weights: the full ones of `model`.
+    """
+    if source is None and predicts_words(model).mask_decoder is None:
+        return
+    after, has_heldout = words_alone(model, weights), store.heldout.num_documents > 0
+    if after.mask_decoder is not None and has_heldout:
+        yield f"as transformers and predict-mask read the folder, {_without_decoder(after, store, meter)}"
+    if source is None:
+        return
+    ratio = store.manifest.tokens_per_word
+    try:
+        before = ranks.on_all(lambda: words_of(config, source))
+        if has_heldout:
+            first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
+            yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
+        yield str(gain_on_general(meter, before, after, folder=source, corpus=config.corpus))
+    except UserError as error:  # the trained model must not be lost for it
+        yield f"what was gained and forgotten is not measured: {error}"
+
+
+def _without_decoder(model: PretrainingModel, store: OpenStore, meter: Meter) -> str:
+    decoder, model.mask_decoder = model.mask_decoder, None
+    loss = meter.nats_per_word(model, store.heldout, 1.0)
+    model.mask_decoder = decoder
+    return f"without the enhanced mask decoder: held-out mlm {loss:.3f}"

@@ -1,0 +1,276 @@
+"""A fine-tuning run: a model folder and labeled files -> a task model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from bertcli.batches.order import EpochOrder
+from bertcli.batches.share import MicroBatch
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.task import TaskSettings
+from bertcli.folders.lengths import LongRows, check_length, length_after
+from bertcli.folders.locate import resolve_model
+from bertcli.folders.model_files import write_model_files
+from bertcli.folders.run_layout import KeptVerdict
+from bertcli.folders.sealed import find_damage
+from bertcli.folders.sentence_transformers import SentencePooling, write_pooling
+from bertcli.folders.task_folder import declare_task, load_task_folder
+from bertcli.inference.evaluate_task import evaluate_task
+from bertcli.inference.predict import Runner
+from bertcli.model.task_models import AS_THEY_ARE, TaskModel, VectorModel, restandardized
+from bertcli.reports.cards import task_card
+from bertcli.reports.task_verdict import Verdict, task_verdict
+from bertcli.system.terminal import say
+from bertcli.tasks.data import LabeledData, load_labeled_data
+from bertcli.tasks.examples import Example
+from bertcli.tasks.supervised import LabeledBatch, mean_length
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training import ranks, wrapping
+from bertcli.training.checkpoint import RunState, free_path, load_state, newest_checkpoint, newest_path
+from bertcli.training.closing import lost_evaluations, resume_command
+from bertcli.training.evaluate import BestEvaluation, Scores, metric_value, metric_values
+from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
+from bertcli.training.lifecycle import Run, live
+from bertcli.training.metrics_log import read_metrics
+from bertcli.training.optimizer import layer_rate_scale
+from bertcli.training.resolve import (
+    adopt_loop_decisions,
+    check_finetuning,
+    loop_settings,
+    own_share,
+    resolve_loop,
+)
+from bertcli.training.run_folder import Input
+from bertcli.training.task_models import new_task_model, trained_task
+
+SANITY_EXAMPLES = 8
+"""Evaluated before the first step, to find a mistake in metric or dev file early."""
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """A finished run.
+
+    Attributes:
+        scores, verdict: of that model on the dev data; None: no dev data.
+        metric: by which the model was selected.
+        examples: the dev data, or without it the training data.
+    """
+
+    model: Path
+    scores: Scores | None
+    verdict: Verdict | None
+    metric: str
+    examples: Sequence[Example]
+
+
+def finetune(
+    config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
+) -> Finetuned:
+    """Run it with one seed, on every rank (`training.train`: several seeds). Raises as `lifecycle.live`."""
+    source = ranks.first_then_all(lambda: resolve_model(config.model))
+    config = config.model_copy(update={"model": str(source)})
+    return live(Finetuning(config, source), resume, overwrite, accepted=accepted)
+
+
+class Finetuning(Run[FinetuneConfig, Finetuned]):
+    """A labeled task; if there is dev data, the best model by a metric is kept."""
+
+    verb = "finetune"
+    model: TaskModel
+    tokenizer: Tokenizer
+    data: LabeledData
+    order: EpochOrder
+    best: BestEvaluation
+    settings: TaskSettings
+    """Of the finished model."""
+
+    @property
+    def resume_command(self) -> str:
+        """With `seeds`, that of all runs together."""
+        root = self.folder.root
+        return resume_command(self.verb, root.parent if self.config.seeds else root)
+
+    def check(self) -> None:
+        check_finetuning(self.config)
+
+    def inputs(self) -> Iterator[Input]:
+        return finetuning_inputs(self.config)
+
+    def adopt(self, saved: FinetuneConfig) -> None:
+        training = adopt_loop_decisions(self.config.training, saved.training)
+        self.config = self.config.model_copy(update={"training": training})
+
+    def prepare(self) -> None:
+        assert self.source is not None
+        config, max_length = self.config, self.config.task.max_length
+        check_length(self.source, max_length, "task.max_length")
+        self.tokenizer = Tokenizer.load(self.source)
+        self.data = ranks.first_then_all(lambda: load_labeled_data(config, self.tokenizer, say))
+        long_rows = LongRows(self.source)
+        for split in filter(None, (self.data.train, self.data.dev)):
+            long_rows.count(item.length for item in split.items)
+        long_rows.tell()
+        self.model = new_task_model(
+            config,
+            self.source,
+            self.data.task.labels,
+            say=say,
+            standardization=self.data.task.standardization,
+        )
+        tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
+        training = ranks.on_first(
+            lambda: resolve_loop(
+                config.training,
+                self.model.architecture,
+                max_length,
+                tokens=tokens,
+                mean_length=mean_length(self.data.train.items),
+                joint_rows=self.data.joint_rows(config.training.batch_size),
+            )
+        )
+        self.config = config.model_copy(update={"training": training})
+        self.order = EpochOrder(len(self.data.train.items), training.batch_size, config.training_seed)
+        self.steps_per_epoch = self.order.steps_per_epoch
+        self.steps = max(1, round(training.epochs * self.steps_per_epoch))
+        warmup_steps = round(training.warmup_ratio * self.steps)
+        self.loop = loop_settings(training, config.training_seed, self.steps, warmup_steps=warmup_steps)
+        self.task = trained_task(config, self.data.task, self.tokenizer)
+        self.share = own_share(training, self.data.joint_rows(training.batch_size))
+        self.model.to(self.loop.device)
+
+    @property
+    def metric(self) -> str:
+        """The metric that selects the best model."""
+        return self.config.task.metric or self.data.task.metric
+
+    def identity(self) -> dict[str, Any]:
+        return task_identity(self.config, self.data.task.labels)
+
+    def compare(self, before: dict[str, Any]) -> None:
+        check_same_data(before, self.identity(), self.folder.data)
+
+    def try_out(self) -> None:
+        """Raises `UserError` if the dev data cannot be evaluated by the metric."""
+        if self.data.dev is not None and self.metric not in metric_values(self._evaluate(SANITY_EXAMPLES)):
+            # Some metrics need kinds of examples that the first few may lack.
+            metric_value(self._evaluate(), self.metric)
+
+    def last_good(self) -> Path | None:
+        """The newest checkpoint; if the best model is lost or damaged, the newest from before it."""
+        best = newest_path(self.folder.best)
+        newest = newest_checkpoint(self.folder, say)
+        if newest is None or self.data.dev is None:
+            return newest
+        rows = [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
+        if best.exists() and not rows:
+            raise lost_evaluations(self.folder)
+        rows = [row for row in rows if row["step"] <= load_state(newest).step]
+        damage = find_damage(best) if rows else None
+        if damage is None:
+            return newest
+        step = BestEvaluation(self.metric, None, rows).step
+        say(f"warning: {best} is damaged ({damage}); going back to before step {step} to train it again")
+        return newest_checkpoint(self.folder, say, lambda state: state.step < step)
+
+    def rate_scale(self, name: str) -> float:
+        decay = self.config.training.layer_decay or 1.0
+        return layer_rate_scale(decay, self.model.architecture.layers)(name)
+
+    def begin(self, rows: list[dict[str, Any]]) -> None:
+        self.best = BestEvaluation(self.metric, self.config.training.early_stopping, rows)
+
+    def is_settled(self) -> bool:
+        return self.best.is_settled
+
+    def describe(self) -> None:
+        training, parameters = self.config.training, list(self.model.parameters())
+        total = sum(parameter.numel() for parameter in parameters)
+        trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+        say(
+            f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
+            f"{training.batch_size} rows, {self.steps_per_epoch:,} an epoch, {training.precision} on "
+            f"{training.device}"
+        )
+        if self.data.dev is None:
+            say("no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept")
+
+    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
+        items = self.data.train.items
+        for step in range(first_step, self.steps):
+            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
+            yield batch.micro_batches(self.share)
+
+    def evaluator(self) -> Callable[[], Scores] | None:
+        return None if self.data.dev is None else self._evaluate
+
+    def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
+        """Also saves the model if it is the best so far."""
+        if self.best.consider(state.step, scores):
+            folder = ranks.on_first(lambda: free_path(self.folder.best))
+            self.publish(folder, wrapping.full_weights(self.model))
+        if not self.best.is_settled or state.step == self.steps:
+            return None
+        evaluations = self.config.training.early_stopping
+        return f"no better {scores.title(self.metric)} in {evaluations} evaluations (training.early_stopping)"
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        return load_task_folder(folder, self.data.task.standardization).model.state_dict()
+
+    def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+        """Only the final model has a card; the others keep the outputs as they are trained."""
+        task, longest = self.data.task, max(item.length for item in self.data.train.items)
+        kept = task.standardization if card is None else AS_THEY_ARE
+        weights = restandardized(weights, before=task.standardization, after=kept)
+        declared = declare_task(
+            task.settings if card is None else self.settings,
+            task.labels,
+            trained_length=length_after(self.source, longest),
+            standardization=kept,
+        )
+        write_model_files(folder, self.model, self.tokenizer, declared=declared, card=card, weights=weights)
+        if isinstance(self.model, VectorModel):
+            pooling = SentencePooling(self.model.mode, self.model.normalize, task.settings.max_length)
+            write_pooling(folder, pooling, self.model.architecture.hidden)
+
+    def finish(self, scores: Scores | None) -> Finetuned:
+        """Write the best model, or without dev data the last one, to `model/` with its card."""
+        verdict, step, lines = None, self.steps, ["verdict: none, because there was no dev data"]
+        if self.data.dev is None:
+            weights = wrapping.full_weights(self.model)
+        else:
+            best = ranks.on_first(lambda: newest_path(self.folder.best))
+            weights = self.read_weights(best)
+            wrapping.load_full_weights(self.model, weights)
+            scores = self.best.scores or self._evaluate()
+            verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
+            chosen = f"best by {scores.title(self.metric)}: step {self.best.step}"
+            step, lines = self.best.last_step, [verdict.line, chosen]
+            say(chosen)
+        self.settings = self.data.task.kept_settings(scores.metrics if scores else {})
+        if isinstance(self.settings.null_threshold, float):
+            say(f"task.null_threshold: {self.settings.null_threshold:.4g}, kept in the model")
+        card = task_card(self.config, self.model.architecture, self.data, scores=scores, verdict=verdict)
+        self.publish(self.folder.model, weights, card)
+        self.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
+        examples = (self.data.dev or self.data.train).examples
+        return Finetuned(self.folder.model, scores, verdict, metric=self.metric, examples=examples)
+
+    def _evaluate(self, at_most: int | None = None) -> Scores:
+        """The scores of the dev data, or of its first `at_most` examples."""
+        assert self.data.dev is not None
+        runner = Runner(
+            model=self.model,
+            task=self.data.task,
+            pad_id=self.tokenizer.pad_id,
+            device=self.loop.device,
+            precision=self.loop.precision,
+            batch_size=self.share.micro_batch_size,
+            in_training=True,
+        )
+        return evaluate_task(runner, self.data.dev.first(at_most))[0]

@@ -1,0 +1,287 @@
+"""Drives the training loop: logs, evaluates, saves, and stops when a signal asks for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any, NoReturn
+
+from bertcli.reports.pretraining_verdict import Health
+from bertcli.system import terminal
+from bertcli.system.errors import UserError
+from bertcli.system.terminal import discard, say_in_handler, working
+from bertcli.training import ranks
+from bertcli.training.checkpoint import CheckpointWriter, RunState
+from bertcli.training.evaluate import Scores
+from bertcli.training.metrics_log import MetricsLog, has_evaluation, heldout_row, term_key, train_row
+from bertcli.training.progress import Progress, TrainingClock, describe_scores
+from bertcli.training.step_report import StepReport
+
+STOPPING = (
+    "stopping: the current step is finished and a checkpoint saved; a second Ctrl-C stops at once, without"
+)
+
+
+class Interrupted(BaseException):
+    """A signal came during work that may be interrupted."""
+
+
+@dataclass
+class Stop:
+    """The signal that has come so far."""
+
+    signal: int = 0
+    """Number of the signal; 0: none."""
+    _breaks_off: bool = field(default=False, init=False)
+
+    @contextmanager
+    def breaking_off(self) -> Iterator[None]:
+        """Inside, the first signal raises `Interrupted` at once, at any line."""
+        self._breaks_off = True
+        try:
+            self.heed()
+            yield
+        finally:
+            self._breaks_off = False
+
+    def heed(self) -> None:
+        if self._breaks_off and self.signal:
+            self._breaks_off = False  # an exception during the cleanup would be lost
+            raise Interrupted
+
+
+@contextmanager
+def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
+    """Records the first SIGTERM, SIGUSR1, SIGINT or SIGHUP, and says so; a second one acts at once.
+
+    The second one prints `lost()` and ends the process with the usual code; in a call from Python it raises
+    `SystemExit` at once. SIGHUP stays ignored if it is
+    (nohup). After a SIGHUP, output to the closed terminal is discarded and a second SIGHUP is ignored: the
+    shell sends one, and the system another when the shell ends. After any signal, SIGUSR1 is ignored: Slurm
+    sends it before a job's time ends, to the job and to its steps.
+
+    If there was a signal, raises `SystemExit` with the usual code at the end of the block, so that nothing
+    else starts, even if there was nothing left to stop.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():  # where Python delivers no signal
+        yield stop
+        return
+    terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        say_in_handler(lost())
+        if not terminal.owns_process:
+            raise SystemExit(128 + number)
+        os._exit(128 + number)  # whatever is being written has no name yet, and is removed by a resume
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        stop.signal = number
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        for each in (signal.SIGINT, signal.SIGTERM):  # the second is what torchrun makes of a second Ctrl-C
+            signal.signal(each, leave)
+        if signal.SIGUSR1 in before:  # Slurm may send it to the job and to each of its steps
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        if number == signal.SIGHUP:
+            signal.signal(number, signal.SIG_IGN)
+            for terminal in terminals:
+                discard(terminal)
+        say_in_handler(STOPPING)
+        stop.heed()
+
+    heeded = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:  # which would end the process at once
+        heeded.append(signal.SIGUSR1)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        heeded.append(signal.SIGHUP)
+    before = {number: signal.signal(number, remember) for number in heeded}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if stop.signal:
+        raise SystemExit(128 + stop.signal)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """When to log, evaluate and save; all in steps."""
+
+    steps: int
+    log_every: int
+    evaluate_every: int
+    save_every: int
+    max_bad_steps: int
+    save_at: int | None = None
+    """Also after this one."""
+    steps_per_epoch: int | None = None
+    """If epochs are counted: the rows of the log then have the epoch."""
+
+    def evaluates_after(self, step: int) -> bool:
+        """Whether an evaluation follows the step."""
+        return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
+
+    def saves_after(self, step: int) -> bool:
+        """Whether a checkpoint follows the step."""
+        return step % self.save_every == 0 or step == self.save_at
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Everything that happens around the steps of a run.
+
+    Attributes:
+        evaluate: computes the held-out scores; None: nothing is held out.
+        lost: says what is lost, and how to go on, if the run ends here.
+        resume_command: of this run.
+        health: the reference values of the losses.
+        reason_to_stop: called after an evaluation; the reason to end the run early, or None.
+    """
+
+    settings: FitSettings
+    checkpoints: CheckpointWriter
+    log: MetricsLog
+    progress: Progress
+    lost: Callable[[], str]
+    resume_command: str
+    evaluate: Callable[[], Scores] | None = None
+    health: Health = field(default_factory=Health)
+    reason_to_stop: Callable[[Scores, RunState], str | None] = lambda scores, state: None
+
+    def run(
+        self, reports: Iterator[StepReport], state: RunState, rows: Sequence[Mapping[str, Any]]
+    ) -> tuple[RunState, Scores | None]:
+        """Process the reports to the end, or until `reason_to_stop` returns a reason.
+
+        Returns the final counters and the last evaluation. After a signal to stop (`stop_signal`) on any
+        rank, all ranks finish the current step, save a checkpoint and raise `SystemExit` with the usual code.
+        A pending evaluation is skipped, and with one rank a running one is interrupted; a resume starts with
+        it.
+
+        Args:
+            rows: the rows of the log up to `state`.
+
+        Raises:
+            UserError: too many non-finite steps in a row; a checkpoint could not be written.
+        """
+        settings, scores = self.settings, None
+        with stop_signal(self.lost) as stop, working(lambda: ""):  # the progress shows steps
+            if self._evaluates_after(state.step) and not has_evaluation(rows, state.step):
+                scores = self._evaluate(state, stop)
+                if scores is None:
+                    self._end(ranks.largest(stop.signal), state)
+                if self._stops_early(scores, state):
+                    return state, scores
+            clock = TrainingClock(state)
+            for report in reports:
+                self.checkpoints.check()
+                state = _count(state, report, clock.read())
+                is_last = report.step == settings.steps
+                self._report(report, state, clock, is_last=is_last)
+                if self._evaluates_after(report.step):
+                    scores = self._evaluate(state, stop)
+                    is_last = self._stops_early(scores, state) or is_last
+                signal = ranks.largest(stop.signal)
+                if settings.saves_after(report.step) or is_last or signal:
+                    self.checkpoints.save(state)
+                if is_last or signal:
+                    self.checkpoints.finish()
+                clock.leave_out()
+                if signal:
+                    self._end(signal, state)
+                if is_last:
+                    break
+        return state, scores
+
+    def _evaluates_after(self, step: int) -> bool:
+        return self.evaluate is not None and self.settings.evaluates_after(step)
+
+    def _report(self, report: StepReport, state: RunState, clock: TrainingClock, is_last: bool) -> None:
+        """Show, log and check a step. Raises `UserError` if the run diverged."""
+        speed = clock.tokens_per_second(state.tokens)
+        self.progress.show(report, speed)
+        if report.step == 1:
+            for line in self.health.first_step_warnings(report):
+                self.progress.line(line)
+        if report.step % self.settings.log_every == 0 or report.step == 1 or is_last:
+            self.log.write(train_row(report, state, self.settings.steps_per_epoch, tokens_per_second=speed))
+            clock.mark_logged(state.tokens)
+        if report.skipped:
+            self.progress.line(_bad_step(report, state))
+            if state.bad_steps_in_row >= self.settings.max_bad_steps:
+                self.checkpoints.finish()
+                raise _diverged(report, state)
+
+    def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
+        """Evaluate and log; None: a signal came instead."""
+        assert self.evaluate is not None
+        scores = _unless_stopped(self.evaluate, stop)
+        if scores is None:
+            return None
+        self.log.write(heldout_row(scores, state, self.settings.steps_per_epoch))
+        note = self.health.heldout_note(state.step)
+        self.progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
+        for line in self.health.plateau_warnings(scores, state.step):
+            self.progress.line(line)
+        return scores
+
+    def _stops_early(self, scores: Scores | None, state: RunState) -> bool:
+        reason = self.reason_to_stop(scores, state) if scores else None
+        if reason is not None:
+            self.progress.line(f"stopping early at step {state.step}: {reason}")
+        return reason is not None
+
+    def _end(self, signal: int, state: RunState) -> NoReturn:
+        self.progress.close()
+        self.progress.line(f"stopped after step {state.step}; to go on: {self.resume_command}")
+        raise SystemExit(128 + signal)
+
+
+def _unless_stopped(evaluate: Callable[[], Scores], stop: Stop) -> Scores | None:
+    if ranks.largest(stop.signal):
+        return None
+    if ranks.num_ranks() > 1:  # the others would wait for an interrupted rank
+        return ranks.from_first(evaluate())
+    try:
+        with stop.breaking_off():
+            return evaluate()
+    except Interrupted:
+        return None
+
+
+def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
+    return replace(
+        state,
+        step=report.step,
+        tokens=state.tokens + report.tokens,
+        seconds=round(seconds, 3),
+        skipped_steps=state.skipped_steps + report.skipped,
+        bad_steps_in_row=state.bad_steps_in_row + 1 if report.skipped else 0,
+        loss_scale=report.loss_scale,
+    )
+
+
+def _bad_step(report: StepReport, state: RunState) -> str:
+    bad = [f"{term_key(name, 'loss')} {loss}" for name, loss in report.losses.items()]
+    scale = f"; the loss scale is now {report.loss_scale.factor:g}" if report.loss_scale else ""
+    return (
+        f"warning: step {report.step} was skipped, the weights are unchanged: {', '.join(bad)}, gradient "
+        f"norm {report.grad_norm} ({state.bad_steps_in_row} in a row, {state.skipped_steps} in total){scale}"
+    )
+
+
+def _diverged(report: StepReport, state: RunState) -> UserError:
+    return UserError(
+        f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
+        f"(training.max_bad_steps), the last one step {report.step}; they did not change the weights. "
+        "The last checkpoint is good: start a new run from it (model.init_from) with a lower "
+        "training.learning_rate, a longer warm-up or training.precision: fp32"
+    )

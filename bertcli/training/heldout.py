@@ -1,0 +1,164 @@
+"""Any text, tokenized by a model's own tokenizer in a folder that is removed later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertcli.batches.pair_rules import ONE_TEXT, PAIR_RULES
+from bertcli.batches.share import MicroBatch, Share
+from bertcli.batches.slots import DAMAGED, Slots, Spans, checked, damage_named, walk
+from bertcli.batches.stream import BatchStream
+from bertcli.config.load import check_config
+from bertcli.config.schema import MASK_SPLIT, DataConfig, PretrainConfig
+from bertcli.config.section import ends
+from bertcli.corpus.build import prepare_store
+from bertcli.corpus.chunks import Report
+from bertcli.corpus.token_store import OpenStore, TokenStore
+from bertcli.system.errors import UserError
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training import ranks
+
+
+def text_store(folder: Path, corpus: Mapping[str, Any], scratch: str, report: Report) -> OpenStore:
+    """All of the text, none held out. Ranks may have no common disk: each builds a store of its own, in its
+    own process.
+
+    Args:
+        folder: of the model.
+        corpus: keys of `config.schema.CorpusConfig`.
+        scratch: where the store is built.
+
+    Raises:
+        UserError: the corpus cannot be read.
+    """
+    config = check_config(
+        PretrainConfig,
+        {
+            "output_dir": scratch,
+            "corpus": {**corpus, "heldout_fraction": 0.0},
+            "tokenizer": {"path": str(folder), "lowercase": True},
+        },
+        "the options",
+    )
+    return prepare_store(config, report, processes=None if ranks.num_ranks() == 1 else 0)
+
+
+HELDOUT_SEED = 0
+"""Not the run's, so that runs with different seeds can be compared."""
+MASK_RATE = 0.15
+"""BERT's (Devlin et al. 2019, section 3.1)."""
+
+
+class LaidRows(BatchStream):
+    """All of the text once: each document is cut into rows of `max_tokens`, the last one shorter.
+
+    The rows are taken in a keyed order, so the first batches are a sample of all documents. A row's masks
+    depend only on its place in the text.
+    """
+
+    def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
+        """Raises `UserError` if the store is empty or damaged."""
+        super().__init__(store, tokenizer, config, seed=HELDOUT_SEED, batch_size=batch_size)
+        with damage_named():
+            self._starts = store.sentences[store.documents].astype(np.int64)
+        tokens = np.diff(self._starts)
+        if (tokens < 1).any():
+            raise UserError(DAMAGED)
+        self._first_rows = np.concatenate([[0], np.cumsum(-(-tokens // self.max_tokens))])
+        self._num_rows, self._batch_size = int(self._first_rows[-1]), batch_size
+        self.num_batches = math.ceil(self._num_rows / batch_size)
+
+    def slots(self, step: int) -> Slots:
+        """The rows of a batch, by their numbers in the text; the last batch is smaller."""
+        turns = np.arange(step * self._batch_size, min((step + 1) * self._batch_size, self._num_rows))
+        return Slots(walk(turns, self._num_rows, self.seed, name="laid"), np.zeros_like(turns), turns)
+
+    def spans(self, slots: Slots, step: int) -> Spans:
+        """The places in the store of the rows' text."""
+        document = np.searchsorted(self._first_rows, slots.numbers, side="right") - 1
+        start = self._starts[document] + (slots.numbers - self._first_rows[document]) * self.max_tokens
+        end = np.minimum(start + self.max_tokens, self._starts[document + 1])
+        return checked(Spans(start, end, end, b_end=end), np.full_like(start, self.max_tokens))
+
+
+class HeldoutBatches:
+    """The batches that hold the text, masked by BERT's own rule, not by the training's.
+
+    So runs with different `data.mask_rate` or `data.mask_split` can be compared as well. With rtd both are
+    the training's, at its end: the discriminator has learned how many tokens are replaced.
+
+    Words are measured on rows that hold each token once, and pairs apart from them, on drawn rows whose
+    masked tokens are not counted. A text that is larger than its budget is sampled: drawn rows, which may
+    hold a token twice, for words and pairs together.
+
+    Attributes:
+        pairs: the rule of the pairs; that of single texts where the text has none.
+        num_batches: of words.
+        num_pairs: drawn pairs.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        tokenizer: Tokenizer,
+        config: DataConfig,
+        batch_size: int,
+        at_most: int | None = None,
+        once: bool = False,
+    ):
+        """
+        Args:
+            config: rows are single texts if its objective says so, or if the text has no sentence pairs.
+            at_most: the budget, in batches; None: all of the text.
+            once: no token is read twice in a text that is larger than the budget either.
+
+        Raises:
+            UserError: the store is empty or damaged.
+        """
+        objective = "mlm" if PAIR_RULES[config.objective].problem(store) else config.objective
+        rule = DataConfig(
+            objective=objective,
+            max_length=config.max_length,
+            mask_rate=ends(config.mask_rate)[1] if objective == "rtd" else MASK_RATE,
+            mask_split=config.mask_split if objective == "rtd" else MASK_SPLIT,
+            short_steps=0,
+        )
+        drawn = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, batch_size=batch_size)
+        budget = math.inf if at_most is None else at_most
+        self.pairs, self._drawn, self._laid = drawn.pairs, drawn, None
+        num_drawn = math.ceil(store.num_tokens / (batch_size * drawn.max_tokens))
+        if once or num_drawn <= budget:
+            words = rule.model_copy(update={"objective": "mlm"}) if drawn.pairs.is_pair else rule
+            laid = LaidRows(store, tokenizer, words, batch_size=batch_size)
+            self._laid = laid if once or laid.num_batches <= budget else None
+        self._num_drawn = int(min(num_drawn, budget))
+        self.num_batches = self._num_drawn if self._laid is None else int(min(self._laid.num_batches, budget))
+        self.num_pairs = self._num_drawn * batch_size if drawn.pairs.is_pair else 0
+
+    def steps(self, share: Share) -> Iterator[list[MicroBatch]]:
+        """One rank's share of each batch: those of words, then those of pairs."""
+        words = self._laid or self._drawn
+        for step in range(self.num_batches):
+            yield words.micro_batches(step, share)
+        if self._laid is None or self.pairs is ONE_TEXT:
+            return
+        for step in range(self._num_drawn):
+            drawn = self._drawn.micro_batches(step, share)
+            yield [each._replace(batch=each.batch.without_masked()) for each in drawn]
+
+    def count_tokens(self) -> tuple[int, int]:
+        """The tokens of text that the batches of words hold, and the distinct ones among them."""
+        words = self._laid or self._drawn
+        spans = [words.spans(words.slots(step), step) for step in range(self.num_batches)]
+        starts = np.concatenate([part for each in spans for part in (each.a_start, each.b_start)])
+        ends_ = np.concatenate([part for each in spans for part in (each.a_end, each.b_end)])
+        order = np.argsort(starts, kind="stable")
+        starts, ends_ = starts[order], ends_[order]
+        before = np.concatenate([[0], np.maximum.accumulate(ends_)[:-1]])  # where earlier spans end
+        distinct = (ends_ - np.maximum(starts, before)).clip(0)
+        return int((ends_ - starts).sum()), int(distinct.sum())

@@ -1,0 +1,144 @@
+"""AdamW with decoupled weight decay (Loshchilov and Hutter 2019), and its state by parameter name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertcli.config.shared import Schedule
+from bertcli.system.errors import UserError
+from bertcli.training import wrapping
+
+
+def build_optimizer(
+    model: nn.Module,
+    betas: tuple[float, float],
+    weight_decay: float,
+    rate_scale: Callable[[str], float] = lambda name: 1.0,
+    eps: float = 1e-6,
+) -> torch.optim.AdamW:
+    """AdamW over the model's trainable parameters, in torch's fused form.
+
+    Vectors (biases, LayerNorm gains and offsets) are not decayed, and epsilon is 1e-6, as in the released
+    optimizer of Devlin et al. 2019. The loop sets the learning rate at each step: the schedule's, times
+    `rate_scale` of the parameter's name.
+    """
+    groups: dict[tuple[float, float], dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            decay, scale = weight_decay if parameter.ndim >= 2 else 0.0, rate_scale(name)
+            group = groups.setdefault(
+                (decay, scale), {"params": [], "weight_decay": decay, "rate_scale": scale}
+            )
+            group["params"].append(parameter)
+    return torch.optim.AdamW(list(groups.values()), lr=0.0, betas=betas, eps=eps, fused=True)
+
+
+def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
+    """Parameter name -> factor of its learning rate: each layer has `decay` times that of the layer above.
+
+    Pooler and head: 1; the top layer: `decay`; the embeddings: decay ** (layers + 1) (Howard and Ruder 2018,
+    section 3.2).
+    """
+
+    def scale(name: str) -> float:
+        if name.startswith("body.embeddings."):
+            return decay ** (layers + 1)
+        if name.startswith("body.encoder.layers."):
+            return decay ** (layers - int(name.split(".")[3]))
+        return 1.0
+
+    return scale
+
+
+def freeze(model: nn.Module, layers: int) -> None:
+    """Do not train the embeddings and the lowest `layers` layers; 0 freezes nothing."""
+    prefixes = ("body.embeddings.", *(f"body.encoder.layers.{i}." for i in range(layers)))
+    for name, parameter in model.named_parameters():
+        if layers and name.startswith(prefixes):
+            parameter.requires_grad_(False)
+
+
+def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state as `<parameter name>/<state name>` -> tensor; empty before the first step."""
+    return {
+        f"{name}/{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_optimizer_tensors(
+    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
+) -> None:
+    """Restore the state that `optimizer_tensors` returned, bit for bit.
+
+    Raises `UserError` if shapes differ from the model's, which the optimizer itself would not notice.
+    """
+    for name, parameter in model.named_parameters():
+        prefix = f"{name}/"
+        state = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        for key, value in state.items():
+            if value.ndim and value.shape != parameter.shape:
+                raise UserError(
+                    f"cannot resume: the checkpoint's {key} of {name} has the shape {list(value.shape)}, the "
+                    f"model's is {list(parameter.shape)}; it belongs to another model or another version of "
+                    "bertcli: start a new run in another output_dir"
+                )
+        if state:  # empty for a parameter that was not trained yet
+            optimizer.state[parameter] = {
+                key: wrapping.shard_like(parameter, value.to(parameter.device, copy=True))
+                for key, value in state.items()
+            }
+
+
+def learning_rate(
+    step: int, peak: float, warmup_steps: int, steps: int, schedule: Schedule, decay_share: float = 0.1
+) -> float:
+    """The rate of step `step` (counted from 0) of a run of `steps`.
+
+    Rises linearly to `peak` over the first `warmup_steps`, then falls to 0 at `steps`, linearly or as half
+    a cosine wave, or stays (Devlin et al. 2019, appendix A.2: linear). `stable-decay` stays until
+    `decay_begin`, then falls as 1 - sqrt (Hägele et al. 2024, section 4).
+    """
+    if step < warmup_steps:
+        return peak * (step + 1) / warmup_steps
+    if schedule == "constant":
+        return peak
+    if schedule == "stable-decay":
+        begin = decay_begin(steps, decay_share)
+        return peak if step < begin else peak * (1 - math.sqrt((step - begin) / (steps - begin)))
+    left = (steps - step) / max(1, steps - warmup_steps)
+    return peak * left if schedule == "linear" else peak * (1 - math.cos(math.pi * left)) / 2
+
+
+def decay_begin(steps: int, decay_share: float) -> int:
+    """The number of steps before the rate falls in `stable-decay`; a longer run has the same steps until
+    there."""
+    return steps - max(1, round(decay_share * steps))
+
+
+FIRST_FACTOR = 2.0**16
+DOUBLE_AFTER = 2000
+"""Steps."""
+
+
+@dataclass(frozen=True)
+class LossScale:
+    """The factor for the loss of the next step, and the number of steps in a row with this factor."""
+
+    factor: float = FIRST_FACTOR
+    steps: int = 0
+
+    def after(self, skipped: bool) -> LossScale:
+        """The scale after a step, which was skipped or not."""
+        if skipped:
+            return LossScale(max(1.0, self.factor / 2))
+        if self.steps + 1 == DOUBLE_AFTER:
+            return LossScale(2 * self.factor)
+        return LossScale(self.factor, self.steps + 1)

@@ -1,0 +1,268 @@
+"""Keys that are `auto` by default -> values with which a run learns, from its text, model and steps.
+
+With the published settings (rate 1e-4, 256 rows of 128) a small BERT stays on the plateau of word
+frequencies. LOG.md, "Getting past the unigram plateau", has the experiments behind these rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from bertcli.config.model import GeneratorConfig
+from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, RTD_WEIGHT, PretrainConfig
+from bertcli.config.section import AUTO, mean_of
+from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
+from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, output_paths, store_folder
+from bertcli.corpus.sample import count_characters, text_bytes
+from bertcli.corpus.sources import find_present, find_sources
+from bertcli.families.family import Fresh
+from bertcli.families.registry import fresh_of
+from bertcli.folders.config_file import read_architecture
+from bertcli.folders.init_from import check_teacher
+from bertcli.folders.locate import check_generator, locate_init_from
+from bertcli.system.errors import UserError
+from bertcli.tokenizer.normalizer import MIN_ALPHABET
+
+Config = TypeVar("Config", bound=BaseModel)
+OF_FAMILY = (
+    ("tokenizer", "kind"),
+    ("tokenizer", "lowercase"),
+    ("data", "objective"),
+    ("data", "mask_split"),
+)
+"""The keys that the family decides, as section and key."""
+KEYS = (
+    ("tokenizer", "vocab_size"),
+    ("training", "batch_size"),
+    ("training", "learning_rate"),
+    ("training", "warmup_steps"),
+    ("data", "short_steps"),
+    ("data", "mask_rate"),
+    ("model", "dropout"),
+)
+"""The keys that text, sizes and steps decide."""
+
+BYTES_PER_TOKEN = 4.3
+"""Of English text in UTF-8; assumed for any text."""
+LARGEST_VOCABULARY = 30522
+"""BERT's own."""
+ROWS_TO_LOOK_AROUND = 60_000
+"""Every run got past the plateau within 20,000 to 60,000 rows of any length."""
+_FIXED_ENTRIES = 256
+"""More than the number of special tokens and ASCII characters, alone and inside a word."""
+BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
+"""(rows a step, for runs with fewer steps than this)."""
+
+
+def decided_config(
+    config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
+) -> PretrainConfig:
+    """`config` as a new run uses it: `model.init_from` located, its recipe decided.
+
+    Raises `UserError` as `decide_recipe`.
+    """
+    return decide_recipe(locate_init_from(config), report, rebuild)
+
+
+def decide_recipe(
+    config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
+) -> PretrainConfig:
+    """`config` with a value for each key that is auto; `report` is called with those of `KEYS`.
+
+    The same files, model and steps give the same values. An existing store keeps its vocabulary, unless
+    `rebuild` says that it will be built again.
+
+    Raises:
+        UserError: `corpus.files`, `model.init_from` or the store cannot be read.
+    """
+    config = _decide_by_family(config)
+    check_teacher(config, _sizes(config)[1])
+    if config.data.objective == "rtd" and config.model.init_from is not None:
+        check_generator(Path(config.model.init_from))
+    undecided = [(section, key) for section, key in KEYS if getattr(getattr(config, section), key) == AUTO]
+    if not undecided:
+        return config
+    store = store_folder(config)
+    manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
+    find = find_sources if manifest is None else find_present
+    num_bytes = text_bytes(find(config.corpus.files, output_paths(config)))
+    if not num_bytes and manifest is not None:  # the files were removed after the store was built
+        num_bytes = manifest.train.bytes + manifest.heldout.bytes
+    decided: dict[str, dict[str, Any]] = {}
+    if ("tokenizer", "vocab_size") in undecided:
+        decided["tokenizer"] = {"vocab_size": _stored_size(manifest) or _vocab_size(config, num_bytes)}
+        config = update_sections(config, decided)
+    for (section, key), value in _values(config, num_bytes / BYTES_PER_TOKEN).items():
+        if (section, key) in undecided:
+            decided.setdefault(section, {})[key] = value
+    report(f"{_reason(config, num_bytes)}: {_listed(decided)}")
+    return update_sections(config, decided)
+
+
+def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
+    fresh, objective = _fresh(config), config.data.objective
+    family = fresh.family
+    if objective == AUTO:
+        objective = fresh.objective
+    if objective not in family.objectives:
+        raise UserError(
+            f"data.objective: {objective}, but the model is {family.a_name}, which has no head for it; "
+            f"possible here: {', '.join(family.objectives)}"
+        )
+    if objective != "rtd" and config.model.generator != GeneratorConfig():
+        raise UserError(
+            f"model.generator is for data.objective: rtd, and the objective is {objective}; leave it out"
+        )
+    if objective != "rtd" and config.training.rtd_weight != RTD_WEIGHT:
+        raise UserError(
+            f"training.rtd_weight is for data.objective: rtd, and the objective is {objective}; leave it out"
+        )
+    values: dict[tuple[str, str], Any] = {
+        ("tokenizer", "kind"): fresh.tokenizer,
+        ("tokenizer", "lowercase"): fresh.lowercase,
+        ("data", "objective"): objective,
+        ("data", "mask_split"): fresh.mask_split if objective == "rtd" else MASK_SPLIT,
+    }
+    if given_tokenizer(config):
+        del values["tokenizer", "kind"]
+    decided: dict[str, dict[str, Any]] = {}
+    for (section, key), value in values.items():
+        if getattr(getattr(config, section), key) == AUTO:
+            decided.setdefault(section, {})[key] = value
+    return update_sections(config, decided)
+
+
+def _fresh(config: PretrainConfig) -> Fresh:
+    """What the family of the config's model, or of the folder of `init_from`, decides."""
+    if config.model.init_from is None:
+        return config.model.fresh
+    return fresh_of(read_architecture(Path(config.model.init_from) / "config.json").family)
+
+
+def adopt_recipe(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
+    """`config`, where each auto is replaced by the saved run's value: a resume decides nothing again."""
+    adopted: dict[str, dict[str, Any]] = {}
+    for section, key in (*OF_FAMILY, *KEYS):
+        if getattr(getattr(config, section), key) == AUTO:
+            adopted.setdefault(section, {})[key] = getattr(getattr(saved, section), key)
+    return update_sections(config, adopted)
+
+
+def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str], Any]:
+    """Section and key -> value, for all `KEYS` except the vocabulary's, which is already decided."""
+    layers, hidden = _sizes(config)
+    fresh, length = config.model.init_from is None, config.data.max_length
+    batch_size, steps = _batch_size_and_steps(config, text_tokens)
+    times_read = steps * mean_of(batch_size) * length / max(1.0, text_tokens)
+    parameters = 12 * layers * hidden**2 + config.tokenizer.vocab_size * hidden
+    learns_by_heart = times_read >= 10 and parameters > text_tokens
+    short_steps = 0
+    if fresh and not _starts_like_teacher(config, hidden) and length >= 2 * config.data.short_length:
+        short_steps = first_short_steps(steps, mean_of(batch_size))
+    return {
+        ("training", "batch_size"): batch_size,
+        ("training", "learning_rate"): peak_rate(layers, hidden, fresh),
+        ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
+        ("data", "short_steps"): short_steps,
+        ("data", "mask_rate"): _mask_rate(config),
+        ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
+    }
+
+
+def _starts_like_teacher(config: PretrainConfig, hidden: int) -> bool:
+    """Whether a student gets its teacher's layers and positions: it needs the same hidden size."""
+    if config.distillation is None:
+        return False
+    return read_architecture(Path(config.distillation.teacher) / "config.json").hidden == hidden
+
+
+def first_short_steps(steps: int, rows: float) -> int:
+    """The first steps with short rows in a run of `steps` steps of `rows` rows."""
+    return min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / rows))
+
+
+def _mask_rate(config: PretrainConfig) -> float:
+    if config.model.init_from is not None or config.distillation is not None:
+        return 0.15
+    return config.model.fresh.mask_rate or 0.4
+
+
+def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
+    """The power of two nearest to the square root of the text's bytes: 2,048 for 5 MB, 8,192 for 64 MB.
+
+    At least four times the characters that the text needs, because a vocabulary keeps a quarter of its
+    entries for them; and enough for the rare ones that it also keeps, each alone and inside a word.
+    """
+    given = load_given_tokenizer(config)
+    if given is not None:
+        return given.vocab_size
+    if config.tokenizer.kind == "byte-bpe":  # any text is bytes
+        return min(LARGEST_VOCABULARY, max(2 * 256, _power_of_two(math.sqrt(num_bytes))))
+    needed, characters = count_characters(
+        find_sources(config.corpus.files, output_paths(config)), config.corpus
+    )
+    smallest = max(4 * needed, 2 * min(characters, MIN_ALPHABET) + _FIXED_ENTRIES)
+    size = max(_power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(smallest)))
+    return min(LARGEST_VOCABULARY, size)
+
+
+def _stored_size(manifest: Manifest | None) -> int | None:
+    """The size in the config of the store's build, or that of the given tokenizer."""
+    return manifest and manifest.options.get("tokenizer.vocab_size", manifest.vocab_size)
+
+
+def _power_of_two(number: float) -> int:
+    return 2 ** round(math.log2(max(1.0, number)))
+
+
+def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int | tuple[int, int], int]:
+    """The rows of a step, and the number of steps, which depends on them if epochs are given."""
+    epochs, given = config.training.epochs, config.training.batch_size
+    for batch_size, below in BATCH_SIZES if given == AUTO else ((given, None),):
+        steps = config.training.steps or DEFAULT_STEPS
+        if epochs is not None:
+            steps = math.ceil(epochs * text_tokens / (mean_of(batch_size) * config.data.max_length))
+        if below is None or steps < below:
+            return batch_size, steps
+    raise AssertionError("unreachable: the last batch size is for any number of steps")
+
+
+def peak_rate(layers: int, hidden: int, fresh: bool) -> float:
+    """Decreases with width, and with depth beyond four layers: both make post-LayerNorm less stable.
+
+    tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4. One third of it if the weights are
+    already trained.
+    """
+    rate = 1.5e-3 * (128 / hidden) ** 0.75 * min(1.0, math.sqrt(4 / layers))
+    return float(f"{rate if fresh else rate / 3:.1e}")
+
+
+def _sizes(config: PretrainConfig) -> tuple[int, int]:
+    """Layers and hidden size of the model."""
+    if config.model.init_from is None:
+        return config.model.sizes()[:2]
+    sizes = read_architecture(Path(config.model.init_from) / "config.json")
+    return sizes.layers, sizes.hidden
+
+
+def _reason(config: PretrainConfig, num_bytes: float) -> str:
+    layers, hidden = _sizes(config)
+    length = f"{config.training.epochs:g} epochs" if config.training.epochs else ""
+    length = length or f"{config.training.steps or DEFAULT_STEPS:,} steps"
+    return f"auto, for about {num_bytes / 1e6:,.1f} MB of text, {layers} layers x {hidden} and {length}"
+
+
+def _listed(decided: dict[str, dict[str, Any]]) -> str:
+    values = [(f"{section}.{key}", value) for section, keys in decided.items() for key, value in keys.items()]
+    return ", ".join(f"{name} {value:,}" if value >= 1000 else f"{name} {value:g}" for name, value in values)
+
+
+def update_sections(config: Config, sections: dict[str, dict[str, Any]]) -> Config:
+    """`config` with other values: section -> key -> value."""
+    updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
+    return config.model_copy(update=updated)

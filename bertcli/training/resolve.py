@@ -1,0 +1,199 @@
+"""Every `auto` and every default that depends on data or machine -> a value, at the start of a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from bertcli.batches.pair_rules import num_steps, ramp_steps
+from bertcli.batches.share import Share
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import AUTO, ends, mean_of
+from bertcli.config.shared import LoopConfig
+from bertcli.corpus.chunks import find_corpus
+from bertcli.corpus.manifest import MANIFEST
+from bertcli.corpus.matching import given_tokenizer, output_paths, store_folder
+from bertcli.corpus.sources import find_sources
+from bertcli.corpus.token_store import OpenStore
+from bertcli.model.architecture import Architecture
+from bertcli.system.errors import UserError
+from bertcli.system.hardware import (
+    auto_micro_batch_size,
+    crowded,
+    fitting_rows,
+    resolve_device,
+    resolve_precision,
+    resolve_workers,
+)
+from bertcli.system.memory import StepSizes
+from bertcli.system.terminal import say
+from bertcli.tasks.files import check_extras, find_labeled_file
+from bertcli.training import ranks
+from bertcli.training.loop import LoopSettings
+from bertcli.training.metrics_log import check_tensorboard
+from bertcli.training.optimizer import learning_rate
+from bertcli.training.recipe import adopt_recipe, update_sections
+from bertcli.training.wrapping import is_worth_compiling
+
+Loop = TypeVar("Loop", bound=LoopConfig)
+
+
+def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
+    """`config`, where each auto is replaced by the saved run's value: a resume decides nothing again."""
+    config = adopt_recipe(config, saved)
+    data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
+    training = adopt_loop_decisions(config.training, saved.training)
+    if training.ramp_steps == AUTO:
+        training = training.model_copy(update={"ramp_steps": saved.training.ramp_steps})
+    return update_sections(config, {"data": data}).model_copy(update={"training": training})
+
+
+def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
+    """As `adopt_decisions`, for the training section alone."""
+    keys = ("micro_batch_size", "precision", "device", "compile")
+    decided = {key: getattr(saved, key) for key in keys if getattr(training, key, None) == "auto"}
+    return training.model_copy(update=decided)
+
+
+def resolve_config(config: PretrainConfig, architecture: Architecture, store: OpenStore) -> PretrainConfig:
+    """The config with every value that the run will use.
+
+    Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is missing.
+    """
+    if config.data.max_length > architecture.usable_positions:
+        raise UserError(
+            f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
+            f"{config.model.init_from} ({architecture.usable_positions}); lower data.max_length"
+        )
+    data = config.data
+    steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
+    tokens = steps * mean_of(config.training.batch_size) * data.max_length
+    training = resolve_loop(
+        config.training, architecture, data.max_length, tokens=tokens, predicted=max(ends(data.mask_rate))
+    )
+    decided = {"steps": steps, "epochs": None, "ramp_steps": ramp_steps(config, steps)}
+    training = training.model_copy(update=decided)
+    sizes = {size: getattr(architecture, size) for size in ("layers", "hidden", "heads", "feed_forward")}
+    sizes["max_positions"] = architecture.usable_positions
+    accents = {} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()}
+    sections = {
+        "data": {"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
+        "model": sizes,
+        "tokenizer": accents,
+    }
+    return update_sections(config.model_copy(update={"training": training}), sections)
+
+
+def resolve_loop(
+    training: Loop,
+    architecture: Architecture,
+    length: int,
+    tokens: float,
+    predicted: float = 0.0,
+    mean_length: float | None = None,
+    joint_rows: int | None = None,
+) -> Loop:
+    """The training section with every `auto` decided, for rows of at most `length` tokens.
+
+    Args:
+        tokens: of the complete run.
+        predicted: the share of tokens whose word is predicted.
+        mean_length: tokens of a labeled row; None: the rows are full.
+        joint_rows: of the largest step, if one loss joins them: a second micro-batch would need a second
+            forward pass of both. None: the loss is a sum over rows.
+
+    Raises `UserError` for a device that is missing.
+    """
+    device = resolve_device(training.device)
+    precision = resolve_precision(training.precision, device)
+    micro_batch_size = training.micro_batch_size
+    sizes = StepSizes(
+        rows=1,
+        length=length,
+        predicted=predicted,
+        half=precision != "fp32",
+        checkpointing=training.activation_checkpointing,
+        on_cpu=device.type == "cpu",
+    )
+    num_ranks = ranks.num_local_ranks()
+    if micro_batch_size == "auto":
+        if joint_rows is not None:
+            micro_batch_size = fitting_rows(
+                architecture, sizes, at_most=joint_rows, device=device, num_local_ranks=num_ranks
+            )
+        else:
+            micro_batch_size = auto_micro_batch_size(
+                architecture,
+                sizes=sizes,
+                batch_size=training.largest_batch,
+                device=device,
+                num_local_ranks=num_ranks,
+                mean_length=mean_length,
+            )
+    micro_batch_size = min(micro_batch_size, joint_rows or training.largest_batch)
+    if warning := crowded(
+        architecture, replace(sizes, rows=micro_batch_size), device, num_local_ranks=num_ranks
+    ):
+        say(warning)
+    decided: dict[str, Any] = {"micro_batch_size": micro_batch_size, "precision": precision}
+    decided |= {"device": str(device), "compile": training.compile}
+    if training.compile == "auto":
+        decided["compile"] = is_worth_compiling(
+            architecture, tokens, micro_batch_size * length, length=length, predicted=predicted, device=device
+        )
+    return training.model_copy(update=decided)
+
+
+def loop_settings(
+    training: LoopConfig, seed: int, steps: int, warmup_steps: int, decay_share: float = 0.1
+) -> LoopSettings:
+    """The settings of the loop from a resolved training section."""
+    assert training.precision != "auto"
+    return LoopSettings(
+        seed=seed,
+        device=ranks.own_device(resolve_device(training.device)),
+        precision=training.precision,
+        max_grad_norm=training.max_grad_norm,
+        rate=lambda step: learning_rate(
+            step,
+            training.learning_rate,
+            warmup_steps,
+            steps=steps,
+            schedule=training.schedule,
+            decay_share=decay_share,
+        ),
+    )
+
+
+def own_share(training: LoopConfig, joint_rows: int | None = None) -> Share:
+    """This rank's share of each step; in the largest one every rank has rows, if there are enough.
+
+    `joint_rows`: as in `resolve_loop`.
+    """
+    assert training.micro_batch_size != "auto"
+    rows_a_rank = math.ceil((joint_rows or training.largest_batch) / ranks.num_ranks())
+    return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())
+
+
+def check_pretraining(config: PretrainConfig) -> None:
+    """Raise `UserError` if files of the corpus, or optional packages that the run needs, are missing, or keys
+    contradict each other."""
+    if config.checkpoint.keep_best and config.training.schedule == "stable-decay":
+        raise UserError(
+            "checkpoint.keep_best: not with training.schedule: stable-decay, whose longer runs go back to "
+            "before the best model; set it to false"
+        )
+    check_tensorboard(config.logging.tensorboard)
+    if not (store_folder(config) / MANIFEST).is_file():  # with a store, the corpus is not read any more
+        find_corpus(config.corpus, output_paths(config))
+    find_sources(config.corpus.general or [])
+
+
+def check_finetuning(config: FinetuneConfig) -> None:
+    """Raise `UserError` if a labeled file, or an optional package that the run needs, is missing."""
+    check_tensorboard(config.logging.tensorboard)
+    for name in (config.task.train, config.task.dev):
+        if name is not None:
+            check_extras(find_labeled_file(name), config.task.settings)

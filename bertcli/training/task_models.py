@@ -1,0 +1,151 @@
+"""A model folder -> the model to fine-tune, and the fine-tuned teacher that it may learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertcli.batches.order import make_key
+from bertcli.config.finetune import FinetuneConfig
+from bertcli.folders.config_file import read_architecture
+from bertcli.folders.init_from import check_teacher_reads
+from bertcli.folders.locate import resolve_model
+from bertcli.folders.task_folder import load_for_finetuning, load_task_folder
+from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, keep_layers
+from bertcli.objectives.base import Task, Term
+from bertcli.objectives.masked_language import soft_divergence
+from bertcli.system.errors import UserError
+from bertcli.tasks.data import build_task
+from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised, forward
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.optimizer import freeze
+
+
+def new_task_model(
+    config: FinetuneConfig,
+    source: Path,
+    labels: tuple[str, ...],
+    say: Callable[[str], None],
+    standardization: Standardization = AS_THEY_ARE,
+) -> TaskModel:
+    """The names of new and unused weights are given to `say`; new ones are initialized from the seed.
+
+    Raises:
+        UserError: `source` cannot be read, or has fewer layers than should be kept or frozen.
+    """
+    torch.manual_seed(int(make_key(config.training_seed, "init")))
+    loaded = load_for_finetuning(
+        source,
+        config.task.settings,
+        labels,
+        pooling=config.task.pooling,
+        standardization=standardization,
+    )
+    model, report, frozen = loaded.model, loaded.report, config.training.freeze_layers
+    say(f"model: {source}, {len(report.loaded)} tensors loaded")
+    if report.new:
+        say(f"  new: {', '.join(report.new)}")
+    if report.left_aside:
+        say(f"  left aside: {', '.join(report.left_aside)}")
+    if model.architecture.dropout > read_architecture(source / "config.json").dropout:
+        rate = model.architecture.dropout
+        say(f"  dropout: {rate:g} instead of 0, with which the two readings of a text would be equal")
+    if config.training.keep_layers is not None:
+        keep_layers(model, config.training.keep_layers)
+    if frozen > model.architecture.layers:
+        raise UserError(
+            f"training.freeze_layers: {frozen}, but the model has only {model.architecture.layers} layers"
+        )
+    freeze(model, frozen)
+    model.body.encoder.activation_checkpointing = config.training.activation_checkpointing
+    return model
+
+
+@dataclass(frozen=True)
+class SoftTargets:
+    """For the training loop: the terms `teacher` and `labels`, with these weights."""
+
+    task: LabeledTask
+    teacher: nn.Module
+    temperature: float
+    weights: tuple[float, float]
+
+    def counts(self, batch: LabeledBatch) -> dict[str, float]:
+        return dict.fromkeys(("teacher", "labels"), self.task.count(batch))
+
+    def terms(self, model: nn.Module, batch: LabeledBatch) -> dict[str, Term]:
+        logits = forward(model, batch)
+        with torch.no_grad():
+            taught = forward(self.teacher.to(logits.device), batch)
+        loss = soft_loss(
+            self.task.answers(logits, batch),
+            self.task.answers(taught, batch),
+            kind=self.task.answer_kind,
+            temperature=self.temperature,
+        )
+        of_teacher, of_labels = self.weights
+        own = self.task.term(logits, batch)
+        return {
+            "teacher": Term(loss, correct=None, weight=of_teacher, unit=own.unit),
+            "labels": replace(own, weight=of_labels),
+        }
+
+
+def soft_loss(
+    answers: Tensor, taught: Tensor, kind: Literal["softmax", "sigmoid", "value"], temperature: float
+) -> Tensor:
+    """The sum over answers of T^2 KL(teacher || student) at temperature T, or of the squared difference.
+
+    `answers` and `taught`: float32 [N, C], or [N, parts, C], of which the mean over the parts is taken.
+    """
+    if kind == "value":
+        return F.mse_loss(answers, taught, reduction="sum")
+    own, theirs = answers / temperature, taught / temperature
+    if kind == "sigmoid":
+        wanted = theirs.sigmoid()
+        entropy = F.binary_cross_entropy_with_logits(theirs, wanted, reduction="sum")
+        return (F.binary_cross_entropy_with_logits(own, wanted, reduction="sum") - entropy) * temperature**2
+    parts = answers.shape[1] if answers.ndim == 3 else 1
+    return soft_divergence(answers, taught, temperature) / parts
+
+
+def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer) -> Task:
+    """What the loop trains: the labels, and with `config.shared` the teacher's answers too.
+
+    Raises:
+        UserError: the teacher cannot be read, or it has another task, other labels or another tokenizer.
+    """
+    if isinstance(task, SentenceEmbedding):
+        return JointlySupervised(task)
+    if config.distillation is None:
+        return Supervised(task)
+    folder = resolve_model(config.distillation.teacher)
+    teacher = load_task_folder(folder, task.standardization)
+    own, theirs = _described(task), _described(build_task(teacher.settings, teacher.labels))
+    if own != theirs:
+        raise UserError(
+            f"distillation.teacher: {folder} has another task ({theirs}) than this run ({own}); fine-tune "
+            "the teacher on the same files, with the same section task"
+        )
+    if teacher.tokenizer.hash != tokenizer.hash:
+        raise UserError(
+            f"distillation.teacher: {folder} has another tokenizer than {config.model}; give a student "
+            "with the teacher's, for example the teacher's own folder with training.keep_layers"
+        )
+    check_teacher_reads(teacher.model.architecture, config.task.max_length, "task.max_length")
+    teacher.model.eval().requires_grad_(False)
+    return SoftTargets(
+        task, teacher.model, config.distillation.temperature, weights=config.distillation.weights
+    )
+
+
+def _described(task: LabeledTask) -> str:
+    """What a teacher and its student have in common."""
+    return f"{task.settings.type}, answers: {task.answer_kind}, labels: {', '.join(task.labels) or 'none'}"

@@ -1,0 +1,128 @@
+"""Presets, row lengths and steps that fit a time, on machines whose speed is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertcli.advice.bench.plan import Plan
+from bertcli.advice.init import fit_pretraining as fits
+from bertcli.advice.init.amount import Prepared, measure_amount, prepared
+from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit, StepSpeed, fit_pretraining
+from bertcli.config.load import check_config
+from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.sources import find_sources
+from bertcli.model.architecture import training_flops
+from bertcli.training.recipe import decide_recipe, update_sections
+
+PLENTY = 1e12
+"""Tokens of a text that is enough for every preset."""
+
+
+@pytest.fixture(scope="module")
+def ready(corpus: Path) -> Iterator[Prepared]:
+    value = {"output_dir": "runs/x", "corpus": {"files": [str(corpus)]}, "tokenizer": {"vocab_size": 400}}
+    config = check_config(PretrainConfig, value, "test")
+    sources = find_sources(config.corpus.files)
+    with prepared(config, sources, measure_amount(sources, config.corpus)) as made:
+        yield made
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], list[str]]:
+    """Pretends a machine of so many operations a second; the list gets a line for each measurement."""
+
+    def pretend(rate: float) -> list[str]:
+        measured: list[str] = []
+
+        def step_speed(plan: Plan) -> StepSpeed:
+            rows = plan.training.largest_batch
+            flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length * rows
+            measured.append(
+                f"{plan.architecture.layers} x {plan.architecture.hidden}, {rows} of {plan.length}"
+            )
+            return StepSpeed(flops / rate, 0.0, rows * plan.length, device="cpu", precision="fp32")
+
+        monkeypatch.setattr(fits, "step_speed", step_speed)
+        monkeypatch.setattr(fits, "matmul_rate", lambda *given, **named: rate)
+        return measured
+
+    return pretend
+
+
+def fitted(ready: Prepared, seconds: float, tokens: float = PLENTY, longest: float = 1000) -> PretrainingFit:
+    lines: list[str] = []
+    return fit_pretraining(replace(ready, tokens=tokens), seconds, longest, report=lines.append)
+
+
+@pytest.mark.parametrize(
+    ("rate", "preset", "length"),
+    [(2e9, "tiny", 64), (1.5e10, "tiny", 128), (3e11, "medium", 64), (1e14, "large", 128)],
+)
+def test_a_faster_machine_trains_a_larger_model(
+    machine, ready: Prepared, rate: float, preset, length
+) -> None:
+    machine(rate)
+    fit = fitted(ready, 3600)
+    assert (fit.preset, fit.max_length) == (preset, length)
+
+
+def test_the_time_is_filled(machine, ready: Prepared) -> None:
+    machine(3e10)
+    for minutes in (1, 5, 60):
+        assert fitted(ready, 60 * minutes).seconds == pytest.approx(60 * minutes, rel=0.03)
+
+
+def test_a_model_that_is_taken_reads_enough_rows_except_for_the_smallest(machine, ready: Prepared) -> None:
+    machine(3e11)
+    assert fitted(ready, 3600).rows >= ROWS
+    machine(1e8)
+    slow = fitted(ready, 60)
+    assert (slow.preset, slow.max_length) == ("tiny", 64)
+    assert slow.rows < ROWS
+
+
+def test_hopeless_presets_are_not_measured(machine, ready: Prepared) -> None:
+    measured = machine(4e9)
+    fitted(ready, 3600)
+    assert {line.split(",")[0] for line in measured} == {"2 x 128"}
+
+
+def test_little_text_gets_a_small_model_and_a_short_run(machine, ready: Prepared) -> None:
+    machine(1e14)
+    fit = fitted(ready, 3600, tokens=1e6)
+    assert (fit.preset, fit.ends_early) == ("mini", True)
+    assert fit.reads == pytest.approx(50, rel=0.02)
+    assert fit.seconds < 600
+
+
+def test_short_documents_get_short_rows(machine, ready: Prepared) -> None:
+    machine(1e11)
+    assert fitted(ready, 600, longest=70).max_length == 64
+    assert fitted(ready, 600, longest=20).max_length == 32
+
+
+@pytest.mark.parametrize("seconds", [60, 3600, 36000])
+def test_the_recipe_of_the_run_decides_the_same_rows(machine, ready: Prepared, seconds: float) -> None:
+    machine(3e11)
+    fit = fitted(ready, seconds)
+    keys = {"model": {"preset": fit.preset}, "data": {"max_length": fit.max_length}}
+    config = update_sections(ready.config, keys | {"training": {"steps": fit.steps}})
+    decided = decide_recipe(config, lambda line: None)
+    assert decided.training.batch_size == fit.batch_size
+
+
+def test_a_slow_start_still_takes_some_steps(machine, ready: Prepared) -> None:
+    machine(1e9)
+    assert fitted(ready, 0.0).steps == 20
+
+
+def test_a_real_measurement(ready: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.advice.bench.timing.SIZES", {"cpu": (64,)})
+    plan = fits._plan(ready, "tiny", 32, batch_size=8)
+    speed = fits.step_speed(plan, 0.2)
+    assert speed.seconds > 0
+    assert 0 < speed.tokens <= 8 * 32

@@ -1,0 +1,284 @@
+"""Reports of fine-tuning runs: all five tasks, seeds, many labels, texts of any kind, missing data."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bertcli.reports.run_view import RunView, State
+from bertcli.reports.scores import scores_of
+from tests.finetunes import checked, spam_config
+from tests.reports.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
+
+
+def test_a_finished_run_has_every_part(finetuned: Path) -> None:
+    found = report(finetuned)
+    assert "Classification with bert on train.tsv, dev.tsv" in found.head
+    assert "finished after 6 steps" in found.head
+    assert "Without" not in found.head  # the start of a note about a part that is missing
+    assert "accuracy" in found.text("scores")
+    assert "0.844" in found.text("scores")  # the share of ham among the dev rows
+    assert "baseline 0.844" in found.text("curves")
+    assert "All 32 rows, answered for this report" in found.text("answers")
+    assert "train 96" in found.text("data")
+    assert "dev 32" in found.text("data")
+    assert "1 rows of dev are in train as well" in found.text("data")
+
+
+def test_the_matrix_holds_every_row_once(finetuned: Path) -> None:
+    answers = report(finetuned).text("answers")
+    assert "ham" in answers
+    cells = answers.split("rows ham ", 1)[1].split(" Labels ", 1)[0]
+    counts = [int(each) for each in cells.replace("·", "0").split() if each.isdecimal()]
+    assert counts[2] == counts[0] + counts[1] == 27
+    assert counts[5] == counts[3] + counts[4] == 5
+
+
+def test_mistakes_are_those_of_the_dev_file_the_surest_first(finetuned: Path) -> None:
+    found = report(finetuned)
+    text = found.text("mistakes")
+    assert "of 32 rows have a wrong answer, the surest first." in text
+    scores = [float(each.rstrip("%")) for each in text.split() if each.endswith("%")]
+    assert scores == sorted(scores, reverse=True)
+    assert "dev.tsv, line" in text
+    assert str(finetuned.parent) not in text
+
+
+def test_the_words_that_decided_are_shown_if_asked_for(finetuned: Path) -> None:
+    assert "integrated gradients" not in report(finetuned).text("mistakes")
+    found = report(finetuned, attributions=True)
+    assert "integrated gradients" in found.text("mistakes")
+    assert any((each.get("class") or "") == "scored for" for each in found.named("span"))
+
+
+def test_a_run_that_ended_without_its_verdict_has_it_from_its_answers(
+    finetuned: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(finetuned, tmp_path / "run"))
+    (run / "verdict.json").unlink()
+    found, before = report(run), report(finetuned)
+    said = json.loads((finetuned / "verdict.json").read_text())["lines"][0]
+    assert said.partition(": ")[2][1:] in found.head
+    assert found.text("scores") == before.text("scores")
+    assert found.text("curves") == before.text("curves")
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "checkpoints")
+    assert "baseline" not in report(run).text("scores")
+
+
+def test_the_scores_are_those_of_the_model_that_is_kept_also_of_two_that_are_equal(tmp_path: Path) -> None:
+    place = {"split": "heldout", "accuracy": 0.75}
+    rows = [place | {"step": 1, "loss": 1.5}, place | {"step": 2, "loss": 0.5}]
+    config = checked(spam_config(tmp_path))
+    view = RunView(tmp_path, "run", config, rows=rows, state=State("finished", 2), verdict=None)
+    assert [score.value for score in scores_of(view) if score.key == "loss"] == ["0.500"]
+
+
+def test_the_score_of_one_label_names_it(finetuned: Path) -> None:
+    found = report(finetuned)
+    assert "f1 of spam" in found.text("scores")
+    assert "f1 of spam" in found.text("curves")
+
+
+def test_a_student_has_its_teacher_and_a_curve_for_each_loss(finetuned: Path, tmp_path: Path) -> None:
+    found = report(spam(tmp_path, distillation={"teacher": str(finetuned)}))
+    assert "Classification with bert (taught by run) on train.tsv, dev.tsv" in found.head
+    for loss in ("teacher loss", "labels loss", "loss"):
+        assert f"numbers step {loss} " in found.text("curves")
+
+
+def test_without_the_model_the_log_remains_and_the_report_says_so(finetuned: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finetuned, tmp_path / "run"))
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "checkpoints")
+    found = report(run)
+    assert "finished after 6 steps" in found.head
+    assert "Without the answers on the dev data: " in found.head
+    assert not {"answers", "mistakes", "data"} & found.texts.keys()
+    assert "accuracy" in found.text("scores")
+
+
+def test_without_the_dev_file_too(finetuned: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finetuned, tmp_path / "run"))
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("dev.tsv", "gone.tsv"))
+    found = report(run)
+    assert "gone.tsv: no such file" in found.head
+    assert "answers" not in found.texts
+
+
+def test_a_file_that_has_changed_is_named(tmp_path: Path) -> None:
+    run = spam(tmp_path)
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("".join(dev.read_text().splitlines(keepends=True)[:20]))
+    found = report(run)
+    assert "dev.tsv has changed since the run" in found.head
+    assert "All 19 rows" in found.text("answers")
+
+
+def test_a_dev_file_that_now_has_a_new_label_is_counted_and_its_label_named(tmp_path: Path) -> None:
+    run = spam(tmp_path)
+    with open(tmp_path / "dev.tsv", "a") as file:
+        file.write("novel\tA new kind of message\n")
+    found = report(run)
+    assert "dev 33 – – – –" in found.text("data")
+    assert "novel 0 0.0% 1 3.0%" in found.text("data")
+    assert "the run would fail" in found.text("data")
+
+
+def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
+    run = spam(tmp_path, seeds=[1, 2])
+    found = report(run)
+    assert "finished after 12 steps with 2 of 2 seeds" in found.head
+    assert "seed-1: " in found.head
+    seeds = found.text("seeds")
+    assert seeds.startswith(
+        "Scores of each seed score mean range baseline seed-1 seed-2 what it means accuracy "
+    )
+    assert " 0.844 " in seeds.split("share of right answers")[0]  # the share of ham among the dev rows
+    assert "share of right answers; the best model is chosen by it" in seeds
+    assert "seed-2" in found.text("curves")
+    assert found.text("mistakes")
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "seed-2")
+    unfinished = report(run)
+    assert "stopped after 6 steps with 1 of 2 seeds" in unfinished.head
+    assert unfinished.text("mistakes")
+    assert "finished after 6 steps" in report(run / "seed-1").head
+
+
+def test_several_runs_are_compared_without_their_mistakes(finetuned: Path, tmp_path: Path) -> None:
+    found = report(finetuned, spam(tmp_path, training={"epochs": 2}))
+    assert "2 runs of classification" in found.head
+    assert "training.epochs 1 2" in found.text("recipe")
+    assert "mistakes" not in found.texts
+    assert "baseline 0.844" in found.head
+
+
+def test_regression_shows_points_and_the_largest_errors(tmp_path: Path) -> None:
+    rows = [["text", "score"], *([f"message {n} {ATTACKS}", n * n] for n in range(40))]
+    task = {"type": "regression", "text": "text", "label": "score"}
+    found = report(labeled(tmp_path, task, "r.csv", table(rows)), attributions=True)
+    assert len(found.named("circle")) == 40
+    text = found.text("mistakes")
+    assert text.startswith("Largest errors")
+    first = text.split("r.csv, line")[0]
+    assert "message 0 " in first or "message 39 " in first  # the farthest from the mean
+    assert "lowest value" in found.text("data")
+    assert "what each word adds to the value, against the same row with a mask for every word" in text
+    assert "logit" not in text
+
+
+def test_entities_are_marked_in_their_sentence(tmp_path: Path) -> None:
+    sentence = "John B-PER\nSmith I-PER\nsaw O\n<b>Rome</b> B-LOC\n. O\n\n"
+    found = report(labeled(tmp_path, {"type": "token-classification"}, "ner.conll", sentence * 12))
+    text = found.text("mistakes")
+    legend, _, sentences = text.partition(" other type or ends ")
+    assert legend.endswith(" found missed not there")
+    names = {"right": "missed: ", "given": "not there: ", "other": "other type or ends: "}
+    marks = [str(each.get("class")) for each in found.named("mark")][len(names) + 1 :]
+    assert set(marks) & set(names)
+    assert all(name in sentences for kind, name in names.items() if kind in marks)
+    assert "<b>Rome</b>" in text
+    assert "Types type precision recall" in found.text("answers")
+
+
+def test_answers_are_marked_in_their_context(tmp_path: Path) -> None:
+    context = f"{'The way was long. ' * 30}It stands by the <i>river</i>. {'It rained. ' * 30}"
+    asked = [("Where is it?", "by the <i>river</i>"), ("Where is it?", "It stands")] * 4
+    task = {"type": "question-answering", "max_length": 64, "doc_stride": 16}
+    found = report(labeled(tmp_path, task, "q.json", questions(context, asked)))
+    text = found.text("mistakes")
+    legend, _, contexts = text.partition(" right and given ")
+    assert legend.endswith(" right given")
+    assert "right: " in contexts or "right and given: " in contexts
+    assert "by the <i>river</i>" in text
+    assert text.count("It rained.") < 8 * 30  # excerpts, not contexts
+
+
+def test_choices_stand_under_their_text(tmp_path: Path) -> None:
+    rows = [["story", "one", "two", "right"], *([f"story {n}", "yes", ATTACK, n % 2] for n in range(20))]
+    task = {"type": "multiple-choice", "text": "story", "choices": ["one", "two"], "label": "right"}
+    found = report(labeled(tmp_path, task, "c.csv", table(rows)))
+    text = found.text("mistakes")
+    assert "choice 0" in text
+    assert ATTACK in text
+    assert {each.get("class") for each in found.named("mark")} >= {"right", "given"}
+
+
+def similar(number: int) -> list[str]:
+    """Two texts with nothing in common, so that their vectors are not near, and a third."""
+    return [f"anchor {number} {ATTACK}", f"{number * 7} other <b>words</b>", f"{number} wrong"]
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["a", "b", "c"]])
+def test_a_pair_of_texts_has_its_rank_beside_the_text_that_is_nearer(
+    tmp_path: Path, columns: list[str]
+) -> None:
+    rows = [["a", "b", "c"], *map(similar, range(24))]
+    task = {"type": "sentence-embedding", "text": columns}
+    found = report(labeled(tmp_path, task, "pairs.csv", table(rows)), attributions=True)
+    scores, text = found.text("scores"), found.text("mistakes")
+    assert "1 / rank of an anchor's positive among all texts, averaged; the best model is chosen" in scores
+    for meaning in ("to which no other text is nearer", "among the 10 nearest texts"):
+        assert meaning in scores
+    assert "rows are not in their place, the worst first." in text
+    candidates = 24 * (len(columns) - 1)
+    shown = text.split("the worst first.")[1]
+    ranks = [int(each) for each in re.findall(rf"(\d+) of {candidates}\b", shown)]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len(ranks) == int(text.split(" of 24 rows")[0].split()[-1]) > 0
+    assert shown.count("nearest ") == len(ranks)
+    assert ATTACK in text
+    assert {each.get("class") for each in found.named("mark")} >= {"right", "given"}
+
+
+def test_a_pair_with_a_score_has_it_beside_its_cosine(tmp_path: Path) -> None:
+    rows = [["a", "b", "score"], *([*similar(n)[:2], n % 6] for n in range(24))]
+    task = {"type": "sentence-embedding", "text": ["a", "b"], "label": "score"}
+    text = report(labeled(tmp_path, task, "pairs.csv", table(rows))).text("mistakes")
+    shares = [float(each) for each in re.findall(r"off by ([\d.]+)%", text)]
+    assert shares == sorted(shares, reverse=True)
+    assert len(shares) == int(text.split(" of 24 rows")[0].split()[-1]) > 0
+    assert min(shares) >= 25
+
+
+def test_plain_text_has_no_mistakes(tmp_path: Path) -> None:
+    task = {"type": "sentence-embedding", "dev": None}
+    lines = "".join(f"line {n}\n" for n in range(24))
+    found = report(labeled(tmp_path, task, "lines.txt", lines))
+    assert "None, because there was no dev data" in found.head
+    assert "mistakes" not in found.texts
+
+
+def test_sets_of_labels_have_no_matrix(tmp_path: Path) -> None:
+    rows = [["text", "labels"], *([f"text {n}", "red,blue" if n % 3 else ""] for n in range(24))]
+    task = {"type": "classification", "text": "text", "label": "labels", "multi_label": True}
+    found = report(labeled(tmp_path, task, "m.csv", table(rows)))
+    assert "Confusions" not in found.text("answers")
+    assert "(none)" in found.text("mistakes")
+
+
+def test_many_labels_and_long_hostile_texts_stay_small_and_harmless(tmp_path: Path) -> None:
+    labels = [f"{ATTACK} {n} {'&' * 300}" for n in range(150)]
+    rows = [["text", "label"], *([f"{ATTACKS} {n} {'<&>' * 200}", labels[n % 150]] for n in range(300))]
+    task = {"type": "classification", "text": "text", "label": "label", "max_length": 16}
+    run = labeled(tmp_path, task, "many.csv", table(rows))
+    found = report(run, attributions=True)  # which also looks for scripts, handlers and size
+    assert "Of 150 labels, the 11 in the most mistakes." in found.text("answers")
+    assert "The 40 with the lowest F1 of 150." in found.text("answers")
+    assert "these are the 50 of which the model is surest" in found.text("mistakes")
+    assert "and 120 more" in found.text("data")
+    assert ATTACK in found.text("mistakes")
+    assert r"\u202e" in found.text("mistakes")
+
+
+def test_a_run_without_dev_data_has_its_training_alone(tmp_path: Path) -> None:
+    found = report(spam(tmp_path, task={"dev": None}))
+    assert "None, because there was no dev data" in found.head
+    assert not {"scores", "answers", "mistakes"} & found.texts.keys()
+    assert "96" in found.text("data")

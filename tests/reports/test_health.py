@@ -1,0 +1,42 @@
+"""Reference lines, and warnings when a run is sick; by terms, whatever they are called."""
+
+from __future__ import annotations
+
+from bertcli.objectives.base import Reference
+from bertcli.reports.pretraining_verdict import Health
+from bertcli.training.evaluate import Scores
+from bertcli.training.step_report import StepReport
+
+WORDS = Reference("words", first_loss=6.0, chance_loss=5.0, line="the entropy", predicts_words=True)
+LABEL = Reference("label", first_loss=0.7, chance_loss=0.7, line="by chance", chance_accuracy=0.5)
+
+
+def report(**losses: float) -> StepReport:
+    return StepReport(1, losses, {}, 1e-3, 1.0, 10, skipped=False)
+
+
+def test_the_lines_name_each_term() -> None:
+    lines = ["expected first loss: words 6.000 + label 0.700", "the entropy", "by chance"]
+    assert Health([WORDS, LABEL], steps=10).lines() == lines
+    trained = Reference("words", first_loss=None, chance_loss=5.0, line="the entropy", predicts_words=True)
+    assert Health([trained], steps=10).lines() == ["the entropy"]
+
+
+def test_a_first_loss_that_is_not_a_fresh_models_is_named() -> None:
+    health = Health([WORDS, LABEL], steps=10)
+    assert health.first_step_warnings(report(words=6.1, label=0.8)) == []
+    (warning,) = health.first_step_warnings(report(words=6.1, label=1.9))
+    assert "the first label loss is 1.900, expected 0.700" in warning
+    skipped = StepReport(1, {"words": 90.0, "label": 0.7}, {}, 1e-3, 1.0, 10, skipped=True)
+    assert health.first_step_warnings(skipped) == []
+
+
+def test_losses_on_positions_not_yet_trained_are_explained() -> None:
+    health = Health([WORDS, LABEL], steps=1000, short_steps=400, short_length=32)
+    assert health.heldout_note(400) == " (positions past 32 are trained after step 400)"
+    assert health.heldout_note(401) == ""
+    assert Health([WORDS], steps=1000).heldout_note(1) == ""
+    stuck = Scores({"words": 5.0, "label": 0.7}, {"words": 0.1, "label": 0.5}, 10)
+    assert health.plateau_warnings(stuck, 400) == []
+    assert len(health.plateau_warnings(stuck, 401)) == 1
+    assert health.plateau_warnings(Scores({"words": 4.0, "label": 0.7}, {}, 10), 401) == []

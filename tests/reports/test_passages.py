@@ -1,0 +1,101 @@
+"""Marked spans: entities found, missed, invented or with other ends; answers beside the right ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from bertcli.reports.passages import LONGEST, Passage, answer_passages, entity_passages
+from bertcli.tasks.examples import Answer, QuestionExample, TaggedExample
+from bertcli.tasks.question_answering import Answered
+from bertcli.tasks.token_classification import Entity, Tagged
+
+
+def tagged(words: list[str], tags: list[str], text: str | None = None) -> TaggedExample:
+    text = text or " ".join(words)
+    spans, start = [], 0
+    for word in words:
+        start = text.index(word, start)
+        spans.append((start, start + len(word)))
+        start += len(word)
+    return TaggedExample("here", {}, text, tuple(words), spans=tuple(spans), tags=tuple(tags))
+
+
+def answer(tags: list[str], *scores: float) -> Tagged:
+    return Tagged(tuple(tags), tuple(Entity("", "", 0, end=0, score=score) for score in scores))
+
+
+def marks(passages: list[Passage]) -> list[tuple[str, str, str]]:
+    return [(piece.kind, piece.text, piece.note) for piece in passages[0].pieces if piece.kind]
+
+
+def test_entities_are_found_missed_invented_or_other() -> None:
+    words = ["Ann", "Lee", "met", "Bo", "in", "New", "York", "City", "today"]
+    right = ["B-PER", "I-PER", "O", "B-PER", "O", "B-LOC", "I-LOC", "I-LOC", "O"]
+    given = ["B-PER", "I-PER", "O", "O", "O", "B-ORG", "I-ORG", "I-ORG", "B-LOC"]
+    passages, sureness = entity_passages(tagged(words, right), answer(given, 0.9, 0.7, 0.6))
+    assert marks(passages) == [
+        ("both", "Ann Lee", "PER"),
+        ("right", "Bo", "PER"),
+        ("other", "New York City", "LOC → ORG"),
+        ("given", "today", "LOC"),
+    ]
+    assert sureness == 0.7
+    assert "".join(piece.text for piece in passages[0].pieces) == " ".join(words)
+
+
+def test_only_missed_entities_have_no_score() -> None:
+    passages, sureness = entity_passages(tagged(["Bo", "ran"], ["B-PER", "O"]), answer(["O", "O"]))
+    assert (marks(passages), sureness) == ([("right", "Bo", "PER")], 0.0)
+
+
+def test_a_long_text_is_cut_around_its_first_mistake() -> None:
+    words = ["word"] * 300 + ["Bo"] + ["word"] * 300
+    passages, _ = entity_passages(
+        tagged(words, ["O"] * 300 + ["B-PER"] + ["O"] * 300), answer(["O"] * len(words))
+    )
+    shown = "".join(piece.text for piece in passages[0].pieces)
+    assert marks(passages) == [("right", "Bo", "PER")]
+    assert len(shown) <= LONGEST + 2
+    assert shown[0] == shown[-1] == "…"
+
+
+CONTEXT = "The castle stands near the river."
+
+
+def question(context: str, *answers: str) -> QuestionExample:
+    spans = tuple(Answer(each, context.index(each)) for each in answers)
+    return QuestionExample("here", {}, "1", "Where?", context=context, answers=spans)
+
+
+def given(context: str, text: str) -> Answered:
+    start = context.index(text) if text else None
+    end = None if start is None else start + len(text)
+    return Answered(text, start, end, score=0.5, best=text, null_difference=0.0)
+
+
+@pytest.mark.parametrize(
+    ("right", "said", "pieces"),
+    [
+        ("near the river", "castle", [("given", "castle"), ("right", "near the river")]),
+        ("near the river", "the river", [("right", "near "), ("both", "the river")]),
+        ("near the river", "near the river", [("both", "near the river")]),
+        ("castle", "", [("right", "castle")]),
+    ],
+)
+def test_answers_are_marked(right: str, said: str, pieces: list[tuple[str, str]]) -> None:
+    passages = answer_passages(question(CONTEXT, right), given(CONTEXT, said))
+    assert [passage.name for passage in passages] == ["question", "context"]
+    assert [(piece.kind, piece.text) for piece in passages[1].pieces if piece.kind] == pieces
+    assert "".join(piece.text for piece in passages[1].pieces) == CONTEXT
+
+
+def test_answers_far_apart_have_an_excerpt_each() -> None:
+    context = f"{CONTEXT} {'It rained. ' * 200}The end."
+    passages = answer_passages(question(context, "castle"), given(context, "The end"))
+    assert [passage.name for passage in passages] == ["question", "context", "context"]
+    assert all(sum(len(piece.text) for piece in each.pieces) <= LONGEST + 2 for each in passages)
+
+
+def test_a_question_without_an_answer_has_its_beginning() -> None:
+    passages = answer_passages(question(CONTEXT), given(CONTEXT, ""))
+    assert [piece.text for piece in passages[1].pieces] == [CONTEXT]

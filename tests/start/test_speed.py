@@ -1,7 +1,0 @@
-from __future__ import annotations
-
-from bertcli.start.speed import start_seconds
-
-
-def test_a_new_process_takes_time_to_start() -> None:
-    assert start_seconds("json") > 0
