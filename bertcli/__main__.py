@@ -1,4 +1,5 @@
-"""The console script, and `python -m bertcli`: so small that Ctrl-C meets it before the rest is imported."""
+"""The console script, and `python -m bertcli`. It is so small that Ctrl-C works before the rest is
+imported."""
 
 import os
 import signal
@@ -10,7 +11,7 @@ from bertcli.system.terminal import line_on_ctrl_c, say_in_handler
 
 def main() -> None:
     """Import the command line and run it."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the caller ignores Ctrl-C
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise the caller ignores Ctrl-C
         signal.signal(signal.SIGINT, _on_ctrl_c)
     from bertcli.cli.main import main as run
 
@@ -18,8 +19,8 @@ def main() -> None:
 
 
 def _on_ctrl_c(number: int, frame: FrameType | None) -> None:
-    """End the process at once during an import, which turns a `KeyboardInterrupt` into errors of its own;
-    else raise it."""
+    """Raise `KeyboardInterrupt`; during an import, end the process at once, because the import would turn
+    that into errors of its own."""
     inner = frame
     while inner is not None:
         if inner.f_code.co_filename.startswith("<frozen importlib"):

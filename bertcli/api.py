@@ -1,4 +1,4 @@
-"""Python instead of the command line: the same work, and as results the objects that `--json` prints.
+"""The Python API: the work of the command line, with the objects that `--json` prints as results.
 
 Nothing heavy is imported before it is needed: `import bertcli` loads neither torch nor numpy.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bertcli.inference.opened import Compute, OpenedEncoder, OpenedTask
 
 Config = str | Path | Mapping[str, Any]
-"""A YAML file, the keys of one as a mapping, or the folder of a run that is resumed."""
+"""A YAML file, its keys as a mapping, or the folder of a run that is resumed."""
 
 
 @calls.call
@@ -31,12 +31,13 @@ def load(
     """A model that answers.
 
     Args:
-        model: a run, a checkpoint, any model folder of the family, a folder of `bertcli export`, or an id on
-            the Hugging Face hub.
+        model: a run, a checkpoint, a model folder of a supported family, a folder of `bertcli export`, or an
+            id on the Hugging Face hub.
         device: auto, cpu, cuda or cuda:N.
-        precision: of the matrix products of `predict` and `embed`.
+        precision: number format of the matrix products of `predict` and `embed`.
 
-    Raises `UserError` if there is no model or no such device.
+    Raises:
+        UserError: there is no such model or no such device.
     """
     path = calls.path("model", model)
     calls.text("device", device)
@@ -54,7 +55,7 @@ def load(
 
 @calls.call_of_torch
 def pretrain(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, str]:
-    """Raw text -> a model, as `bertcli pretrain`: `{"model": FOLDER}`.
+    """Make a model from raw text, like `bertcli pretrain`; returns `{"model": FOLDER}`.
 
     Args:
         resume: continue exactly where the run stopped.
@@ -74,8 +75,11 @@ def pretrain(config: Config, resume: bool = False, overwrite: bool = False) -> d
 
 @calls.call_of_torch
 def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> dict[str, Any]:
-    """A model and labeled data -> a task model, as `bertcli finetune --json`: its folder as `model`, its
-    scores on the dev data, and the verdict. Arguments and errors are those of `pretrain`."""
+    """Make a task model from a model and labeled data, like `bertcli finetune --json`.
+
+    Returns its folder as `model`, its scores on the dev data, and the verdict. Arguments and errors are those
+    of `pretrain`.
+    """
     from bertcli.training import ranks
     from bertcli.training import train as training
 
@@ -85,7 +89,7 @@ def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> d
 
 
 class Model:
-    """A model folder; its weights are read when they are first needed. Made by `load`.
+    """A model folder, made by `load`; its weights are read when they are first needed.
 
     Each method takes one text or several, and answers with one result for each, in their order.
     """
@@ -95,7 +99,7 @@ class Model:
 
     @calls.call
     def fill_mask(self, texts: str | Iterable[str], top_k: int = 5) -> list[dict[str, Any]]:
-        """The `top_k` likeliest words for each `[MASK]`, as `bertcli predict-mask --json`.
+        """The `top_k` likeliest words for each `[MASK]`, as `bertcli predict-mask --json` prints them.
 
         Raises `UserError` for a model without an MLM head, and for a text without a mask.
         """
@@ -120,9 +124,9 @@ class Model:
 
     @calls.call
     def predict(self, rows: str | Iterable[str | Sequence[str]]) -> list[dict[str, Any]]:
-        """The answer of a fine-tuned model to each row, as `bertcli predict --json`.
+        """The answer of a fine-tuned model to each row, as `bertcli predict --json` prints it.
 
-        A row is a text; a tuple of two for a pair, or of question and context; of a text and its choices.
+        A row is a text, or a tuple of texts: a pair, a question and its context, or a text and its choices.
 
         Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
         """
@@ -148,11 +152,11 @@ class Model:
         pooling: Literal["mean", "cls", "max"] | None = None,
         normalize: bool | None = None,
     ) -> NDArray[np.float32]:
-        """float32 [texts, hidden]: the vectors of `bertcli embed`.
+        """The vectors of `bertcli embed`, float32 [texts, hidden].
 
         Args:
-            pooling: None: as the folder says, else the mean over the tokens.
-            normalize: to length 1; None: as the folder says, else not.
+            pooling: how a text's vector is made of its tokens; None: as the folder says, else the mean.
+            normalize: true scales vectors to length 1; None: as the folder says, else false.
         """
         import numpy as np
 
@@ -178,9 +182,9 @@ class Model:
 
     @calls.call_of_torch
     def attention(self, text: str | Sequence[str]) -> dict[str, Any]:
-        """What each word attends to in every layer and head, as `bertcli attention --json`.
+        """The attention of each word in every layer and head, as `bertcli attention --json` prints it.
 
-        `text`: one text; or a tuple of those that the model reads together, as in `predict`.
+        `text`: one text, or a tuple of texts that the model reads together, as in `predict`.
         """
         from bertcli.inference.attention import attention_of, read_one
         from bertcli.inference.inputs import example_of

@@ -1,1 +1,1 @@
-"""What to do before a run: a first config, faults of the data, time and memory, this machine's speed."""
+"""Advice before a run: a first config, faults of the data, time and memory, the speed of this machine."""

@@ -1,1 +1,1 @@
-"""The token store -> batches: order, sentence pairs, masks. Random numbers are computed, never stored."""
+"""Batches from the token store: order, sentence pairs, masks. Random numbers are computed, never stored."""

@@ -16,12 +16,13 @@ class Batch:
     """Rows of [CLS] A [SEP] B [SEP] (or [CLS] text [SEP]), padded on the right to the longest.
 
     Attributes:
-        ids_BT: int64, tokens with some masked; [PAD] from a row's length on.
+        ids_BT: int64, tokens with some masked; [PAD] after the end of a row.
         segments_BT: int64, 0 for A and 1 for B and the [SEP] after it.
         lengths_B: int64, real tokens of each row; always on the CPU, where they are read.
         rows_M, columns_M: int64, the places of the masked tokens, in reading order.
         targets_M: int64, the original tokens.
-        draws_M: float64 in [0, 1), with which a generator draws words in their places; None: none does.
+        draws_M: float64 in [0, 1), from which a generator draws the words at these places; None: no generator
+            draws.
         labels_B: int64, the labels of `batches.pair_rules`; None for rows of one text.
     """
 
@@ -36,22 +37,22 @@ class Batch:
 
     @property
     def num_rows(self) -> int:
-        """B."""
+        """Number of rows, B."""
         return len(self.lengths_B)
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens, without padding."""
+        """Number of real tokens, without padding."""
         return int(self.lengths_B.sum())
 
     @property
     def num_masked(self) -> int:
-        """M."""
+        """Number of masked tokens, M."""
         return len(self.targets_M)
 
     @property
     def mask_BT(self) -> Tensor | None:
-        """bool, True at real tokens, on the CPU; None where no row is padded."""
+        """bool, True at real tokens, on the CPU; None if no row is padded."""
         length = self.ids_BT.shape[1]
         if bool((self.lengths_B == length).all()):
             return None
@@ -63,7 +64,7 @@ class Batch:
         return self.rows_M * self.ids_BT.shape[1] + self.columns_M
 
     def without_masked(self) -> Batch:
-        """The batch with the same inputs, of which no masked token is predicted."""
+        """The same inputs, as a batch in which no masked token is predicted."""
         empty = {name: getattr(self, name)[:0] for name in ("rows_M", "columns_M", "targets_M")}
         return replace(self, **empty)
 
@@ -73,7 +74,7 @@ class Batch:
         return replace(moved, lengths_B=self.lengths_B)
 
     def pin_memory(self) -> Batch:
-        """The batch in pinned memory, for asynchronous copies to a GPU; a loader calls it."""
+        """The batch in pinned memory, for asynchronous copies to a GPU; a loader calls this method."""
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
@@ -86,9 +87,9 @@ class RowBatch:
     """Rows padded to the longest.
 
     Attributes:
-        ids_BT: int64, padding from a row's length on.
-        segments_BT: int64, as `tokenizer.frame.Frame` says.
-        mask_BT: bool, True at real tokens, on the CPU; None where no row is padded.
+        ids_BT: int64, padding after the end of a row.
+        segments_BT: int64, the segments of `tokenizer.frame.Frame`.
+        mask_BT: bool, True at real tokens, on the CPU; None if no row is padded.
     """
 
     ids_BT: Tensor

@@ -1,8 +1,8 @@
 """Rows -> masked rows: which tokens are replaced, and by what (Devlin et al. 2019, section 3.1, task 1).
 
-A row has n maskable tokens (all but the special ones); floor(n * mask_rate) of them are chosen, and one more
-with the probability of the remaining fraction: the mean is exact at every length. At least one is chosen.
-Every position is equally likely.
+A row has n maskable tokens (all but the special ones). floor(n * mask_rate) of them are chosen, and one more
+with the probability of the remaining fraction, so that the mean is exact at every length. At least one is
+chosen. Every position is equally likely.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from bertcli.batches.slots import I64
 
 _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LONGEST_SPAN = 3
-"""Words."""
+"""Most words in a span."""
 _BEFORE_ROW = 12
-"""Words that are drawn before a row, so that a span may also begin there."""
+"""Number of words drawn before a row, so that a span may also begin there."""
 
 
 @dataclass(frozen=True)
 class MaskRule:
-    """How to mask.
+    """The rule by which tokens are masked.
 
     Attributes:
         rate: share of maskable tokens to choose.
-        split: shares of the chosen ones that are replaced by [MASK], by a random token, and not at all.
-        masking: what is chosen as a whole, as in `DataConfig`.
+        split: shares of the chosen tokens that are replaced by [MASK], by a random token, and not at all.
+        masking: the unit that is chosen as a whole, see `DataConfig`.
         mask_id: the id of [MASK].
         special_ids: int64 [S], ascending; never masked, never drawn as a random token.
         continuation: bool [V], True for pieces that continue a word (`##ing`).
@@ -52,7 +52,7 @@ class Masked:
         ids_BT: int64, the input of the model.
         rows_M, columns_M: int64, the places of the chosen tokens, row by row.
         targets_M: int64, the original tokens.
-        draws_M: float64 in [0, 1), a uniform draw for each.
+        draws_M: float64 in [0, 1), a uniform draw for each chosen token.
     """
 
     ids_BT: I64
@@ -65,7 +65,7 @@ class Masked:
 def mask_rows(
     ids_BT: I64, maskable_BT: NDArray[np.bool_], numbers_B: I64, seed: int, rule: MaskRule
 ) -> Masked:
-    """Choose and replace tokens: a pure function of (seed, slot number, column)."""
+    """Choose and replace tokens. The result is a pure function of (seed, slot number, column)."""
     columns_T = np.arange(ids_BT.shape[1], dtype=np.uint64)
     numbers = numbers_B.astype(np.uint64)
     keys_B = draw_bits(make_key(seed, "mask"), numbers)
@@ -108,8 +108,8 @@ def _unit_starts(
 ) -> NDArray[np.bool_]:
     """The first token of each unit: a word, or a span of one to `_LONGEST_SPAN` words.
 
-    A span has n words with a probability of 1 / n of that of one (Lan et al. 2020, section 4.1). Spans follow
-    one another; no unit goes on after a token that cannot be masked.
+    A span of n words is 1 / n times as likely as a span of one word (Lan et al. 2020, section 4.1). Spans
+    follow one another. No unit goes on after a token that cannot be masked.
     """
     after_other_BT = np.concatenate([np.ones_like(maskable_BT[:, :1]), ~maskable_BT[:, :-1]], axis=1)
     words_BT = maskable_BT & (~rule.continuation[ids_BT] | after_other_BT)
@@ -128,11 +128,11 @@ def _unit_starts(
 
 
 def _choose_units(starts_BT, maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
-    """Whole units (words or spans), of which the first tokens are given, in random order until the budget is
-    used.
+    """Choose whole units (words or spans) in random order until the budget is used.
 
-    A unit that exceeds the rest of the budget is taken with the probability rest / size, so that the mean
-    number of tokens stays exact; the first one is always taken.
+    `starts_BT` marks the first token of each unit. A unit that exceeds the rest of the budget is taken with
+    the probability rest / size, so that the mean number of tokens stays exact. The first unit is always
+    taken.
     """
     columns_T = np.arange(maskable_BT.shape[1])
     start_BT = np.maximum.accumulate(np.where(starts_BT, columns_T, 0), axis=1)

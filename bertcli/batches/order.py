@@ -42,8 +42,8 @@ def to_unit(bits: U64) -> NDArray[np.float64]:
 def to_below(bits: U64, limit: int | U64) -> NDArray[np.int64]:
     """Bits -> uniform integers in [0, limit), int64 [...]; `limit` broadcasts, below 2^63.
 
-    For limits below 2^32 a multiplication replaces the slow division. Either way no integer is favored
-    by more than limit / 2^32 of its share (limit / 2^64 for the larger ones).
+    Limits below 2^32 use a multiplication in place of the slow division. In both cases, no integer is favored
+    by more than limit / 2^32 of its share (limit / 2^64 for the larger limits).
     """
     limit = np.asarray(limit, dtype=np.uint64)
     if limit.max(initial=0) <= _LOW_32:

@@ -1,4 +1,4 @@
-"""How the two parts of a row are related, and with that how many rows a run reads."""
+"""The relation between the two parts of a row, and the number of rows that a run reads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bertcli.tokenizer.frame import Frame
 
 @dataclass(frozen=True)
 class PairRule:
-    """A rule, as data.
+    """A rule for the two parts of a row, as data.
 
     Attributes:
         term: the name of its loss; empty for rows of one text.
         labels: the name of each label, by number; none for rows of one text.
         draw: slots -> spans, with the arguments of `draw_pairs`.
-        true_share: of the pairs, A and B are one running text.
+        true_share: share of the pairs in which A and B are one running text.
     """
 
     term: str
@@ -34,11 +34,11 @@ class PairRule:
 
     @property
     def is_pair(self) -> bool:
-        """Whether a row has two segments and a label."""
+        """True if a row has two segments and a label."""
         return bool(self.labels)
 
     def problem(self, store: TokenStore) -> str | None:
-        """Why the store cannot give such rows, and what to do; None: it can."""
+        """The reason why the store cannot give such rows, and what to do; None if it can."""
         if not self.is_pair:
             return None
         if self.true_share < 1.0 and store.num_sources < 2:
@@ -65,7 +65,7 @@ PAIR_RULES = {"mlm": ONE_TEXT, "mlm+nsp": NEXT_SENTENCE, "mlm+sop": SENTENCE_ORD
 
 
 def tokens_until(config: DataConfig, frame: Frame, sizes: BatchSizes, step: int) -> int:
-    """Most tokens of text in all rows of the steps before `step`."""
+    """The most tokens of text in all rows of the steps before `step`."""
     cost = frame.cost(PAIR_RULES[config.objective].is_pair)
     rows, short = sizes.before(step), sizes.before(min(step, config.short_steps))
     return short * (config.short_length - cost) + (rows - short) * (config.max_length - cost)
@@ -90,5 +90,5 @@ def num_steps(config: PretrainConfig, frame: Frame, num_tokens: float) -> int:
 
 
 def ramp_steps(config: PretrainConfig, steps: int) -> int:
-    """`training.ramp_steps` in a run of `steps`."""
+    """The value of `training.ramp_steps` in a run of `steps` steps."""
     return steps if config.training.ramp_steps == AUTO else config.training.ramp_steps

@@ -1,12 +1,13 @@
 """Slots -> spans of the token store: segment A and segment B.
 
-A row grows in both directions from a boundary between sentences: A ends there, and B begins there (IsNext) or
-at a random sentence of another document (NotNext). Both labels have the same rules otherwise, so that only
-the text differs: A's share of the room is uniform, one side gets the room that the other cannot use, and A
-drops a partial first sentence if it also holds a complete one. Rows are full wherever the documents allow.
+A row grows in both directions from a boundary between sentences. A ends there. B begins there (IsNext) or at
+a random sentence of another document (NotNext). All other rules are the same for both labels, so that only
+the text differs. A's share of the room is uniform. One side gets the room that the other cannot use. A drops
+a partial first sentence if it also holds a complete one. Rows are full wherever the documents allow.
 
-Devlin et al. 2019, section 3.1 and appendix A.2, with two deviations: the labels are exactly half and half
-(the authors' released generator makes 57 to 100 % NotNext), and a NotNext B is never from A's document.
+The rules are those of Devlin et al. 2019, section 3.1 and appendix A.2, with two deviations: the labels are
+exactly half and half (the authors' released generator makes 57 to 100 % NotNext), and a NotNext B is never
+from A's document.
 """
 
 from __future__ import annotations
@@ -79,11 +80,12 @@ def draw_spans(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
 
 
 def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) -> Room:
-    """A ends with `sentence`; B begins with a uniformly drawn sentence of the other documents.
+    """The limits of NotNext pairs: A ends with `sentence`; B begins with a uniform sentence of other
+    documents.
 
-    Only the text may reveal the label. In true pairs A never ends its document, and B never begins one: the
-    same holds here, except in documents of one sentence. B gets the room of A's true continuation; where B's
-    document ends too soon for it, B begins earlier.
+    Only the text may reveal the label. In true pairs, A never ends its document, and B never begins one. The
+    same holds here, except in documents of one sentence. B gets the room of A's true continuation; it begins
+    earlier if its document ends too soon for that.
     """
     first, last = run_of(store.documents, sentence)
     boundary = np.minimum(sentence + 1, np.maximum(last - 1, first + 1))
@@ -107,8 +109,8 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
 def draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: float, mask_rate: float) -> I64:
     """The target size of each slot of `numbers` [B], in tokens of text; int64 [B].
 
-    It is `max_tokens`, or with `short_probability` a random smaller size, but large enough that one masked
-    token is at most `mask_rate` of the row.
+    The size is `max_tokens`. With the probability `short_probability` it is a random smaller size, which is
+    large enough that one masked token is at most `mask_rate` of the row.
     """
     smallest = min(max_tokens, math.ceil(1 / mask_rate))
     bits = row_bits(seed, "size", numbers)
@@ -140,14 +142,14 @@ def _join(is_next: np.ndarray, true_rooms: Room, false_rooms: Room) -> Room:
 
 
 Whole = Callable[[I64], I64]
-"""Limits in tokens -> the tokens of the whole sentences next to the boundary that fit; 0 if none does."""
+"""Limits in tokens -> the tokens of the whole sentences next to the boundary that fit; 0 if none fits."""
 
 
 @damage_named()
 def draw_ordered(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
     """The pair of each slot, swapped where its label is 1; the slots walk over all true pairs.
 
-    The store must hold a document of two sentences; otherwise as `batches.pairs.draw_pairs`.
+    The store must hold a document of two sentences. Arguments, result and errors are those of `draw_pairs`.
     """
     room = true_pair_rooms(store, walk(slots.numbers, store.num_pairs, seed, name="order"))
     share = 1 + to_below(row_bits(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
@@ -160,7 +162,7 @@ def draw_ordered(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans
     a_tokens, b_rest = _divide(share, size, *sides)
     b_tokens, a_rest = _divide(share, size, *reversed(sides))
     a_tokens, b_tokens = np.where(a_first, a_tokens, a_rest), np.where(a_first, b_rest, b_tokens)
-    # Of a sentence that does not fit: the part next to the boundary, or the one at its other end.
+    # A sentence that does not fit keeps the part next to the boundary, or the part at its other end.
     first, end = token_at(store, room.boundary - 1), token_at(store, room.boundary + 1)
     a_cut = (room.a_end - a_tokens > first) & ~a_inner
     b_cut = (room.b_start + b_tokens < end) & ~b_inner
@@ -171,8 +173,10 @@ def draw_ordered(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans
 
 
 def _divide(share: I64, size: I64, first: tuple[I64, Whole], second: tuple[I64, Whole]) -> tuple[I64, I64]:
-    """Tokens of the segment that gets `share` first, and of the other, which gets the rest; each side is its
-    room and its whole sentences."""
+    """(tokens of the `first` segment, which gets `share`; tokens of the `second`, which gets the rest).
+
+    Each segment is given by its room in tokens, and its whole sentences.
+    """
     (room, whole), (other_room, other_whole) = first, second
     other = np.minimum(size - np.minimum(share, room), other_room)
     own = _filled(np.minimum(size - other, room), whole)
@@ -185,7 +189,7 @@ def _filled(limit: I64, whole: Whole) -> I64:
 
 
 def _before(store: TokenStore, room: Room) -> Whole:
-    """Of the sentences that end at the boundary."""
+    """The tokens of whole sentences that end at the boundary, by the limit."""
 
     def whole(limit: I64) -> I64:
         sentence = sentence_from(store, room.a_end - limit, room.boundary, at_most=limit)
@@ -195,7 +199,7 @@ def _before(store: TokenStore, room: Room) -> Whole:
 
 
 def _after(store: TokenStore, room: Room) -> Whole:
-    """Of the sentences that begin at the boundary."""
+    """The tokens of whole sentences that begin at the boundary, by the limit."""
     _, last = run_of(store.documents, room.boundary)
 
     def whole(limit: I64) -> I64:

@@ -1,4 +1,4 @@
-"""How many rows a step has, and which of their micro-batches a process computes."""
+"""The number of rows in a step, and the micro-batches of it that a process computes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class MicroBatch(NamedTuple):
     """The rows of one forward pass.
 
     Attributes:
-        number: within the step, over all ranks.
-        batch: a `objectives.base.TaskBatch`.
-        is_dummy: rows of another rank, read again and not counted, so that every rank makes the same number
-            of forward passes, which the reduction of gradients needs.
+        number: its number within the step, over all ranks.
+        batch: an `objectives.base.TaskBatch`.
+        is_dummy: true for rows of another rank, which are read again and not counted. Every rank then makes
+            the same number of forward passes, which the reduction of gradients needs.
     """
 
     number: int
@@ -30,7 +30,7 @@ class MicroBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """Rank r of R computes micro-batches r, r + R, r + 2R, ... of each step.
+    """A rank's share of each step: rank r of R computes micro-batches r, r + R, r + 2R, ...
 
     The micro-batches depend only on `micro_batch_size`, so any number of ranks computes the same.
     """
@@ -49,14 +49,14 @@ class Share:
 
 
 class BatchSizes:
-    """Rows of a step: always as many, or a ramp, rounded.
+    """The number of rows in each step: constant, or a ramp, rounded.
 
-    A row's number in the endless stream is that of its step's first row plus its place in the step, so that a
-    step's rows depend on the sizes of the steps before it alone.
+    A row's number in the endless stream is that of its step's first row plus its place in the step. The rows
+    of a step therefore depend only on the sizes of the steps before it.
     """
 
     def __init__(self, value: int | tuple[int, int], ramp_steps: int) -> None:
-        """`ramp_steps`: as in `config.section.value_at`."""
+        """`ramp_steps`: the argument of `config.section.value_at`."""
         self.largest = max(ends(value))
         self._end = ends(value)[1]
         moving = ramp_steps if len(set(ends(value))) > 1 else 0
@@ -64,10 +64,10 @@ class BatchSizes:
         self._before = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
     def of(self, step: int) -> int:
-        """Rows of step `step`, counted from 0."""
+        """Number of rows in step `step`, counted from 0."""
         return self.before(step + 1) - self.before(step)
 
     def before(self, step: int) -> int:
-        """Rows of all steps before `step`."""
+        """Number of rows in all steps before `step`."""
         ramp_steps = len(self._before) - 1
         return int(self._before[min(step, ramp_steps)]) + max(0, step - ramp_steps) * self._end

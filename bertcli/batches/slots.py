@@ -1,8 +1,8 @@
-"""(seed, slot number) -> the place of the corpus where a row starts, and whether B follows A.
+"""(seed, slot number) -> the place of the corpus where a row starts, and its label (IsNext or NotNext).
 
 Slot j of a step has the number (rows of all steps before) + j of one endless stream. Half of each batch's
-slots are IsNext (in batches of odd size, the two labels get the extra slot in turn); a keyed permutation of
-the batch chooses them. The IsNext slots walk over the places that give a true pair, the others over all
+slots are IsNext; a keyed permutation of the batch chooses them. In batches of odd size, the two labels get
+the extra slot in turn. The IsNext slots walk over the places that give a true pair, the others over all
 places; each round of a walk has a new keyed order. A place is a boundary between sentences: A ends there and
 B begins.
 """
@@ -22,16 +22,16 @@ from bertcli.corpus.token_store import TokenStore
 from bertcli.system.errors import UserError
 
 IS_NEXT, NOT_NEXT = 0, 1
-"""BERT's labels (Devlin et al. 2019, section 3.1, in the coding of the authors' release)."""
+"""Labels of BERT (Devlin et al. 2019, section 3.1, in the coding of the authors' release)."""
 SWAPPED = 1
-"""ALBERT's label of a pair in the wrong order (Lan et al. 2020, section 3.1)."""
+"""Label of ALBERT for a pair in the wrong order (Lan et al. 2020, section 3.1)."""
 
 I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Some of one step's slots.
+    """Some of the slots of one step.
 
     Attributes:
         numbers: int64 [B], their numbers in the endless stream.
@@ -87,7 +87,7 @@ DAMAGED = f"the token store is damaged: its offsets contradict each other. {REBU
 class Spans:
     """The places of a batch's segments in the store's ids: int64 [B] each; ends are exclusive.
 
-    In rows of one text, B begins where A ends, and both are one segment.
+    Rows of one text have B where A ends, and both are one segment.
     """
 
     a_start: I64
@@ -97,11 +97,11 @@ class Spans:
 
     @property
     def num_tokens(self) -> I64:
-        """int64 [B], tokens of A and B together."""
+        """Number of tokens of A and B together, int64 [B]."""
         return self.a_end - self.a_start + self.b_end - self.b_start
 
     def swap(self, where: np.ndarray) -> Spans:
-        """With A in the place of B, and B in that of A, in the rows where bool [B] is true."""
+        """The spans with A and B exchanged in the rows where bool [B] is true."""
         a_start = np.where(where, self.b_start, self.a_start)
         b_start = np.where(where, self.a_start, self.b_start)
         a_end, b_end = np.where(where, self.b_end, self.a_end), np.where(where, self.a_end, self.b_end)
@@ -128,7 +128,10 @@ class Room:
 
 @contextmanager
 def damage_named() -> Iterator[None]:
-    """An offset that points nowhere means a damaged store: `open_store` does not read all offsets."""
+    """Raise `UserError` for an offset that points nowhere: the store is damaged.
+
+    `open_store` does not read all offsets, so the damage may show only here.
+    """
     try:
         yield
     except IndexError:
@@ -136,7 +139,7 @@ def damage_named() -> Iterator[None]:
 
 
 def checked(spans: Spans, size: I64) -> Spans:
-    """The spans; raises `UserError` if they cannot be: the store is damaged."""
+    """The spans. Raises `UserError` if they are impossible, which means that the store is damaged."""
     lengths = np.minimum(spans.a_end - spans.a_start, spans.b_end - spans.b_start)
     starts = np.minimum(spans.a_start, spans.b_start)
     tokens = spans.num_tokens
@@ -146,7 +149,8 @@ def checked(spans: Spans, size: I64) -> Spans:
 
 
 def true_pair_rooms(store: TokenStore, place: I64) -> Room:
-    """Around the boundaries of true pairs; `place`: their numbers among all of the store."""
+    """The limits around the boundaries of true pairs; `place`: the numbers of the pairs in the whole
+    store."""
     document = np.searchsorted(store.pairs, place.astype(np.uint64), side="right") - 1
     first, last = store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
     boundary = first + 1 + place - store.pairs[document].astype(np.int64)
@@ -155,7 +159,8 @@ def true_pair_rooms(store: TokenStore, place: I64) -> Room:
 
 
 def run_of(starts: U64, sentence: I64) -> tuple[I64, I64]:
-    """First sentence of the run that holds each sentence, and of the next run, by their `starts`."""
+    """The first sentence of the run that holds each sentence, and of the next run; `starts`: the runs'
+    starts."""
     run = np.searchsorted(starts, sentence.astype(np.uint64), side="right") - 1
     return starts[run].astype(np.int64), starts[run + 1].astype(np.int64)
 
@@ -163,8 +168,8 @@ def run_of(starts: U64, sentence: I64) -> tuple[I64, I64]:
 def sentence_from(store: TokenStore, token: I64, last: I64, at_most: I64) -> I64:
     """The first sentence that begins at `token` or later: `last`, or one of the `at_most` before it.
 
-    Every sentence has a token, so one that begins n tokens before another is at most n sentences before it.
-    `np.searchsorted` would read all over the array, which is slow in a store larger than memory.
+    Every sentence has a token, so a sentence that begins n tokens before another is at most n sentences
+    before it. `np.searchsorted` would read all over the array, which is slow in a store larger than memory.
     """
     low, high = np.maximum(last - at_most, 0), last
     for _ in range(int(at_most.max(initial=0)).bit_length()):
@@ -180,5 +185,5 @@ def token_at(store: TokenStore, sentence: I64) -> I64:
 
 
 def row_bits(seed: int, name: str, numbers: I64) -> U64:
-    """64 random bits for each slot, of the purpose `name`."""
+    """64 random bits for each slot; `name`: the purpose of the draws."""
     return draw_bits(make_key(seed, name), numbers.astype(np.uint64))

@@ -31,7 +31,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 
 class BatchStream:
-    """Batches by step number, [0, 2^62 / batch_size)."""
+    """The batches by step number, in [0, 2^62 / batch_size)."""
 
     def __init__(
         self,
@@ -42,9 +42,11 @@ class BatchStream:
         batch_size: int | tuple[int, int],
         ramp_steps: int = 1,
     ):
-        """
+        """Open the stream.
+
         Args:
-            ramp_steps: in which `batch_size` and `config.mask_rate` move, if they have a start and an end.
+            ramp_steps: steps in which `batch_size` and `config.mask_rate` move, if they have a start and an
+                end.
 
         Raises:
             UserError: the store cannot give the rows that the objective needs.
@@ -70,11 +72,11 @@ class BatchStream:
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of text in a row: `max_length` without special tokens."""
+        """The most tokens of text in a row: `max_length` without special tokens."""
         return self._text_tokens(self.config.max_length)
 
     def tokens_until(self, step: int) -> int:
-        """`pair_rules.tokens_until` of this stream."""
+        """The value of `pair_rules.tokens_until` for this stream."""
         return tokens_until(self.config, self._tokenizer.frame, self.sizes, step=step)
 
     def _text_tokens(self, length: int) -> int:
@@ -108,9 +110,10 @@ class BatchStream:
         return draw_slots(self.seed, step, self.sizes.before(step), batch_size=self.sizes.of(step))
 
     def micro_batches(self, step: int, share: Share) -> list[MicroBatch]:
-        """One rank's share of a step: rows of similar length together, each part padded to its longest.
+        """One rank's share of a step: rows of similar length together, each part padded to its longest row.
 
-        Only the spans, whose lengths decide how the step is divided, are drawn for the rows of all ranks.
+        The spans, whose lengths decide how the step is divided, are drawn for the rows of all ranks; nothing
+        else is.
         """
         slots = self.slots(step)
         spans = self.spans(slots, step)
@@ -147,7 +150,7 @@ class BatchStream:
     def spans(self, slots: Slots, step: int) -> Spans:
         """The places in the store of the text of each slot of a step.
 
-        Raises `UserError` as `TokenStore.check_sizes`.
+        Raises the `UserError` of `TokenStore.check_sizes`.
         """
         self.store.check_sizes()
         config = self.config
@@ -175,7 +178,7 @@ class BatchStream:
 
 
 def training_stream(config: PretrainConfig, store: OpenStore) -> BatchStream:
-    """The batches of a run. Raises `UserError` as `BatchStream`."""
+    """The batches of a run. Raises the `UserError` of `BatchStream`."""
     steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
     return BatchStream(
         store.train,
@@ -199,7 +202,8 @@ def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[Mi
 
 @dataclass(frozen=True)
 class _Steps(Dataset[list[MicroBatch] | UserError]):
-    """What a loader process reads. A user's error is returned, because torch would add a traceback to it."""
+    """The steps that a loader process reads. A `UserError` is returned, because torch would add a traceback
+    to it."""
 
     stream: BatchStream
     share: Share
@@ -224,7 +228,7 @@ class Rows:
 def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: bool) -> Rows:
     """Frame each slot's spans as a pair, or as one text with B right after A.
 
-    Raises `UserError` as `TokenStore.check_sizes`.
+    Raises the `UserError` of `TokenStore.check_sizes`.
     """
     store.check_sizes()
     frame = tokenizer.frame
@@ -249,7 +253,7 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
 
 
 def _begin_worker(worker: int) -> None:
-    """Ignore signals of terminal and Slurm that reach every process: the training process decides then."""
+    """Ignore terminal and Slurm signals that reach every process; the training process decides what to do."""
     del worker
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)

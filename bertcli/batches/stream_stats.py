@@ -1,6 +1,6 @@
 """Statistics of a stream of batches.
 
-Everything is counted in the micro-batches themselves, so an error anywhere in the path shows here.
+Everything is counted in the micro-batches themselves, so that an error anywhere before them shows here.
 """
 
 from __future__ import annotations
@@ -30,11 +30,17 @@ def measure_stream(
     """Statistics of steps 0, 1, 2, ... of `stream`; dummy micro-batches are left out.
 
     Returns:
-        batches, pairs, tokens; label_shares, by the label's name; same_document_share (of NotNext pairs, B
-        from A's document);
-        fill (real tokens / positions computed); masked_share of the maskable tokens, and by tenth of the
-        row's real length; mask_split (the mask, random, unchanged); special_masked (a count); unk_rate of the
-        text's tokens; stream_hash (SHA-256, the same for any micro-batches). Shares of 0 items are null.
+        batches, pairs, tokens: numbers of them.
+        label_shares: share of each label, by its name.
+        same_document_share: share of NotNext pairs with B from A's document.
+        fill: real tokens / positions computed.
+        masked_share: share of the maskable tokens, and by tenth of the row's real length.
+        mask_split: shares of the mask, random and unchanged tokens.
+        special_masked: a count.
+        unk_rate: share of the text's tokens.
+        stream_hash: SHA-256, the same for any micro-batches.
+
+        Shares of 0 items are null.
     """
     count: Counter[str] = Counter()
     by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
@@ -101,7 +107,7 @@ def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_ten
 
 
 def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
-    """The number of NotNext pairs, and of those with B from A's document, by the places of their text."""
+    """The number of NotNext pairs, and of those with B from A's document, from the places of their text."""
     slots = stream.slots(step)
     spans = stream.spans(slots, step)
     not_next = slots.labels == NOT_NEXT
@@ -138,9 +144,10 @@ def _share(part: int, total: int) -> float | None:
 def show_pairs(
     batch: Batch, tokenizer: Tokenizer, labels: Sequence[str], at_most: int, color: bool
 ) -> Iterator[tuple[str | None, str]]:
-    """Label, by its name in `labels`, and text of the first rows; a masked token is `shown<original>`.
+    """(label, text) of the first rows: the label by its name in `labels`; a masked token is
+    `shown<original>`.
 
-    `color`: for a terminal; our own colors are then the only escape sequences in the text.
+    `color`: true for a terminal; our own colors are then the only escape sequences in the text.
     """
     for row in range(min(at_most, batch.num_rows)):
         length = int(batch.lengths_B[row])

@@ -21,12 +21,13 @@ bench = typer.Typer(
 )
 
 Preset = Annotated[
-    Literal["tiny", "mini", "small", "medium", "base", "large"], typer.Option(help="Layers and hidden size.")
+    Literal["tiny", "mini", "small", "medium", "base", "large"],
+    typer.Option(help="Size of the model: layers and hidden size."),
 ]
-Family = Annotated[FamilyName, typer.Option(help="As model.family.")]
-VocabSize = Annotated[int, typer.Option(min=6, max=MOST_TOKENS, help="Entries of the vocabulary.")]
+Family = Annotated[FamilyName, typer.Option(help="Model family (model.family).")]
+VocabSize = Annotated[int, typer.Option(min=6, max=MOST_TOKENS, help="Number of entries in the vocabulary.")]
 PrecisionName = Annotated[
-    Literal["auto", "bf16", "fp16", "fp32"], typer.Option(help="As training.precision.")
+    Literal["auto", "bf16", "fp16", "fp32"], typer.Option(help="Number format (training.precision).")
 ]
 
 
@@ -35,16 +36,23 @@ def step(
     preset: Preset = "mini",
     family: Family = "bert",
     vocab_size: VocabSize = 30522,
-    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Rows a step.")] = 32,
-    micro_batch_size: Annotated[int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows at once.")] = None,
-    length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Tokens a row.")] = 128,
+    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Rows per step.")] = 32,
+    micro_batch_size: Annotated[
+        int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows computed at once.")
+    ] = None,
+    length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Tokens per row.")] = 128,
     dropout: Annotated[
-        float, typer.Option(min=0.0, max=0.99, callback=number, help="Hidden and attention.")
+        float,
+        typer.Option(min=0.0, max=0.99, callback=number, help="Dropout rate of hidden states and attention."),
     ] = 0.1,
     precision: PrecisionName = "auto",
     device: Device = "auto",
-    compile_: Annotated[bool, typer.Option("--compile", help="With torch.compile.")] = False,
-    steps: Annotated[int, typer.Option(min=1, max=MOST, help="Steps to measure, after the warm-up.")] = 20,
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile the model with torch.compile.")
+    ] = False,
+    steps: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Number of steps to measure, after the warm-up.")
+    ] = 20,
     config: Annotated[
         Path | None,
         typer.Option(help="Measure a pretraining config on its own text; other sizes are ignored."),
@@ -85,7 +93,7 @@ def step(
 @bench.command()
 def stream(
     config: Config,
-    batches: Annotated[int, typer.Option(min=1, max=MOST, help="Batches to measure.")] = 200,
+    batches: Annotated[int, typer.Option(min=1, max=MOST, help="Number of batches to measure.")] = 200,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -103,15 +111,16 @@ def stream(
 @bench.command()
 def tokenize(
     config: Annotated[
-        Path | None, typer.Argument(metavar="[CONFIG]", help="Its text; without it the bundled classics.")
+        Path | None,
+        typer.Argument(metavar="[CONFIG]", help="Config whose text is read; default: the bundled classics."),
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="A vocab.txt, tokenizer.json or model folder; default: one is trained."),
+        typer.Option(help="A vocab.txt, tokenizer.json or model folder; default: a tokenizer is trained."),
     ] = None,
     vocab_size: VocabSize = 8192,
     megabytes: Annotated[
-        float, typer.Option(min=0.01, max=MOST, callback=number, help="Of text to read.")
+        float, typer.Option(min=0.01, max=MOST, callback=number, help="Megabytes of text to read.")
     ] = 20.0,
     set_: Set = None,
     json_: Json = False,
@@ -144,7 +153,9 @@ def tokenize(
 @bench.command()
 def finetune(
     config: FinetuningConfig,
-    steps: Annotated[int, typer.Option(min=1, max=MOST, help="Steps to measure, after the warm-up.")] = 50,
+    steps: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Number of steps to measure, after the warm-up.")
+    ] = 50,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -162,17 +173,25 @@ def finetune(
 @bench.command()
 def predict(
     model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="A fine-tuned model; without it a fresh one.")
+        Path | None, typer.Argument(metavar="[MODEL]", help="A fine-tuned model; default: a fresh one.")
     ] = None,
     input_: Annotated[
         str | None,
-        typer.Option("--input", metavar="FILE", help="As for predict; default: the bundled text messages."),
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            help="A file of texts, as for bertcli predict; default: the bundled text messages.",
+        ),
     ] = None,
     preset: Preset = "mini",
     vocab_size: VocabSize = 8192,
-    max_length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Of the fresh model.")] = 128,
-    texts: Annotated[int, typer.Option(min=1, max=MOST, help="At most this many.")] = 2000,
-    batch_size: Annotated[int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows at once.")] = None,
+    max_length: Annotated[
+        int, typer.Option(min=16, max=MOST_TOKENS, help="Tokens in a row of the fresh model.")
+    ] = 128,
+    texts: Annotated[int, typer.Option(min=1, max=MOST, help="Most texts to read.")] = 2000,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows computed at once.")
+    ] = None,
     precision: PrecisionName = "fp32",
     device: Device = "auto",
     json_: Json = False,

@@ -23,26 +23,33 @@ from bertcli.system.exhausted import describe_exhausted, describe_os_error
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 _PREFIXES = ("CUBLAS", "TOKENIZERS_", "TORCH", "TRITON")
-"""Of the environment variables that we and torch set."""
+"""Prefixes of the environment variables that we and torch set."""
 _PANIC = "PanicException"
-"""Of Rust, recognized by name: no module holds the class, and it is not an `Exception`."""
+"""Name of the exception for a panic in Rust: no module holds its class, and it is not an `Exception`."""
 _LIBRARIES = (
     *("filelock", "httpx", "huggingface_hub", "onnx", "pydantic", "requests", "safetensors"),
     *("tokenizers", "torch", "yaml"),
 )
-"""Modules whose errors are not let out; tokenizers also raises a bare `Exception`. Those of the caller, such
-as a time limit's that a signal handler raises, are."""
+"""Modules whose errors become `UserError`; tokenizers also raises a bare `Exception`.
+
+Errors of the caller, such as a time limit that a signal handler raises, pass unchanged.
+"""
 
 
 def call(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A decorator: errors are `UserError` and Python's own alone; signal handlers and streams are afterward
-    as before, whatever happened."""
+    """Decorate a call of the Python API, which then raises only `UserError` and Python's own errors.
+
+    Signal handlers and streams are restored afterward, whatever happened.
+    """
     return _guarded(function, lambda: lambda: None)
 
 
 def call_of_torch(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """As `call`, for what trains or reads weights: torch's state, the filters of warnings and the environment
-    variables of libraries are afterward as before, too. What other threads change there meanwhile is lost."""
+    """Decorate a call that trains or reads weights: `call`, which also restores the state of libraries.
+
+    The state is torch's, the filters of warnings, and the libraries' environment variables. Changes that
+    other threads make to it meanwhile are lost.
+    """
     return _guarded(function, _torch_as_now)
 
 
@@ -116,7 +123,7 @@ class _Guard:
 
 
 def _let_loaders_watch_again() -> None:
-    """torch's loaders set a handler of SIGCHLD once; the next loader shall set it again."""
+    """Let the next loader of torch set a handler of SIGCHLD again; torch sets it only once."""
     handling = sys.modules.get("torch.utils.data._utils.signal_handling")
     if handling is not None:
         handling.__dict__["_SIGCHLD_handler_set"] = False
@@ -150,7 +157,7 @@ _streams = _Streams()
 
 
 def _raise_as_ours(error: BaseException) -> None:
-    """Raise a `UserError` for what is a message on the command line, and for other libraries' errors."""
+    """Raise a `UserError` for what is a message on the command line, and for errors of other libraries."""
     if isinstance(error, UserError | KeyboardInterrupt | GeneratorExit):
         return
     if isinstance(error, SystemExit):
@@ -168,7 +175,7 @@ def _raise_as_ours(error: BaseException) -> None:
 
 
 def _torch_as_now() -> Callable[[], None]:
-    """Returns what puts it back."""
+    """Remember torch's state and the libraries' variables; return a function that puts them back."""
     import torch
 
     deterministic: Any = torch.utils.deterministic  # pyright: ignore[reportAttributeAccessIssue]
@@ -205,7 +212,7 @@ def _variables() -> dict[str, str]:
 
 
 def one_of(name: str, value: Any, *allowed: Any) -> Any:
-    """`value`. Raises `UserError` that names the argument if it is none of `allowed`."""
+    """The `value`. Raises `UserError` that names the argument if the value is none of `allowed`."""
     for each in allowed:
         if type(value) is type(each) and value == each:
             return value
@@ -240,8 +247,10 @@ def text(name: str, value: Any) -> str:
 
 
 def texts(name: str, value: Any) -> list[Any]:
-    """One text, or the items of several, which are not checked yet. Raises `UserError` that names the
-    argument for what has no order of texts."""
+    """One text, or the items of several, which are not checked yet.
+
+    Raises `UserError` that names the argument for a value without an order of texts.
+    """
     if isinstance(value, str):
         return [value]
     has_no_order = isinstance(value, Mapping | Set | bytes | bytearray) or hasattr(value, "columns")

@@ -26,23 +26,27 @@ def init(
     output: Annotated[Path, typer.Option(metavar="FILE", help="The config to write.")] = Path("bertcli.yaml"),
     minutes: Annotated[
         float,
-        typer.Option(min=0.1, max=MOST, callback=number, help="How long the run may take on this machine."),
+        typer.Option(
+            min=0.1, max=MOST, callback=number, help="Minutes that the run may take on this machine."
+        ),
     ] = 30,
     purpose: Annotated[
         Literal["pretrain", "finetune"] | None,
         typer.Option(
-            "--for", metavar="pretrain|finetune", help="What the files are for; default: by their content."
+            "--for",
+            metavar="pretrain|finetune",
+            help="What the files are for; default: decided by their content.",
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="To start with: a run, any model folder, or a hub id."),
+        typer.Option(metavar="MODEL", help="The model to start with: a run, any model folder, or a hub id."),
     ] = None,
 ) -> None:
     """Write a config for your files that runs as it is, with a reason for each value.
 
-    Looks at the text or the labels and at this machine: some seconds of steps are measured, so that the run
-    takes the time that you give. Nothing else is written, and no file is replaced.
+    It looks at the text or the labels and at this machine. Some seconds of steps are measured, so that the
+    run takes the time that you give. Nothing else is written, and no file is replaced.
 
     Example: bertcli init texts/ --minutes 30
     """
@@ -57,10 +61,12 @@ def init(
 
 def config(
     kind: Annotated[
-        Literal["pretrain", "finetune"], typer.Argument(metavar="pretrain|finetune", help="Of which command.")
+        Literal["pretrain", "finetune"],
+        typer.Argument(metavar="pretrain|finetune", help="The command that reads the config."),
     ],
     schema: Annotated[
-        bool, typer.Option("--schema", help="A JSON schema, with which editors complete and check a config.")
+        bool,
+        typer.Option("--schema", help="Print a JSON schema, with which editors complete and check a config."),
     ] = False,
 ) -> None:
     """Print every key of a config with its default and its meaning.
@@ -81,7 +87,7 @@ def config(
 
 
 def _lines(section: Keys) -> list[Line | Block]:
-    """A section that is null by default is written as a comment."""
+    """The lines of a section's config; a section that is null by default is written as a comment."""
     from bertcli.config.yaml_text import Block, Line
 
     keys: list[Line | Block] = [
@@ -106,14 +112,16 @@ def estimate(
     set_: Set = None,
     device: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A GPU of another machine (h200, a100-80gb, ...): calculate only."),
+        typer.Option(
+            metavar="NAME", help="A GPU of another machine (h200, a100-80gb, ...); nothing is measured."
+        ),
     ] = None,
     json_: Json = False,
 ) -> None:
     """Estimate time, memory and disk of a run, after a probe of some seconds on this machine.
 
-    The probe takes steps of the run itself, and writes nothing. With --device everything is calculated from
-    the data sheet of the device.
+    The probe takes steps of the run itself, and writes nothing. --device NAME calculates everything from the
+    data sheet of that device.
 
     Example: bertcli estimate configs/quickstart.yaml
     """

@@ -1,4 +1,4 @@
-"""`bertcli check-data`, `show-batch`: what a run will read, and what to mend in it."""
+"""`bertcli check-data`, `show-batch`: the data that a run will read, and what to mend in it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def check_data(
 ) -> None:
     """Read the data of a config once, and show what to mend before the run, worst first.
 
-    Of a corpus: documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and lines,
-    damaged characters, lines in other languages. Of labeled files: rows, labels, lengths, duplicates. Nothing
-    is written, except by --tokens. Exit code 1: the run would fail on this data.
+    A corpus: counts of documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and
+    lines, damaged characters, lines in other languages. Labeled files: rows, labels, lengths, duplicates.
+    Nothing is written, except by --tokens. Exit code 1: the run would fail on this data.
 
     Example: bertcli check-data configs/quickstart.yaml
     """
@@ -129,7 +129,7 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
 
 
 def _has_few_blanks(f: dict[str, Any]) -> bool:
-    """Whether the script has no blanks between words, so that "words" are sentences."""
+    """True if the script has no blanks between words, so that "words" are sentences."""
     from bertcli.corpus.sample import FEW_BLANKS
 
     return f.get("blanks_per_character", 1.0) < FEW_BLANKS
@@ -157,15 +157,17 @@ def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
 def show_batch(
     config: Config,
     set_: Set = None,
-    pairs: Annotated[int, typer.Option("-n", min=1, max=MOST, help="Pairs to print.")] = 4,
+    pairs: Annotated[int, typer.Option("-n", min=1, max=MOST, help="Number of pairs to print.")] = 4,
     stats: Annotated[bool, typer.Option("--stats", help="Measure the stream instead.")] = False,
-    batches: Annotated[int, typer.Option(min=1, max=MOST, help="With --stats: batches to measure.")] = 200,
+    batches: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Number of batches to measure, with --stats.")
+    ] = 200,
     json_: JsonLines = False,
 ) -> None:
     """Show what the model will read, or measure it.
 
-    Prints a line of the text as written and as read, the share of unknown tokens, then decoded pairs with
-    their label. A masked token is printed as shown<original>.
+    It prints a line of the text as written and as read, and the share of unknown tokens. Decoded pairs with
+    their label follow. A masked token is printed as shown<original>.
 
     Example: bertcli show-batch configs/quickstart.yaml -n 2
     """

@@ -25,17 +25,22 @@ def evaluate(
     ] = None,
     format_: Annotated[
         str | None,
-        typer.Option("--format", help="--corpus: text, sentences, jsonl or parquet; --data: as task.format."),
+        typer.Option(
+            "--format",
+            help="Format. --corpus: text, sentences, jsonl or parquet; --data: a value of task.format.",
+        ),
     ] = None,
     encoding: Annotated[
-        str | None, typer.Option(help="Of the files, as corpus.encoding or task.encoding.")
+        str | None, typer.Option(help="Encoding of the files (corpus.encoding or task.encoding).")
     ] = None,
     batch_size: BatchSize = None,
     device: Device = "auto",
     json_: Json = False,
     wrong: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="--data: write wrongly predicted rows: .jsonl, .csv or .tsv."),
+        typer.Option(
+            metavar="FILE", help="--data: the file for wrongly predicted rows: .jsonl, .csv or .tsv."
+        ),
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="--data: leave out rows that cannot be used.")
@@ -45,7 +50,7 @@ def evaluate(
     ] = None,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="--data: the label's column.")] = None,
     positive_label: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="--data: F1 is that of this label (of two).")
+        str | None, typer.Option(metavar="LABEL", help="--data: the label (of two) whose F1 is measured.")
     ] = None,
     columns: Columns = None,
     separator: Separator = None,
@@ -55,29 +60,33 @@ def evaluate(
         str | None, typer.Option(help="--corpus: what ends a document: blank-line or file.")
     ] = None,
     join_lines: Annotated[
-        bool, typer.Option("--join-lines", help="--corpus: the text is hard-wrapped.")
+        bool, typer.Option("--join-lines", help="--corpus: join the lines of hard-wrapped text.")
     ] = False,
-    language: Annotated[str | None, typer.Option(help="--corpus: for the sentence splitter.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="--corpus: the language, for the sentence splitter.")
+    ] = None,
     text_key: Annotated[
         str | None, typer.Option(help="--corpus: the key (jsonl) or column (parquet) of the text.")
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(min=16, max=MOST_TOKENS, help="--corpus: tokens in a row; default: as in its training."),
+        typer.Option(
+            min=16, max=MOST_TOKENS, help="--corpus: tokens in a row; default: those of its training."
+        ),
     ] = None,
     batches: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST, help="--corpus: at most this many, a sample of the text; default: all of it."
+            min=1, max=MOST, help="--corpus: most batches, from a sample of the text; default: all of it."
         ),
     ] = None,
 ) -> None:
     """Measure a model on text, or a fine-tuned one on labeled rows.
 
-    --corpus: MLM loss, perplexity and accuracy, on rows that hold each token once; apart from it, on pairs
-    drawn from the text, NSP loss and accuracy with its majority baseline. 15 % of the tokens are masked, the
-    same ones at every call. A model without an NSP head is measured on MLM only. Options that are not given
-    are as in the run that made the model: length of rows, language, format, key, encoding.
+    --corpus: MLM loss, perplexity and accuracy, on rows that hold each token once. NSP loss and accuracy with
+    its majority baseline are measured separately, on pairs drawn from the text. 15 % of the tokens are
+    masked, the same ones at every call. A model without an NSP head is measured on MLM only. Options that are
+    not given have the values of the run that made the model: length of rows, language, format, key, encoding.
 
     --data: the loss and every metric of the task that the model was fine-tuned for. The file is read as the
     training file was.
@@ -199,7 +208,8 @@ def _evaluate_data(
 
 
 def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
-    """In a table a case is one row: its columns, its place, the prediction, and the right answer."""
+    """Write the wrong cases. In a table, a case is one row: its columns, its place, the prediction, and the
+    right answer."""
     from bertcli.inference.outputs import SEPARATORS, AnswerTable, beside, opened
 
     with opened(path) as file:

@@ -1,4 +1,4 @@
-"""`bertcli convert`, `export`, `extend-vocab`: a model folder -> another one."""
+"""`bertcli convert`, `export`, `extend-vocab`: one model folder -> another one."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def convert(
         bool | None,
         typer.Option(
             "--cased/--uncased",
-            help="For a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
+            help="Case of a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
         ),
     ] = None,
 ) -> None:
     """Write a model as safetensors with current names.
 
     The source may have .bin weights, old names, weights in several files, or be a TensorFlow checkpoint by
-    Google, which is read without TensorFlow. Labels are kept, and the heads that one class of transformers
-    holds together; weights of other heads are dropped, and named. The result is loaded and compared with the
-    source on the same texts; a difference above 1e-6 is an error, and nothing is written.
+    Google, which is read without TensorFlow. The labels are kept, and so are the heads that one class of
+    transformers holds together. Weights of other heads are dropped, and named. The result is loaded and
+    compared with the source on the same texts. A difference above 1e-6 is an error, and nothing is written.
 
     Example: bertcli convert uncased_L-12_H-768_A-12 bert-base
     """
@@ -67,12 +67,16 @@ def export(
     destination: Annotated[
         Path, typer.Argument(metavar="OUT", help="The folder to write: a new one, or empty.")
     ],
-    format_: Annotated[Literal["onnx"], typer.Option("--format", help="Of the model's file.")] = "onnx",
+    format_: Annotated[
+        Literal["onnx"], typer.Option("--format", help="Format of the model's file.")
+    ] = "onnx",
     encoder: Annotated[
-        bool, typer.Option("--encoder", help="The encoder alone, for vectors, without the model's head.")
+        bool,
+        typer.Option("--encoder", help="Write the encoder alone, for vectors, without the model's head."),
     ] = False,
     int8: Annotated[
-        bool, typer.Option("--int8", help="Also a file with weights of 8 bits, compared with the other.")
+        bool,
+        typer.Option("--int8", help="Write a file with 8-bit weights too, and compare it with the other."),
     ] = False,
     sample: Annotated[
         str | None,
@@ -126,7 +130,7 @@ def export(
 
 
 def _table(report: Comparison) -> list[str]:
-    """Sizes, speeds and agreement, for people."""
+    """The table of sizes, speeds and agreement, for people."""
     sizes = list(next(iter(report.forms.values())).rows_per_second)
     columns = "{:<20}{:>10}" + "{:>22}" * len(sizes)
     found = report.agreement
@@ -159,14 +163,14 @@ def extend_vocab(
     model: Model,
     config: Config,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write: a new one, or empty.")],
-    add: Annotated[int, typer.Option("--add", min=1, max=MOST, help="New pieces.")] = 500,
+    add: Annotated[int, typer.Option("--add", min=1, max=MOST, help="Number of new pieces.")] = 500,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
     """Add the pieces to a model's vocabulary that shorten a corpus most; CONFIG names the corpus.
 
-    Each new piece starts with the mean of the pieces that it replaces. Go on with the result by
-    model.init_from, so that it learns them.
+    Each new piece starts with the mean of the pieces that it replaces. Continue with the result as
+    model.init_from, so that it learns the new pieces.
 
     Example: bertcli extend-vocab runs/novels configs/novels.yaml runs/extended --add 500
     """

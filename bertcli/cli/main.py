@@ -1,4 +1,4 @@
-"""Command -> module, imported only when called; a user's error -> its message and exit code 2."""
+"""The command line: a command -> its module, imported only when called; a user's error -> exit code 2."""
 
 from __future__ import annotations
 
@@ -51,32 +51,33 @@ COMMANDS = {
     "bench": "bench",
     "config": "configs",
 }
-"""Command -> its module in `bertcli/cli/`, which has a function or a Typer app of that name; in the order of
-`--help`."""
+"""Command -> its module in `bertcli/cli/`, in the order of `--help`. The module has a function or a Typer app
+of that name."""
 WITHOUT_CONFIG = ("predict", "embed", "similarity", "evaluate")
-"""Commands that read files as a config would say, but by options."""
+"""Commands that read files by options, not by a config."""
 
 PROGRAM = "bertcli"
-"""In messages, and for the shell's completion, which `python -m` would otherwise give another name."""
+"""The program's name in messages and shell completion; `python -m` would give it another name."""
 CTRL_C = 130
-"""The exit code that shells give it."""
+"""The exit code that shells give a program that Ctrl-C ended."""
 CLOSED_PIPE = 141
 """The exit code that shells give a program whose reader closed the pipe, as in `bertcli ... | head -1`."""
 STDOUT = "standard output"
 _KEY = re.compile(r"\b(?:task|corpus)\.[a-z_]+")
 _reserve = bytearray(4 << 20)
-"""Memory that is freed to report that there is no more."""
+"""Memory that is freed when memory is exhausted, so that this can be reported."""
 
 
 class LazyGroup(TyperGroup):
-    """Imports a command's module when it is called or listed; the modules import torch only when they run."""
+    """The commands, each imported when it is called or listed; the modules import torch only when they
+    run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of `--help`."""
+        """The names of the commands, in the order of `--help`."""
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As in `TyperGroup`; the error for an unknown command names the nearest one."""
+        """The command of `TyperGroup`; the error for an unknown command names the nearest one."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:  # a shell that completes wants no error
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(
@@ -85,7 +86,7 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, whose module is imported now; None: there is none."""
+        """The command of that name, whose module is imported now; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"bertcli.cli.{COMMANDS[cmd_name]}")
@@ -101,8 +102,10 @@ class LazyGroup(TyperGroup):
 
 
 def _told_in_options(command: Any) -> Callable[..., None]:
-    """The function of a command, whose messages name options in place of a config's keys, and the keys for
-    which it has none."""
+    """The function of a command, with options in its messages in place of a config's keys.
+
+    The message also names the keys for which the command has no option.
+    """
     run, name = command.callback, command.name
     options = {each.name.rstrip("_"): each.opts[0] for each in command.params if each.opts[0][:2] == "--"}
 
@@ -142,7 +145,7 @@ def root(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
 ) -> None:
-    """From raw text to your own encoder and its predictions.
+    """Train your own encoder from raw text, and predict with it.
 
     bertcli pretrain configs/quickstart.yaml, then
     bertcli predict-mask runs/quickstart "The [MASK] was dark."
@@ -170,21 +173,22 @@ def main() -> None:
 
 
 def _is_unsaid_ctrl_c(end: BaseException | None) -> bool:
-    """Whether Ctrl-C ended the command (typer makes it `SystemExit`) without a line of `said_on_ctrl_c`."""
+    """True if Ctrl-C ended the command (typer makes it `SystemExit`) without a line of `said_on_ctrl_c`."""
     while end is not None and not isinstance(end, KeyboardInterrupt):
         end = end.__context__
     return end is not None and not end.args
 
 
 def _open_closed_streams() -> None:
-    """Open streams that the caller closed (`>&-`) as null devices; else an opened file gets their number."""
+    """Open streams that the caller closed (`>&-`) as null devices; otherwise a file would get their
+    number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 class _Stdout(io.FileIO):
-    """Standard output, whose errors name it, to distinguish them from errors of other files."""
+    """Standard output whose errors name it, which distinguishes them from errors of other files."""
 
     def write(self, data: Any) -> int | None:
         try:
@@ -195,7 +199,8 @@ class _Stdout(io.FileIO):
 
 
 def _name_stdout() -> None:
-    """Let errors of standard output name it, and escape what it cannot encode, as bytes of a file's name."""
+    """Let errors of standard output name it, and escape what it cannot encode, such as bytes of a file's
+    name."""
     old = sys.stdout
     if isinstance(old, io.TextIOWrapper) and old is sys.__stdout__:
         raw: Any = _Stdout(old.fileno(), "wb", closefd=False)
@@ -209,7 +214,7 @@ def _name_stdout() -> None:
 
 
 def _is_one_of_several() -> bool:
-    """Whether torchrun started this process with others; `ranks` refuses a size that is not a number."""
+    """True if torchrun started this process with others; `ranks` refuses a size that is not a number."""
     size = os.environ.get("WORLD_SIZE", "")
     return size.isdecimal() and int(size) > 1
 
@@ -237,7 +242,7 @@ def _call() -> None:
 
 
 def _describe(error: BaseException) -> str:
-    """The message for an error that is no `UserError`; raises it again if it is a bug."""
+    """The message for an error that is no `UserError`; the error is raised again if it is a bug."""
     if isinstance(error, OSError) and error.filename == STDOUT:
         _drop_stdout()
         reason = (error.strerror or "it is closed").lower()
@@ -259,14 +264,15 @@ def _fail(message: str) -> NoReturn:
 
 
 def _drop_stdout() -> None:
-    """Redirect it to the null device, so that what Python still buffers does not fail again at the end."""
+    """Redirect standard output to the null device, so that what Python still buffers does not fail again at
+    the end."""
     discard(sys.stdout.fileno())
 
 
 def _leave_at_once(code: Any) -> NoReturn:
     """End this process without Python's teardown; all output has been written.
 
-    In a rank, a thread of gloo may release its last tensor during the teardown. It then asks for the
-    interpreter's lock, Python ends it, and the process with it: SIGABRT after a successful run.
+    A thread of gloo in a rank may release its last tensor during the teardown. It then asks for the
+    interpreter's lock, and Python ends the thread, and with it the process: SIGABRT after a successful run.
     """
     os._exit(code or 0)

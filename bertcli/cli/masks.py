@@ -1,4 +1,4 @@
-"""`bertcli predict-mask`, `predict-next`: what a pretrained model answers."""
+"""`bertcli predict-mask`, `predict-next`: the answers of a pretrained model."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ def predict_mask(
         list[str] | None,
         typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe."),
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Words per mask.")] = 5,
+    top_k: Annotated[int, typer.Option(help="Number of words per mask.")] = 5,
     input_: Annotated[
-        Path | None, typer.Option("--input", help="A file with a text a line; a result for each.")
+        Path | None, typer.Option("--input", help="A file with a text a line; each text has a result.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Texts at once.")] = 32,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=MOST_ROWS, help="Number of texts computed at once.")
+    ] = 32,
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:
     """Fill every [MASK] with the likeliest words.
 
-    Prints the filled sentence, and the words of each mask with their probabilities. [MASK] is read as the
-    model's own mask token, such as <mask>. Before a word, ▁ stands for the blank that belongs to its piece.
+    It prints the filled sentence, and the words of each mask with their probabilities. [MASK] is read as the
+    model's own mask token, such as <mask>. A ▁ before a word stands for the blank that belongs to its piece.
 
-    Text comes from the command line, from --input, or from standard input. Each mask is predicted
-    separately, with all the others still masked. Special tokens are never predicted.
+    Text comes from the command line, from --input, or from standard input. Each mask is predicted separately,
+    with all the others still masked. Special tokens are never predicted.
 
     Example: bertcli predict-mask runs/quickstart "The [MASK] of the [MASK] was dark." --top-k 5
     """
@@ -75,7 +77,9 @@ def predict_next(
     input_: Annotated[
         Path | None, typer.Option("--input", help="A file with a pair a line: A, a tab, B. - reads a pipe.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Pairs at once.")] = 32,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=MOST_ROWS, help="Number of pairs computed at once.")
+    ] = 32,
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:

@@ -11,7 +11,7 @@ from bertcli.config.section import MOST_ROWS
 
 
 def number(value: float) -> float:
-    """An option's value. Raises `typer.BadParameter` for nan, which is in every range."""
+    """The value of an option. Raises `typer.BadParameter` for nan, which is in every range."""
     if value != value:
         raise typer.BadParameter("nan is no number; give one")
     return value
@@ -33,8 +33,8 @@ Set = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue exactly where the run stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Delete the run in output_dir first.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-JsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A run, a checkpoint, any model folder, or a hub id.")
 ]
@@ -45,25 +45,29 @@ Input = Annotated[
 Columns = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B,...", help="All columns of a file without header (task.columns); '' if it has one."
+        metavar="A,B,...",
+        help="Names of all columns of a file without header (task.columns); '' if it has one.",
     ),
 ]
-Quoting = Annotated[str | None, typer.Option(help="auto, csv or none (task.quoting).")]
+Quoting = Annotated[str | None, typer.Option(help="Rule for quotes: auto, csv or none (task.quoting).")]
 Separator = Annotated[
-    str | None, typer.Option(metavar="CHARACTER", help="Between fields: ';', '|', '\\t' (task.separator).")
+    str | None,
+    typer.Option(metavar="CHARACTER", help="Character between fields: ';', '|', '\\t' (task.separator)."),
 ]
 IgnoreExtraFields = Annotated[
     bool | None,
-    typer.Option("--ignore-extra-fields", help="Read longer rows too (task.ignore_extra_fields)."),
+    typer.Option("--ignore-extra-fields", help="Read rows with too many fields (task.ignore_extra_fields)."),
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows at once; default: chosen for the device.")
+    int | None,
+    typer.Option(min=1, max=MOST_ROWS, help="Rows computed at once; default: chosen for the device."),
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Device = Annotated[str, typer.Option(help="The device: auto, cpu, cuda or cuda:N.")]
 PrecisionName = Annotated[
     Literal["fp32", "bf16", "fp16", "auto"],
     typer.Option(
-        help="In fp32 the output does not depend on the other texts of the batch, to 1e-5. bf16 and fp16 are "
-        "faster on a GPU, and differ in the third digit. auto is the one that the hardware has, else fp32."
+        help="Number format. In fp32 the output does not depend on the other texts of the batch, to 1e-5. "
+        "bf16 and fp16 are faster on a GPU, and differ in the third digit. auto is the one that the hardware "
+        "has, else fp32."
     ),
 ]

@@ -1,4 +1,4 @@
-"""`bertcli report`, `attention`: a run, or what a model attends to, as an HTML page."""
+"""`bertcli report`, `attention`: an HTML page of a run, or of what a model attends to."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="The folder of a run; several of one kind.")
+        list[Path],
+        typer.Argument(metavar="RUN...", help="The folder of a run, or of several runs of one kind."),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Default: report.html in the (first) run folder."),
+        typer.Option(
+            metavar="FILE.html", help="The page to write; default: report.html in the (first) run folder."
+        ),
     ] = None,
     check_data: Annotated[
         bool,
         typer.Option(
-            "--check-data", help="Read a corpus or labeled files of more than 10 MB again for what to mend."
+            "--check-data",
+            help="Read a corpus, or labeled files of more than 10 MB, again, and show what to mend.",
         ),
     ] = False,
     attributions: Annotated[
@@ -39,9 +43,9 @@ def report(
 ) -> None:
     """Make one HTML page of a run: its scores and what they mean, curves, data, recipe, and examples.
 
-    Of a pretrained model: held-out sentences with a masked word. Of a fine-tuned one: its answers on the dev
-    data, which are computed now, and its mistakes. A run may be finished, stopped or running. Several runs
-    are compared: scores, curves, and the keys of the config in which they differ.
+    The examples of a pretrained model are held-out sentences with a masked word. Those of a fine-tuned model
+    are its answers on the dev data, which are computed now, and its mistakes. A run may be finished, stopped
+    or running. Several runs are compared: scores, curves, and the keys of the config in which they differ.
 
     The page holds everything that it needs, and no script; it can be sent to others. It shows texts of the
     data.
@@ -55,29 +59,36 @@ def report(
 
 
 _BAR = 20
-"""Signs of the longest bar."""
+"""Number of signs in the longest bar."""
 
 
 def attention(
     model: Model,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="A text or a pair; or one row of the task; - reads a pipe."),
+        typer.Argument(metavar="TEXT", help="A text, a pair, or one row of the task; - reads a pipe."),
     ] = None,
     input_: Input = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A page (.html); default: a table in the terminal.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The page to write (.html); default: a table in the terminal."),
     ] = None,
     json_: Json = False,
-    layer: Annotated[int | None, typer.Option(help="Of the table, from 0; in the page, shown first.")] = None,
-    head: Annotated[int | None, typer.Option(help="Of the table, from 0; in the page, shown first.")] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Layer of the table, from 0; the page shows it first.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Head of the table, from 0; the page shows it first.")
+    ] = None,
     layers: Annotated[
         str | None,
-        typer.Option(metavar="A,B,...", help="Of the page and of --json; default: all that fit in 1 MB."),
+        typer.Option(
+            metavar="A,B,...", help="Layers of the page and of --json; default: all that fit in 1 MB."
+        ),
     ] = None,
-    top_k: Annotated[int, typer.Option(min=1, max=MOST, help="Links in the table.")] = 10,
+    top_k: Annotated[int, typer.Option(min=1, max=MOST, help="Number of links in the table.")] = 10,
     attributions: Annotated[
-        bool, typer.Option("--attributions", help="Also which words decided the answer of a task model.")
+        bool, typer.Option("--attributions", help="Show which words decided the answer of a task model.")
     ] = False,
     target: Annotated[
         str | None,
@@ -92,15 +103,15 @@ def attention(
 ) -> None:
     """Show what each word of a text attends to.
 
-    With --output it writes a page that needs no network: lines between words, for each layer and head.
-    Without it, it prints the strongest links of one head. --json prints the probabilities of all layers and
+    --output writes a page that needs no network: lines between words, for each layer and head. The default
+    output is a table of the strongest links of one head. --json prints the probabilities of all layers and
     heads. Layers and heads are counted from 0.
 
     A fine-tuned model reads the text as in bertcli predict: a pair, QUESTION CONTEXT, TEXT CHOICE CHOICE...
-    With --attributions, each word has a score: what it adds to the model's output for the answer (a logit,
-    or the value itself), against a row of masks (integrated gradients). Of tags, it is the output for the
-    word that is least likely to be outside of all entities, unless --target names another. Attention alone
-    explains no answer.
+    --attributions gives each word a score: what it adds to the model's output for the answer (a logit, or the
+    value itself), against a row of masks (integrated gradients). The output for tags is that of the word that
+    is least likely to be outside of all entities, unless --target names another. Attention alone explains no
+    answer.
 
     Example: bertcli attention runs/quickstart "The old house was dark." --output attention.html
     """
@@ -167,7 +178,7 @@ def _numbers(layers: str) -> list[int]:
 
 
 def _reason(layer: int | None, head: int | None) -> str:
-    """Why a head is the one that is shown."""
+    """The reason why this head is shown."""
     if layer is not None and head is not None:
         return "the head that was asked for"
     among = "of all heads"
@@ -193,7 +204,7 @@ def _table(found: Attention, chosen: tuple[int, int], reason: str, top_k: int) -
 
 
 def _scores(scored: Attributions) -> list[str]:
-    """A line a word: its score, and a bar of its sign."""
+    """The scores, one line for each word: its score, and a bar of its sign."""
     largest = max(map(abs, scored.scores), default=0.0) or 1.0
     width = max(map(len, scored.words), default=0)
     lines = [f"{scored.answer}: what each word adds to the model's output for it, against a row of masks"]

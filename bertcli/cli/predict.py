@@ -26,15 +26,17 @@ def predict(
     model: Model,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Texts; or one row of a task whose rows have several."),
+        typer.Argument(metavar="TEXT", help="Texts, or one row of a task whose rows have several."),
     ] = None,
     input_: Input = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=".jsonl, .csv or .tsv, written at the end; else standard output."),
+        typer.Option(
+            metavar="FILE", help="A .jsonl, .csv or .tsv file, written at the end; default: standard output."
+        ),
     ] = None,
-    tsv: Annotated[bool, typer.Option("--tsv", help="A table with tabs.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="A table with commas.")] = False,
+    tsv: Annotated[bool, typer.Option("--tsv", help="Print a table with tabs.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print a table with commas.")] = False,
     json_: JsonLines = False,
     text: Annotated[
         list[str] | None,
@@ -47,13 +49,14 @@ def predict(
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format", help="tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format)."
+            "--format",
+            help="Format: tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format).",
         ),
     ] = None,
     separator: Separator = None,
     quoting: Quoting = None,
     ignore_extra_fields: IgnoreExtraFields = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the file (task.encoding).")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the file (task.encoding).")] = None,
     batch_size: BatchSize = None,
     device: Device = "auto",
     precision: PrecisionName = "fp32",
@@ -62,15 +65,15 @@ def predict(
 
     MODEL may also be a folder that bertcli export wrote, or an .onnx file in it; onnxruntime runs it.
 
-    For texts on the command line it prints readable lines, or with --json JSON lines. A model for pairs takes
-    two texts, one for questions takes QUESTION CONTEXT, one for choices takes TEXT CHOICE CHOICE...
+    Texts on the command line get readable lines, or with --json JSON lines. A model for pairs takes two
+    texts, one for questions takes QUESTION CONTEXT, one for choices takes TEXT CHOICE CHOICE...
 
-    For rows of --input it writes JSON lines in their order: the row's columns, and the prediction (a column
-    with the name of one of its parts is renamed given_NAME). The file is read as the training file was (TSV,
-    CSV, JSON lines or a list, Parquet, CoNLL, SQuAD JSON, lines of fastText or TREC). A .txt and standard
-    input have a text a line; tabs separate the texts of a pair. Files of any size are streamed. Each row has
-    a prediction, even if its text is empty; a blank line is an empty text if a line is a text. In a table
-    (.csv, .tsv) a ' is put before cells that a spreadsheet would run as a formula.
+    Rows of --input get JSON lines in their order: the row's columns, and the prediction (a column with the
+    name of one of its parts is renamed given_NAME). The file is read as the training file was (TSV, CSV, JSON
+    lines or a list, Parquet, CoNLL, SQuAD JSON, lines of fastText or TREC). A .txt and standard input have a
+    text a line; tabs separate the texts of a pair. Files of any size are streamed. Each row has a prediction,
+    even if its text is empty; a blank line is an empty text if a line is a text. A table (.csv, .tsv) has a '
+    before cells that a spreadsheet would run as a formula.
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """

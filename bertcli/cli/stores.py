@@ -34,8 +34,8 @@ def prepare(
 ) -> None:
     """Build only the vocabulary and the token store, and print what is in them.
 
-    A store that matches the config is opened; an interrupted build continues where it stopped. In a store
-    over 2 GB, 1,000 blocks are compared with their hashes, or all with --verify.
+    A store that matches the config is opened. An interrupted build continues where it stopped. A store over 2
+    GB is checked by 1,000 blocks, which are compared with their hashes; --verify compares all blocks.
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """
@@ -132,14 +132,20 @@ def train(
         Path, typer.Option("--output", help="The folder to write; it must not hold a tokenizer.")
     ],
     vocab_size: Annotated[
-        int, typer.Option("--vocab-size", min=6, max=MOST_TOKENS, help="Entries, special tokens included.")
+        int,
+        typer.Option(
+            "--vocab-size", min=6, max=MOST_TOKENS, help="Number of entries, special tokens included."
+        ),
     ] = 30522,
-    family: Annotated[FamilyName, typer.Option(help="Whose special tokens; as model.family.")] = "bert",
+    family: Annotated[
+        FamilyName, typer.Option(help="Family whose special tokens are used (model.family).")
+    ] = "bert",
     kind: Annotated[
-        TokenizerKind | None, typer.Option(help="As tokenizer.kind; default: the family's.")
+        TokenizerKind | None,
+        typer.Option(help="Kind of the tokenizer (tokenizer.kind); default: the family's."),
     ] = None,
     cased: Annotated[
-        bool | None, typer.Option("--cased/--uncased", help="Keep upper case; default: as the family.")
+        bool | None, typer.Option("--cased/--uncased", help="Keep upper case; default: the family's choice.")
     ] = None,
     strip_accents: Annotated[
         bool,
@@ -147,20 +153,21 @@ def train(
     ] = False,
     format_: Annotated[
         Literal["text", "sentences", "jsonl", "parquet"],
-        typer.Option("--format", help="As corpus.format in a config."),
+        typer.Option("--format", help="Format of the files (corpus.format)."),
     ] = "text",
     text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
-    encoding: Annotated[str, typer.Option("--encoding", help="Of the files.")] = "utf-8",
+    encoding: Annotated[str, typer.Option("--encoding", help="Encoding of the files.")] = "utf-8",
     language: Annotated[
         str,
         typer.Option(
-            metavar="CODE", help="As corpus.language: tr, az and lt lose their case by rules of their own."
+            metavar="CODE",
+            help="Language (corpus.language); tr, az and lt have their own rules for lower case.",
         ),
     ] = "en",
 ) -> None:
     """Train a vocabulary; print its folder.
 
-    From more than 256 MB of text a uniform sample of about that size is read. The same text gives the same
+    A text of more than 256 MB is read as a uniform sample of about that size. The same text gives the same
     vocabulary, bit for bit.
 
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
@@ -213,14 +220,14 @@ def encode(
         ),
     ],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Default: lines of stdin.")
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts; default: lines of standard input.")
     ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", help="A text a line.")] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help="A file with a text a line.")] = None,
     cased: Annotated[
-        bool, typer.Option("--cased", help="For a bare vocab.txt: keep upper case and accents.")
+        bool, typer.Option("--cased", help="Keep upper case and accents, for a bare vocab.txt.")
     ] = False,
     json_: Annotated[
-        bool, typer.Option("--json", help="One JSON object a text: text, ids, tokens, readable.")
+        bool, typer.Option("--json", help="Print one JSON object a text: text, ids, tokens, readable.")
     ] = False,
 ) -> None:
     """Show the tokens and ids of texts, with the special tokens that a model reads.

@@ -56,20 +56,22 @@ def verify_resume(
     config: AnyConfig,
     set_: Set = None,
     steps: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Steps of each run, at most the config's own.")
+        int, typer.Option(min=1, max=MOST, help="Number of steps of each run, at most the config's own.")
     ] = 40,
-    kills: Annotated[int, typer.Option(min=1, max=MOST, help="How often the second run is killed.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, max=MOST, help="Of the random moments of the kills.")] = 0,
+    kills: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Number of times that the second run is killed.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(min=0, max=MOST, help="Seed of the random moments of the kills.")] = 0,
     folder: Annotated[
-        Path | None, typer.Option(help="Where the runs write their files; default: a temporary folder.")
+        Path | None, typer.Option(help="Folder for the files of the runs; default: a temporary folder.")
     ] = None,
     json_: Json = False,
 ) -> None:
     """Prove on this machine that a killed and resumed run of CONFIG gives the same result.
 
-    Runs a few steps without a kill, then again with SIGKILLs at random moments and a --resume after each, and
-    compares every loss and the final weights, bit by bit. Your output_dir is not touched; the disk needs
-    space for six checkpoints. Exit code 0: equal, 1: different.
+    It runs a few steps without a kill. It runs them again with SIGKILLs at random moments and a --resume
+    after each, and compares every loss and the final weights, bit by bit. Your output_dir is not touched; the
+    disk needs space for six checkpoints. Exit code 0: equal, 1: different.
 
     Example: bertcli verify-resume configs/quickstart.yaml --steps 10 --kills 2
     """

@@ -27,27 +27,33 @@ from bertcli.system.terminal import say
 def embed(
     model: Model,
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Texts, a vector for each.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Texts; each one gets a vector.")
     ] = None,
     input_: Input = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=".npy (float32), .jsonl or .parquet; standard output without it."),
+        typer.Option(
+            metavar="FILE", help="A .npy (float32), .jsonl or .parquet file; default: standard output."
+        ),
     ] = None,
     json_: Annotated[
-        bool, typer.Option("--json", help="JSON lines on standard output, as without --output.")
+        bool, typer.Option("--json", help="Print JSON lines on standard output, as without --output.")
     ] = False,
     pooling: Annotated[
-        Literal["mean", "cls", "max"] | None, typer.Option(help="Default: the folder's own, else mean.")
+        Literal["mean", "cls", "max"] | None,
+        typer.Option(help="How tokens become a vector. Default: the folder's own, else mean."),
     ] = None,
     normalize: Annotated[
         bool | None,
-        typer.Option("--normalize/--no-normalize", help="To length 1. Default: the folder's own, else not."),
+        typer.Option(
+            "--normalize/--no-normalize",
+            help="Scale vectors to length 1. Default: the folder's own, else not.",
+        ),
     ] = None,
     max_length: Annotated[
         int | None,
         typer.Option(
-            min=3, max=MOST_TOKENS, help="Tokens of a text that are read. Default: the folder's own."
+            min=3, max=MOST_TOKENS, help="Most tokens of a text that are read. Default: the folder's own."
         ),
     ] = None,
     text: Annotated[
@@ -58,13 +64,13 @@ def embed(
         str,
         typer.Option(
             "--format",
-            help="tsv, csv, jsonl, parquet, fasttext, also of standard input; .txt: a text a line.",
+            help="Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.",
         ),
     ] = "auto",
     separator: Separator = None,
     quoting: Quoting = None,
     ignore_extra_fields: IgnoreExtraFields = None,
-    encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
+    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
     batch_size: BatchSize = None,
     device: Device = "auto",
     precision: PrecisionName = "fp32",
@@ -124,14 +130,19 @@ def similarity(
     model: Model,
     queries: Annotated[
         list[str],
-        typer.Argument(metavar="QUERY", help="Texts, or - for a pipe; without --input one text and others."),
+        typer.Argument(
+            metavar="QUERY",
+            help="Texts, or - for a pipe; without --input, one text and those to compare with it.",
+        ),
     ],
     input_: Input = None,
     vectors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The vectors of --input: a .npy that bertcli embed made of it."),
+        typer.Option(
+            metavar="FILE", help="The vectors of --input: a .npy file that bertcli embed made from it."
+        ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=MOST, help="Texts for each query.")] = 10,
+    top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of texts for each query.")] = 10,
     json_: JsonLines = False,
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
@@ -141,23 +152,23 @@ def similarity(
         str,
         typer.Option(
             "--format",
-            help="tsv, csv, jsonl, parquet, fasttext, also of standard input; .txt: a text a line.",
+            help="Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.",
         ),
     ] = "auto",
     separator: Separator = None,
     quoting: Quoting = None,
     ignore_extra_fields: IgnoreExtraFields = None,
-    encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
+    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
     batch_size: BatchSize = None,
     device: Device = "auto",
     precision: PrecisionName = "fp32",
 ) -> None:
     """Find the texts that are most similar to a query.
 
-    Each line or row of --input is compared with each QUERY by the cosine of their vectors (bertcli embed),
-    and the nearest ones are printed, the nearest first. Files of any size are streamed. If many queries are
-    asked of one file, save its vectors once (bertcli embed MODEL --input FILE --output FILE.npy), and give
-    them by --vectors. Without --input, the first text is compared with the others.
+    Each line or row of --input is compared with each QUERY by the cosine of their vectors (bertcli embed).
+    The nearest ones are printed, the nearest first. Files of any size are streamed. If many queries are asked
+    of one file, save its vectors once (bertcli embed MODEL --input FILE --output FILE.npy), and give them by
+    --vectors. If there is no --input, the first text is compared with the others.
 
     Example: bertcli similarity runs/search "how do I reset it" --input manual.txt --top 3
     """

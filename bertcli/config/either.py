@@ -19,10 +19,10 @@ class _Sections(BaseModel):
 
 
 def load_either_config(path: Path, overrides: list[str] | None = None) -> PretrainConfig | FinetuneConfig:
-    """The config of a pretraining or of a fine-tuning run.
+    """Load the config of a pretraining or of a fine-tuning run.
 
     Raises:
-        UserError: as `load_config`; the file has a section of neither kind, or of both.
+        UserError: the errors of `load_config`, or the file has a section of neither kind, or of both.
     """
     value, where = read_config(path, overrides)  # once, because it may be a pipe
     sections = check_config(_Sections, value, where)

@@ -18,9 +18,9 @@ class FinetuneDistillationConfig(Section):
     teacher: FilePath
     """A model that `bertcli finetune` made from the same task, with the tokenizer of `model`."""
     temperature: Positive = 2.0
-    """Divides the logits of both; a number that is predicted stays as it is."""
+    """Divisor of the logits of student and teacher; a predicted number (regression) is not divided."""
     weights: tuple[Weight, Weight] = (1.0, 1.0)
-    """Of two losses: the teacher's answers, and the labels."""
+    """Weights of two losses: the teacher's answers, and the labels."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -33,21 +33,23 @@ class FinetuneTrainingConfig(LoopConfig):
     """The optimizer's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
 
     epochs: Positive = 3.0
-    """How often the rows are read; also a part, such as 0.5."""
+    """Number of passes over the rows; a fraction such as 0.5 is possible."""
     batch_size: Rows = 32
     """Rows per optimizer step."""
     learning_rate: Positive = 2.0e-5
-    """The peak."""
+    """Peak learning rate."""
     warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
-    """Share of the steps over which the rate rises."""
+    """Share of the steps in which the learning rate rises."""
     early_stopping: Count | None = None
-    """Consecutive evaluations without a better score before the run stops."""
+    """Number of evaluations in a row without a better score after which the run stops; null: it never stops
+    early."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    """Each layer's rate is this times that of the layer above it (Howard and Ruder 2018, section 3.2)."""
+    """Learning rate of each layer as a share of the rate of the layer above it (Howard and Ruder 2018,
+    section 3.2)."""
     keep_layers: Count | None = None
-    """The number of layers that the model starts with, evenly spaced among its own; null: all."""
+    """Number of layers that the model starts with, evenly spaced among its own; null: all."""
     freeze_layers: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """The number of lowest layers that keep their weights, as do then the embeddings."""
+    """Number of lowest layers whose weights stay fixed; if it is over 0, the embeddings stay fixed too."""
 
     @property
     def largest_batch(self) -> int:
@@ -63,19 +65,19 @@ class FinetuneTrainingConfig(LoopConfig):
 
 
 class FinetuneEvaluationConfig(Section):
-    """When the model is evaluated on the dev data."""
+    """Evaluation on the dev data."""
 
     every_steps: Count | None = None
-    """null: after each epoch."""
+    """Steps between two evaluations; null: an evaluation follows each epoch."""
 
 
 class FinetuneCheckpointConfig(Section):
-    """When checkpoints are saved, and how many are kept."""
+    """Checkpoints: how often they are saved, and how many are kept."""
 
     every_steps: Count | None = None
-    """null: after each epoch."""
+    """Steps between two checkpoints; null: a checkpoint follows each epoch."""
     keep_last: Count = 1
-    """The number of checkpoints that are kept, besides the best one."""
+    """Number of latest checkpoints that are kept, besides the best one."""
 
 
 class FinetuneConfig(Section):
@@ -84,11 +86,13 @@ class FinetuneConfig(Section):
     output_dir: FilePath
     """The folder of the run: config, metrics, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
-    """Decides head, order and dropout, and which rows `task.dev_fraction` splits off."""
+    """Seed of head, order and dropout, and of the rows that `task.dev_fraction` splits off."""
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
-    """One run for each; the best one is kept. `seed` then only splits off the dev data."""
+    """Seeds of several runs, one run for each; the best run is kept. `seed` then only splits off the dev
+    data."""
     model: FilePath
-    """A run folder, a model folder, any Hugging Face folder of the family, or a hub id."""
+    """The model to fine-tune: a run folder, a model folder, any Hugging Face folder of a supported family, or
+    a hub id."""
     task: TaskConfig
     training: FinetuneTrainingConfig = FinetuneTrainingConfig()
     distillation: FinetuneDistillationConfig | None = None

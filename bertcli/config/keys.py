@@ -15,7 +15,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import Section, section_in
 
 CONFIGS: dict[str, type[Section]] = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
-"""Command -> the config that it reads."""
+"""Command -> the config that the command reads."""
 _TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false"}
 _LIMITS = {
     "minimum": "{} or more",
@@ -30,9 +30,9 @@ class Key:
     """One key.
 
     Attributes:
-        values: what it may be, in words.
-        default: as JSON has it; a required key has none.
-        meaning: one line.
+        values: the possible values, in words.
+        default: the default as a JSON value; None for a required key.
+        meaning: the text under the key's field, in one line.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Key:
 
 @dataclass(frozen=True)
 class Keys:
-    """A section.
+    """The keys of a section, and of the sections in it.
 
     Attributes:
-        name: its key; "" for the config itself.
-        is_optional: null by default: the config is complete without it.
-        keys: its own.
-        sections: those in it.
+        name: the section's key; "" for the config itself.
+        is_optional: true if the section is null by default: the config is complete without it.
+        keys: the section's own keys.
+        sections: the sections in this one.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Keys:
 
 
 class _WithoutTitles(GenerateJsonSchema):
-    """A title would only repeat the key."""
+    """JSON schema without titles, which would only repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -74,7 +74,7 @@ def json_schema(kind: type[Section]) -> dict[str, Any]:
 
 
 def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> Keys:
-    """The keys of a section, and of those in it, in the order of their fields."""
+    """The keys of a section and of the sections in it, in the order of their fields."""
     properties = json_schema(kind)["properties"]
     keys, sections = [], []
     for field_name, field in kind.model_fields.items():
@@ -99,7 +99,7 @@ def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> K
 
 
 def _values(schema: dict[str, Any]) -> str:
-    """What a key may be: `integer, 16 or more; null`."""
+    """The possible values of a key, in words: `integer, 16 or more; null`."""
     if "anyOf" in schema:
         given = schema["anyOf"]
         pairs = [each for each in given if each.get("prefixItems", [None])[0] in given]
@@ -135,13 +135,14 @@ def _number(limit: float) -> str:
 
 
 _LIKE, _ELSEWHERE = 0.5, 0.8
-"""How alike two keys must be: in one section, and across sections."""
+"""Lowest similarity (0 to 1) of two keys that may be confused: in one section, and across sections."""
 
 
 def unknown_key(schema: type[BaseModel], keys: Sequence[str]) -> str:
-    """The problem in words. `keys`: the way from the root of `schema` to the unknown key, which is the last.
+    """The problem in words. `keys`: the path from the root of `schema` to the unknown key, which is the last.
 
-    The same name in another section comes first, then a similar one in its own, then one in another.
+    The same name in another section is suggested first, then a similar name in the key's own section, then a
+    similar name in another section.
     """
     *sections, key = keys
     own = schema

@@ -53,7 +53,7 @@ _CODE = re.compile("[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 def language_code(language: str) -> str:
     """The code that bertcli uses: `deu`, `de-AT` and `DE` give de; `nds` has no shorter one.
 
-    Raises `ValueError` for what is not a code; the message holds the right code if it is known.
+    Raises `ValueError` if `language` is not a code; the message holds the right code if it is known.
     """
     main = re.split("[-_]", language.lower())[0]
     if _CODE.fullmatch(language.lower()) and (len(main) == 3 or main in _TWO_LETTERS):

@@ -21,7 +21,7 @@ from bertcli.system.files import has_file, looked_in, open_input, write_text
 
 
 def config_of_run(folder: Path) -> Path:
-    """The path of the saved config. Raises `UserError`, which names the run that the folder is a part of."""
+    """The path of a run's saved config. Raises `UserError`; for a folder inside a run, it names that run."""
     for other in (run_of_model(folder), folder.parent if _is_seed(folder) else None):
         if other is not None and _is_run(other):
             raise UserError(f"{folder}: is a part of the run in {other}; give {other}")
@@ -37,13 +37,13 @@ def config_of_run(folder: Path) -> Path:
 
 
 def output_dir(saved: Any, folder: Path) -> str:
-    """The run's folder as its config names it, or as it is given now, if it was moved since."""
+    """The run's folder as its config names it; `folder` as it is given now, if the run was moved since."""
     is_same = isinstance(saved, str) and Path(saved).resolve() == folder.resolve()
     return saved if is_same else str(folder)
 
 
 def check_continues(given: Path, resume: bool, verb: str) -> None:
-    """Raise `UserError` where a run's folder is given for a run that would not continue it."""
+    """Raise `UserError` if `given` is a run's folder but the run would not continue it."""
     if os.path.isdir(given) and not resume:
         config = shlex.quote(str(config_of_run(given)))
         raise UserError(
@@ -63,16 +63,16 @@ def _is_seed(folder: Path) -> bool:
 Config = TypeVar("Config", bound=BaseModel)
 
 _MOST_PROBLEMS = 50
-"""Nobody reads more, and to look for the nearest name of each unknown key takes its time."""
+"""Most problems that a message lists. Nobody reads more, and each search for a similar key takes time."""
 _short = reprlib.Repr()  # a few lines of YAML aliases can mean more text than memory holds
 _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML whose bare words are what they look like: numbers in decimal digits, true, false and null; every
-    other word is a text, also 0123, 1:30, yes or a date. Keys are texts and must be unique.
+    """YAML whose bare words are what they look like: numbers in decimal digits, true, false and null.
 
-    So labels such as `0` or `no` can be keys.
+    Every other word is a text, also 0123, 1:30, yes or a date. Keys are texts, such as the labels `0` or
+    `no`, and must be unique.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -142,8 +142,8 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
 
     The folder of a run stands for the config that the run saved, with this folder as its `output_dir`.
 
-    Raises `UserError` that lists every unknown, missing or impossible key, and suggests names for unknown
-    ones.
+    Raises `UserError`. It lists every unknown, missing or impossible key, and suggests names for unknown
+    keys.
     """
     return check_config(schema, *read_config(path, overrides))
 
@@ -204,7 +204,7 @@ def config_text(config: BaseModel) -> str:
 def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
     """Dotted key -> (old value, new value), for every key in which two configs of one schema differ.
 
-    A key that only one of them has, as in a mapping with the user's own keys, is None in the other.
+    If only one config has a key (in a mapping whose keys the user chooses), its value in the other is None.
     """
     before, after = flatten(old.model_dump(mode="json")), flatten(new.model_dump(mode="json"))
     keys = before | after
@@ -232,7 +232,7 @@ def _apply_override(value: dict[str, Any], override: str) -> None:
 
 
 def _of_lists(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without those of a list that should be a number, where it could also be a start and an end."""
+    """The problems, except those that expect a number for a list where [start, end] is possible too."""
     pairs = {problem["loc"][:i] for problem in problems for i, part in _parts(problem) if "tuple[" in part}
     return [
         problem

@@ -33,38 +33,40 @@ class GeneratorConfig(Section):
     """The smaller model that replaces words, for `data.objective: rtd`."""
 
     layers: Layers | None = None
-    """null: as many as the model; deberta-v3 half of them."""
+    """Number of the generator's layers. null: as many as the model has; half as many for deberta-v3."""
     width_share: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    """Of the model's hidden size and heads, rounded to whole heads. null: a quarter; base of electra a third;
-    deberta-v3 all."""
+    """Hidden size and heads of the generator as a share of the model's, rounded to whole heads. null: a
+    quarter; a third for electra of size base; all for deberta-v3."""
     sharing: Sharing | None = None
-    """tied: both have the same embeddings; gradient-disentangled: the model's are the generator's, of which
-    only the generator learns, and a difference (He et al. 2023). null: that for deberta-v3, else tied."""
+    """How embeddings are shared. tied: model and generator have the same ones. gradient-disentangled: the
+    model's embeddings are the generator's plus a difference, and the model's loss trains only the difference
+    (He et al. 2023). null: gradient-disentangled for deberta-v3, else tied."""
 
 
 class ModelConfig(Section):
     """A preset, or the sizes one by one; a given size replaces that of the preset."""
 
     family: FamilyName | None = None
-    """null: bert, or that of `init_from`."""
+    """The model's family. null: bert, or the family of `init_from`."""
     preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
-    """null: all sizes are given one by one."""
+    """A published size of BERT. null: all sizes are given one by one."""
     layers: Layers | None = None
-    """null: the preset's."""
+    """Number of layers. null: the preset's."""
     hidden: Width | None = None
-    """Features of a token in the layers. null: the preset's."""
+    """Hidden size: the features of a token in the layers. null: the preset's."""
     heads: Width | None = None
-    """null: hidden / 64."""
+    """Number of attention heads. null: hidden / 64."""
     feed_forward: Width | None = None
-    """null: 4 x hidden; modernbert, whose network has gates, 1.5 x hidden."""
+    """Inner size of the feed-forward network. null: 4 x hidden; 1.5 x hidden for modernbert, whose network
+    has gates."""
     max_positions: Tokens | None = None
-    """Tokens in the longest row that the model can read. null: 512; modernbert 8,192."""
+    """Tokens in the longest row that the model can read. null: 512; 8,192 for modernbert."""
     dropout: Decided[float, Field(ge=0.0, lt=1.0)] = AUTO
-    """Of hidden states and of attention probabilities. auto: 0 in a run that is too short to overfit, else
-    0.1, as with `init_from`."""
+    """Dropout rate of hidden states and attention probabilities. auto: 0 in a run that is too short to
+    overfit, else 0.1; always 0.1 with `init_from`."""
     generator: GeneratorConfig = GeneratorConfig()
     init_from: FilePath | None = None
-    """A model folder: the run starts with its weights, sizes and tokenizer; no key may contradict them."""
+    """A model folder whose weights, sizes and tokenizer the run starts with; no key may contradict them."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -78,8 +80,10 @@ class ModelConfig(Section):
         return self
 
     def sizes(self, fresh: Fresh | None = None) -> tuple[int, int, int, int]:
-        """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset; `fresh`: of the
-        family, if that is not the config's."""
+        """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset.
+
+        `fresh`: what the model's family decides, if it is not the config's family.
+        """
         layers, hidden = PRESETS[self.preset or "base"]
         layers, hidden = self.layers or layers, self.hidden or hidden
         feed_forward = self.feed_forward or round((fresh or self.fresh).feed_forward * hidden)
@@ -92,5 +96,5 @@ class ModelConfig(Section):
 
     @property
     def positions(self) -> int:
-        """`max_positions`, or the family's."""
+        """`max_positions`, or the family's default."""
         return self.max_positions or self.fresh.max_positions

@@ -43,29 +43,31 @@ class CorpusConfig(Section):
     files: Paths
     """Paths, folders, globs, or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
-    """text: a paragraph a line; sentences: a sentence a line, and a blank line ends a document; jsonl: JSON
-    objects or texts, one a line or in a list, each a document; parquet: a document a row."""
+    """Format of the files. text: a paragraph a line; sentences: a sentence a line, and a blank line ends a
+    document; jsonl: JSON objects or texts, one a line or in a list, each a document; parquet: a document a
+    row."""
     text_key: str = "text"
     """The key (jsonl) or column (parquet) that holds a document."""
     document: Literal["blank-line", "file"] = "blank-line"
-    """What ends a document in `text`."""
+    """What ends a document in the format text: a blank line, or the end of the file."""
     join_lines: bool = False
-    """For hard-wrapped text: all lines up to a blank one are a paragraph."""
+    """True for hard-wrapped text: all lines up to a blank line are one paragraph."""
     language: str = "en"
-    """ISO 639 code, for the sentence splitter; stored in its shortest form (de for deu or de-AT)."""
+    """ISO 639 code of the language, for the sentence splitter; stored in its shortest form (de for deu or
+    de-AT)."""
     encoding: str = "utf-8"
-    """Of the text files, as Python names it. With utf-8, a file with the byte order mark of UTF-16 or UTF-32
-    is read as that."""
+    """Encoding of the text files, as Python names it. utf-8: a file with the byte order mark of UTF-16 or
+    UTF-32 is read in that encoding."""
     encodings: dict[str, str] = Field(default={})
-    """Files in other encodings: a path or pattern -> its encoding; of several that fit, the first holds."""
+    """Encodings of single files: a path or pattern -> its encoding. The first one that fits a file counts."""
     bad_bytes: BadBytes = "refuse"
-    """Bytes that are not in the encoding: refuse ends the run; replace reads U+FFFD in their place; skip-line
-    leaves out their lines. Both name and count these lines first."""
+    """Treatment of bytes that are not in the encoding. refuse ends the run; replace reads U+FFFD in their
+    place; skip-line leaves out their lines. replace and skip-line first name and count these lines."""
     heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
-    """Share of the documents kept for evaluation; 0 keeps none and evaluates nothing."""
+    """Share of the documents that is kept for evaluation; 0: none is kept, and nothing is evaluated."""
     general: Paths | None = None
-    """With `model.init_from`: text in the form of `files`, on which the run shows at its end what the model
-    forgot; null: a bundled sample of English books."""
+    """Text in the form of `files`, for a run with `model.init_from`: at its end, the run shows what the model
+    forgot of this text. null: a bundled sample of English books."""
     store: FilePath | None = None
     """Folder of the token store; null: `output_dir/store`."""
 
@@ -93,14 +95,15 @@ class TokenizerConfig(Section):
     """An existing vocabulary, or the kind, size and normalization of the one to train."""
 
     path: FilePath | None = None
-    """An existing vocab.txt, tokenizer.json or model folder; null: train one on the corpus."""
+    """An existing vocab.txt, tokenizer.json or model folder; null: a tokenizer is trained on the corpus."""
     kind: Decided[TokenizerKind, Field()] = AUTO
-    """auto: the family's: WordPiece for bert, distilbert and electra, Unigram for albert and deberta-v3, else
-    byte-level BPE. Unigram needs the extra `unigram`."""
+    """Kind of the tokenizer to train. auto: WordPiece for bert, distilbert and electra, Unigram for albert
+    and deberta-v3, else byte-level BPE. Unigram needs the extra `unigram`."""
     vocab_size: Decided[int, Field(ge=6, le=MOST_TOKENS)] = AUTO
-    """auto: by the size of the text and the number of its characters."""
+    """Number of entries in the vocabulary. auto: from the size of the text and its number of distinct
+    characters."""
     lowercase: Decided[bool, Field()] = AUTO
-    """auto: true for bert, distilbert, electra and albert."""
+    """Whether text is lowercased. auto: true for bert, distilbert, electra and albert."""
     strip_accents: bool | None = None
     """Whether letters lose their marks: é becomes e, as in BERT-uncased, and Hindi and Thai lose vowels.
 
@@ -122,7 +125,7 @@ class TokenizerConfig(Section):
 
 
 MASK_SPLIT = (0.8, 0.1, 0.1)
-"""Of masked tokens: the mask, a random token, unchanged (Devlin et al. 2019, section 3.1)."""
+"""Shares of masked tokens: [MASK], a random token, unchanged (Devlin et al. 2019, section 3.1)."""
 
 
 Share = Annotated[float, Field(gt=0.0, lt=1.0)]
@@ -132,30 +135,30 @@ class DataConfig(Section):
     """Sentence pairs and masks (Devlin et al. 2019, section 3.1)."""
 
     objective: Decided[Objective, Field()] = AUTO
-    """Masked words (mlm), also with the label of a pair: whether B follows A (nsp), or A and B are swapped
-    (sop); or the words that a generator replaced (rtd). auto: mlm+nsp for bert, mlm+sop for albert, rtd for
-    electra and deberta-v3, else mlm."""
+    """What the model learns. mlm: masked words; mlm+nsp: also whether text B follows text A; mlm+sop: also
+    whether A and B are swapped; rtd: which words a generator replaced. auto: mlm+nsp for bert, mlm+sop for
+    albert, rtd for electra and deberta-v3, else mlm."""
     max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     short_steps: Decided[int, Field(ge=0, le=MOST)] = AUTO
-    """The number of first steps with rows of `short_length` tokens: attention learns faster on them. auto:
-    enough for that, at most four steps in ten; 0 where rows are short anyway, or with `init_from`."""
+    """Number of first steps whose rows have `short_length` tokens, on which attention learns faster. auto:
+    enough for that, at most 40 % of the steps; 0 where rows are short anyway, or with `init_from`."""
     short_length: Tokens = 32
-    """Tokens of a row in the first `short_steps`."""
+    """Tokens in a row of the first `short_steps` steps."""
     short_pair_probability: Probability = 0.1
     """Share of the rows that are cut to a random length (Devlin et al. 2019, appendix A.2)."""
     mask_rate: Decided[Share | tuple[Share, Share], Field()] = AUTO
-    """Of the tokens, to predict; or [start, end]: it moves over `training.ramp_steps`. auto: 0.4 (Wettig et
-    al. 2023), so that the model learns more from each row; modernbert 0.3; 0.15 with `init_from` and with
-    `distillation`."""
+    """Share of the tokens that are predicted; [start, end]: it moves over `training.ramp_steps`. auto: 0.4,
+    so that the model learns more from each row (Wettig et al. 2023); 0.3 for modernbert; 0.15 with
+    `init_from` or `distillation`."""
     mask_split: Decided[tuple[Probability, Probability, Probability], Field()] = AUTO
-    """Of the chosen tokens: replaced by [MASK], by a random token, left unchanged. auto: [0.8, 0.1, 0.1];
-    with rtd, [0.85, 0, 0.15] for electra and [1, 0, 0] for deberta-v3."""
+    """Shares of the chosen tokens that become [MASK], become a random token, or stay unchanged. auto: [0.8,
+    0.1, 0.1]; with rtd, [0.85, 0, 0.15] for electra and [1, 0, 0] for deberta-v3."""
     masking: Literal["token", "word", "span"] = "token"
-    """What is chosen as a whole: a token, all pieces of a word, or one to three words (Lan et al. 2020,
-    section 4.1)."""
+    """Unit that is chosen as a whole: a token, all pieces of a word, or a span of one to three words (Lan et
+    al. 2020, section 4.1)."""
     workers: Annotated[int, Field(ge=0, le=1_024)] | Auto = "auto"
-    """Processes that make batches. auto: none on a CPU, up to 4 for a GPU."""
+    """Number of processes that make batches. auto: none on a CPU, up to 4 for a GPU."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -177,21 +180,22 @@ class TrainingConfig(LoopConfig):
     """The optimizer's steps of a pretraining run: how many, how large, how fast."""
 
     steps: Count | None = None
-    """null and no epochs: `DEFAULT_STEPS`."""
+    """Number of optimizer steps. null: the steps of `epochs`, or 1,000 if that is null too."""
     epochs: Positive | None = None
-    """Instead of steps: how often the tokens of the corpus are read."""
+    """Number of passes over the tokens of the corpus; replaces `steps`."""
     batch_size: Decided[Rows | tuple[Rows, Rows], Field()] = AUTO
-    """Rows per optimizer step; or [start, end]: it moves over `ramp_steps`. auto: 32 in a short run, up to
-    256 in a long one."""
+    """Rows per optimizer step; [start, end]: it moves over `ramp_steps`. auto: 32 in a short run, up to 256
+    in a long one."""
     warmup_steps: Decided[int, Field(ge=0, le=MOST)] = AUTO
-    """auto: 8 % of the steps, at most 10,000."""
+    """Number of steps in which the learning rate rises. auto: 8 % of the steps, at most 10,000."""
     decay_share: Share = DECAY_SHARE
-    """With stable-decay, the share of the steps in which the rate falls."""
+    """Share of the steps in which the learning rate falls, for the schedule stable-decay."""
     ramp_steps: Decided[int, Field(ge=1, le=MOST)] = AUTO
-    """In which `batch_size` and `data.mask_rate` move from start to end, linearly; then they stay. auto: the
-    steps of the run; a resume with more steps keeps it."""
+    """Number of steps in which `batch_size` and `data.mask_rate` move linearly from start to end; then they
+    stay. auto: the steps of the run; a resume with more steps keeps it."""
     rtd_weight: Positive = RTD_WEIGHT
-    """Of the loss of replaced words beside that of the generator's masked words (Clark et al. 2020)."""
+    """Weight of the loss of replaced words; the loss of the generator's masked words has the weight 1 (Clark
+    et al. 2020)."""
 
     @property
     def largest_batch(self) -> int:
@@ -205,32 +209,33 @@ class TrainingConfig(LoopConfig):
 
 
 class EvaluationConfig(Section):
-    """When the model is evaluated on held-out text, and on how much of it."""
+    """Evaluation on held-out text: how often, and on how much of it."""
 
     every_steps: Count = 100
-    """An evaluation follows each of these many steps, and the last step."""
+    """Steps between two evaluations; an evaluation also follows the last step."""
     batches: Count = 20
-    """Batches that an evaluation reads, at most. A text that fits is read once, its pairs apart; of a larger
-    one, rows are drawn."""
+    """Most batches that an evaluation reads. A text that fits is read once, and its pairs in batches of their
+    own; from a larger text, rows are drawn."""
 
 
 class CheckpointConfig(Section):
-    """When checkpoints are saved, and how many are kept."""
+    """Checkpoints: how often they are saved, and how many are kept."""
 
     every_steps: Count = 500
-    """A checkpoint follows each of these many steps, and the last step."""
+    """Steps between two checkpoints; a checkpoint also follows the last step."""
     keep_last: Count = 3
-    """The number of checkpoints that are kept; older ones are deleted."""
+    """Number of latest checkpoints that are kept; older ones are deleted."""
     keep_best: bool = False
     """Save the model with the lowest held-out loss at the end, not the last one; each better model is written
-    when it is evaluated. Not with the schedule stable-decay; it cannot change on a resume."""
+    when it is evaluated. This is not possible with the schedule stable-decay, and cannot change on a
+    resume."""
 
 
 class LoggingConfig(Section):
-    """How often a step is logged, and where else."""
+    """Logs of the training steps, and the report of the run."""
 
     every_steps: Count = 10
-    """A line of `metrics.jsonl` for each of these many steps."""
+    """Steps between two lines of `metrics.jsonl`."""
     tensorboard: bool = False
     """Write events for TensorBoard too; needs the extra `tensorboard`."""
     report: bool = False
@@ -243,7 +248,7 @@ class PretrainConfig(Section):
     output_dir: FilePath
     """The folder of the run: config, metrics, store, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
-    """Decides weights, order and masks; the same seed gives the same run."""
+    """Seed of weights, order and masks; the same seed gives the same run."""
     corpus: CorpusConfig
     tokenizer: TokenizerConfig = TokenizerConfig()
     data: DataConfig = DataConfig()

@@ -39,11 +39,13 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, le=1e6)]
 Positive = Annotated[float, Field(gt=0.0, le=1e6)]
 MOST = 10**9
-"""Steps and the like: far more than anyone waits for, and products of two still fit into 64 bits."""
+"""Largest number of steps and the like: far more than anyone waits for, and products of two still fit into 64
+bits."""
 MOST_ROWS = MOST_TOKENS = 2**24
-"""Rows of a step, tokens of a row, entries of a vocabulary: beyond it, tables of them fill any memory."""
+"""Most rows of a step, tokens of a row, or entries of a vocabulary: larger tables would fill any memory."""
 MOST_FOLDERS = 500
-"""Folders inside each other: Python makes and removes them by recursion, within its limit of 1,000 calls."""
+"""Most folders inside each other: Python makes and removes them by recursion, within its limit of 1,000
+calls."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]
@@ -51,7 +53,7 @@ NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
 Auto = Literal["auto"]
 FilePath = Annotated[str, AfterValidator(_expanded)]
-"""A path, or the name of what is found in another place; `~` becomes the home folder."""
+"""A path, or a name that is looked up elsewhere; `~` becomes the home folder."""
 _SomePaths = Annotated[list[FilePath], Field(min_length=1)]
 Paths = Annotated[
     _SomePaths,
@@ -59,7 +61,7 @@ Paths = Annotated[
         lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=str | _SomePaths
     ),
 ]
-"""One path alone means a list of one."""
+"""A list of paths; one path alone means a list of one."""
 
 AUTO: Any = "auto"
 """The default of a `Decided` field."""
@@ -68,8 +70,11 @@ if TYPE_CHECKING:
 else:
 
     class Decided:
-        """`Decided[int, Field(ge=1)]`: in a file a number or `auto`. Code reads the field only after
-        `bertcli.training.recipe` has replaced `auto`; its type there is `int`."""
+        """A key that may be `auto` in a file: `Decided[int, Field(ge=1)]` is an integer or `auto`.
+
+        Code reads the field only after `bertcli.training.recipe` has replaced `auto`; its type there is
+        `int`.
+        """
 
         def __class_getitem__(cls, items: Any) -> Any:
             return Annotated[items] | Auto
@@ -102,7 +107,8 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_what_only_looks_right(cls, value: Any, info: ValidationInfo) -> Any:
-        """Python takes true and `"1_0"` for numbers; some texts can be neither written nor a file's name."""
+        """Refuse what Python takes for numbers (true, `"1_0"`), and texts that cannot be written or be a
+        file's name."""
         kinds = kinds_of(cls.model_fields[info.field_name or ""].annotation)
         takes_number = bool(kinds & {int, float}) and str not in kinds
         or_auto = " or auto" if "auto" in kinds else ""
@@ -120,13 +126,13 @@ class Section(BaseModel):
 
 
 def section_in(annotation: Any) -> type[Section] | None:
-    """The section that a field holds, also one that may be null; None: it holds a value."""
+    """The section that a field holds, also if it may be null; None if the field holds a value."""
     kinds = (annotation, *get_args(annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
 def refuse_other_kind(own: str, other: str, command: str) -> Callable[[Any], Any]:
-    """A check that refuses a config with the section `other`, of `command`, but without the section `own`."""
+    """A check that refuses a config that has the section `other`, of `command`, but not the section `own`."""
 
     def check(value: Any) -> Any:
         if isinstance(value, dict) and other in value and own not in value:
@@ -156,13 +162,13 @@ class Decoding(NamedTuple):
 
 
 def fits(path: Path, name: str) -> bool:
-    """Whether `name`, a path or a pattern of paths, means this file."""
+    """True if `name`, a path or a pattern of paths, means this file."""
     given, own = Path(os.path.expanduser(name)), str(path.expanduser().resolve())
     return own == str(given.resolve()) or fnmatchcase(own, str(given.parent.resolve() / given.name))
 
 
 def own_encoding(path: Path, encodings: Mapping[str, str]) -> str | None:
-    """The encoding of the first name that means the file; None: no name does."""
+    """The encoding of the first name that means the file; None if no name does."""
     return next((encoding for name, encoding in encodings.items() if fits(path, name)), None)
 
 
@@ -170,23 +176,26 @@ Number = TypeVar("Number", int, float)
 
 
 def ends(value: Number | tuple[Number, Number]) -> tuple[Number, Number]:
-    """(start, end) of a value of a config."""
+    """(start, end) of a config value; a single number is both."""
     return value if isinstance(value, tuple) else (value, value)
 
 
 def mean_of(value: float | tuple[float, float]) -> float:
-    """Over the steps of a ramp."""
+    """The mean of a config value over the steps of a ramp."""
     return sum(ends(value)) / 2
 
 
 def value_at(value: float | tuple[float, float], step: int, ramp_steps: int) -> float:
-    """The value of step `step` (counted from 0): linear, `ramp_steps` steps from start to end, then the
-    end. A pure function of the step, as the learning rate is."""
+    """The value of step `step`, counted from 0: linear from start to end over `ramp_steps` steps, then the
+    end.
+
+    The value is a pure function of the step, like the learning rate.
+    """
     start, end = ends(value)
     return start + (end - start) * min(1.0, step / max(1, ramp_steps - 1))
 
 
 def shown(value: float | tuple[float, float], form: str = ",") -> str:
-    """In words: `64 to 256`."""
+    """A config value in words: `64 to 256`."""
     start, end = ends(value)
     return f"{end:{form}}" if start == end else f"{start:{form}} to {end:{form}}"

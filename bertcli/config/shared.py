@@ -16,33 +16,36 @@ class LoopConfig(Section):
     """The optimizer's steps, in pretraining and in fine-tuning."""
 
     micro_batch_size: Rows | Auto = "auto"
-    """Rows at once on the device. auto: as many as its memory holds, used or free, and as gain speed."""
+    """Rows that the device computes at once. auto: as many as fit into its memory, used or free, and still
+    gain speed."""
     learning_rate: Decided[float, Field(gt=0.0, le=1e6)] = AUTO
-    """The peak. auto: by the model's width and depth."""
+    """Peak learning rate. auto: from the model's width and depth; a third of that with `init_from`."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
         0.9,
         0.999,
     )
-    """Of AdamW: how long its two moments last."""
+    """AdamW's betas: the decay rates of its two moments."""
     weight_decay: Weight = 0.01
-    """Of AdamW; not of biases and norms."""
+    """Weight decay of AdamW; biases and norms are not decayed."""
     schedule: Schedule = "linear"
-    """After the warm-up, down to 0 (linear, cosine), or as it is (constant). stable-decay: as it is, then
-    down in the last steps of a pretraining run; --resume with more steps goes back to where that began."""
+    """Learning rate after the warm-up: it falls to 0 (linear, cosine) or stays (constant). stable-decay: it
+    stays, then falls in the last steps of a pretraining run; --resume with more steps goes back to where the
+    fall began."""
     max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
-    """A longer gradient is scaled down to this length."""
+    """Largest norm of the gradient; a longer gradient is scaled down to it."""
     max_bad_steps: Count = 10
-    """Consecutive non-finite steps before the run stops."""
+    """Number of steps in a row with a non-finite loss or gradient after which the run stops."""
     precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
-    """Of the matrix products; weights stay fp32. auto: the fastest that the hardware has."""
+    """Number format of the matrix products; weights stay fp32. auto: the fastest that the hardware has."""
     device: str = "auto"
-    """auto, cpu, cuda, or cuda:N."""
+    """The device of the run: auto, cpu, cuda, or cuda:N."""
     compile: bool | Auto = "auto"
-    """auto: on a GPU, if the run is long enough to save more time than compiling takes."""
+    """Whether to compile the model. auto: on a GPU, if the run is long enough to save more time than
+    compiling takes."""
     activation_checkpointing: bool = False
-    """Keep less for the backward pass and compute it again: less memory, more time."""
+    """Keep fewer activations for the backward pass and compute the others again: less memory, more time."""
     parallel: Literal["ddp", "fsdp"] = "ddp"
-    """On several ranks: a copy of the model on each, or a part of it."""
+    """The model on several ranks: ddp keeps a copy of it on each rank, fsdp a part of it."""
 
     @property
     @abstractmethod
@@ -54,13 +57,13 @@ class DistillationConfig(Section):
     """A student learns from a trained teacher (Sanh et al. 2019)."""
 
     teacher: FilePath
-    """A model folder with an MLM head. The student has its tokenizer; where sizes agree it starts with the
-    teacher's embeddings and with layers of it, evenly spaced."""
+    """A model folder with an MLM head. The student has the teacher's tokenizer. Where sizes agree, it starts
+    with the teacher's embeddings and with some of the teacher's layers, evenly spaced."""
     temperature: Positive = 2.0
-    """Divides the logits of both."""
+    """Divisor of the logits of student and teacher."""
     weights: tuple[Weight, Weight, Weight] = (5.0, 2.0, 1.0)
-    """Of three losses: the teacher's words at masked tokens, the true words there, and the direction of the
-    last hidden states at all tokens."""
+    """Weights of three losses: the teacher's words at masked tokens, the true words there, and the direction
+    of the last hidden states at all tokens."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

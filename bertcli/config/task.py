@@ -36,12 +36,12 @@ class TaskSettings(Section):
     """What a fine-tuned model needs to read its input again; saved in its `config.json`."""
 
     type: TaskType
-    """What is predicted of a text: a label, a number, a tag for each word, a span, or one of its choices; or
-    sentence-embedding: a vector, near those of similar texts."""
+    """What the model predicts of a text: a label, a number, a tag for each word, a span, or one of its
+    choices; sentence-embedding: a vector that is near those of similar texts."""
     text: Column | Annotated[list[Column], Field(min_length=1)] | None = None
-    """One column, or two that make a pair. null: the first one of CoNLL files, SQuAD's own keys, `text` of
-    fasttext and trec, and in tables `text` (token-classification, sentence-embedding) or `question` and
-    `context` (question-answering). sentence-embedding: [anchor, positive], or with more columns, which are
+    """Column of the text, or two columns that make a pair. null: the first column of CoNLL files, SQuAD's own
+    keys, `text` of fasttext and trec, and in tables `text` (token-classification, sentence-embedding) or
+    `question` and `context` (question-answering). sentence-embedding: [anchor, positive], then any columns of
     texts that do not fit the anchor; one column, or a .txt file with a text a line, is plain text."""
     choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """multiple-choice: a column for each choice, or one column with a list of them."""
@@ -49,60 +49,64 @@ class TaskSettings(Section):
     """multiple-choice: the number that stands for the first choice in the label's column. null: 0, and the
     label may also be a letter (A is the first), the name of the choice's column, or the choice's text."""
     label: Column | Annotated[list[Column], Field(min_length=2)] | None = None
-    """The column of the label; null: the last one of CoNLL files, `answers` of questions in a table, `label`
+    """Column of the label; null: the last column of CoNLL files, `answers` of questions in a table, `label`
     of fasttext and trec. classification: several columns, 0 or 1 in each, are several labels (`multi_label`).
-    sentence-embedding: of the number that says how similar the two texts are; null: there is none."""
+    sentence-embedding: the column of the number that says how similar the two texts are; null: none."""
     label_names: Annotated[list[str], Field(min_length=2)] | None = None
     """classification, token-classification: the names of labels that the file gives as numbers from 0, or as
     multi-hot lists (a 0 or 1 for each name)."""
     skip_labels: list[str] | None = None
-    """classification: labels that say that a row has none, such as "-1" or "-": such rows are left out. null:
-    none, and a label that surely means that is refused; []: none."""
+    """classification: labels that mean that a row has no label, such as "-1" or "-"; these rows are left out.
+    null: no row is left out, and a label that surely means this is an error; []: no row is left out."""
     tag_scheme: Literal["bio", "plain"] = "bio"
-    """token-classification: tags with B, I and the like before a type; or plain names, such as parts of
+    """token-classification: bio: tags with B, I and the like before a type; plain: names such as parts of
     speech, each of which tags one word (B-NOUN in the model)."""
     format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec"] = "auto"
-    """auto: by the file's suffix, else by the task. jsonl: JSON objects, one a line or in a list. fasttext:
-    `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine before each text; `label:
-    label` learns the first part, `label: fine` both. In csv, semicolons or tabs separate fields if the first
-    line has no comma."""
+    """Format of the files. auto: from the file's suffix, else from the task. jsonl: JSON objects, one a line
+    or in a list. fasttext: `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine
+    before each text; `label: label` learns the first part, `label: fine` both. csv: semicolons or tabs
+    separate fields if the first line has no comma."""
     separator: Annotated[str, Field(max_length=1)] | None = None
-    """The character between the fields of tsv and csv, such as `;` or `|`; `\\t` is a tab. null: a tab in
-    tsv, and in csv as `format` says."""
+    """Character between the fields of tsv and csv, such as `;`; `\\t` is a tab. null: a tab in tsv, and in
+    csv the character that `format` describes."""
     columns: Annotated[list[str], Field(min_length=1)] | None = None
-    """The columns' names, where the file has no header."""
+    """Names of the columns, where the file has no header."""
     quoting: Literal["auto", "csv", "none"] = "auto"
-    """Whether `"` quotes a field. auto: in csv; in tsv, if every record then has as many fields as the
-    header, and no record consists of lines that would be records themselves."""
+    """Whether `"` quotes a field. auto: it does in csv; in tsv it does if every record then has as many
+    fields as the header, and no record consists of lines that would be records themselves."""
     ignore_extra_fields: bool = False
-    """Read a row of tsv or csv that has more fields than the header without those beyond it, such as the
-    empty one after a separator at its end; else such a row is an error."""
+    """True: a row of tsv or csv may have more fields than the header, such as an empty one after a separator
+    at its end; they are left out. false: such a row is an error."""
     encoding: str = "utf-8"
-    """Of the text files, as Python names it. With utf-8, a file with the byte order mark of UTF-16 or UTF-32
-    is read as that."""
+    """Encoding of the text files, as Python names it. utf-8: a file with the byte order mark of UTF-16 or
+    UTF-32 is read in that encoding."""
     bad_bytes: BadBytes = "refuse"
-    """Bytes of the labeled files that are not in the encoding: refuse ends the run; replace reads U+FFFD in
-    their place; skip-line leaves out the rows. Both name and count the lines first."""
+    """Treatment of bytes of the labeled files that are not in the encoding. refuse ends the run; replace
+    reads U+FFFD in their place; skip-line leaves out the rows. replace and skip-line first name and count the
+    lines."""
     max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     doc_stride: Annotated[int, Field(ge=0, le=MOST_TOKENS)] = 64
     """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
     multi_label: bool = False
-    """classification: any number of labels a text: a list, or a text with `label_separator` between them."""
+    """classification: a text has any number of labels: a list, or a text with `label_separator` between
+    them."""
     label_separator: str | None = None
-    """multi_label: what stands between the labels of a text, such as "|"; null: a comma."""
+    """multi_label: the separator between the labels of a text, such as ";"; null: a comma."""
     positive_label: str | None = None
-    """classification, two labels: the one whose F1 is the metric `f1`; null: the second, numbers sorted by
-    value, then words."""
+    """classification with two labels: the label whose F1 is the metric `f1`; null: the second one in the
+    order of numbers by value, then words."""
     sigmoid: bool = False
-    """regression: the number is a probability from 0 to 1, such as that of a passage that is relevant (1) or
-    not (0), by a sigmoid and binary cross-entropy; false: any number, by the squared error, on any scale."""
+    """regression: true for a probability from 0 to 1, such as that a passage is relevant (1) or not (0); the
+    model learns it by a sigmoid and binary cross-entropy. false: any number on any scale, by the squared
+    error."""
     null_threshold: Annotated[float, Field(ge=-1e6, le=1e6)] | Auto | None = "auto"
-    """question-answering: "no answer" is given if it is better than the best answer by more than this, a sum
-    of two logits; null: never. auto: each evaluation finds the number with the best F1 on dev, which the
-    model keeps; without dev it is 0, and where all questions have answers null."""
+    """question-answering: the answer is "no answer" if its score exceeds that of the best answer by more than
+    this; a score is the sum of two logits. null: never. auto: each evaluation finds the threshold with the
+    best F1 on dev, and the model keeps it; without dev it is 0, and where all questions have answers it is
+    null."""
     scale: Positive = 20.0
-    """sentence-embedding: the loss multiplies cosines by this."""
+    """sentence-embedding: factor of the cosines in the loss."""
 
     @property
     def decoding(self) -> Decoding:
@@ -125,7 +129,7 @@ class TaskSettings(Section):
 
     @property
     def is_plain_text(self) -> bool:
-        """Whether a row is one text of sentence-embedding, which has no right answer."""
+        """True if a row is one text of sentence-embedding, which has no right answer."""
         return self.type == "sentence-embedding" and len(self.text_columns) == 1
 
     @model_validator(mode="before")
@@ -219,26 +223,27 @@ class TaskConfig(TaskSettings):
     """The task, its files and how it is evaluated."""
 
     train: FilePath
-    """A file, or a bundled sample's name."""
+    """The training file, or the name of a bundled sample."""
     dev: FilePath | None = None
-    """A file of the same form, by whose scores the best model is chosen."""
+    """A file of the same form; the scores on it select the best model."""
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
-    """Without `dev`: this share of the training file, by seed, labels in their proportions; a row that alone
-    has a label or tag stays in training."""
+    """Share of the training file that is dev data if `dev` is null. `seed` chooses the rows, and labels keep
+    their proportions; a row that alone has a label or tag stays in training."""
     class_weights: Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None = None
-    """The weight of a row of each label in the loss; balanced: all labels together weigh the same."""
+    """Weight of each label's rows in the loss; balanced: every label has the same weight in total."""
     metric: str | None = None
-    """Selects the best checkpoint, of equal ones that with the lower loss; null: the task's default."""
+    """The metric that selects the best checkpoint; among equal ones, the lower loss decides. null: the task's
+    default."""
     pooling: PoolingMode | None = None
-    """sentence-embedding: the vector of a text is the mean of its tokens, [CLS], or the maximum. null: as the
-    folder of a sentence-transformers model says, else mean."""
+    """sentence-embedding: the vector of a text is the mean of its tokens, that of [CLS], or their maximum.
+    null: what the folder of a sentence-transformers model says, else mean."""
     skip_bad: bool = False
-    """Leave out unusable rows, and report them, instead of stopping: a wrong number of fields, an empty text,
-    a SQuAD answer that is not at the place that the file gives."""
+    """Leave out unusable rows and report them, instead of stopping. A row is unusable if it has a wrong
+    number of fields, an empty text, or a SQuAD answer that is not at the place that the file gives."""
 
     @property
     def has_dev(self) -> bool:
-        """Whether there is data to evaluate on."""
+        """True if there is data to evaluate on."""
         return self.dev is not None or self.dev_fraction is not None
 
     @property

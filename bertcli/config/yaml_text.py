@@ -13,7 +13,8 @@ import yaml
 _LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _MOST_DIGITS = 400
-"""More than any number of floating point has; Python refuses to read integers of thousands of digits."""
+"""Most digits of a number. No floating-point number has more, and Python refuses integers of thousands of
+digits."""
 _TEXT = "tag:yaml.org,2002:str"
 
 
@@ -21,8 +22,10 @@ class _Dumper(yaml.SafeDumper):
     """PyYAML quotes what YAML 1.1 reads as another type; this one also quotes what `as_number` reads."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """Quoted where a reader may see a number, or strips its ends (no-break spaces); with line ends as
-        escapes, so that it stays on a line."""
+        """The text's node. It is quoted if a reader may see a number or strip its ends (no-break spaces).
+
+        Line ends are written as escapes, so that the text stays on one line.
+        """
         is_quoted = as_number(text) is not None or text != text.strip() or _LINE_ENDS.search(text)
         return self.represent_scalar(_TEXT, text, style='"' if is_quoted else None)
 
@@ -31,9 +34,9 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def as_number(text: str) -> int | float | None:
-    """The number that a bare word is, in decimal digits: `7`, `.5`, `1e-4`; None: it is a text.
+    """The number that a bare word is, in decimal digits: `7`, `.5`, `1e-4`; None if it is a text.
 
-    So are 0123, 1:30, 0x10 and 1_000, which are other numbers to other readers.
+    0123, 1:30, 0x10 and 1_000 are texts, because other readers take them for other numbers.
     """
     if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         return None
@@ -41,9 +44,9 @@ def as_number(text: str) -> int | float | None:
 
 
 def yaml_text(value: Any, flow: bool | None = False) -> str:
-    """A document, with the keys in their order.
+    """A YAML document, with the keys in their order.
 
-    `flow`: lists and mappings in one line each; None: those that hold no others.
+    `flow`: True: each list and mapping is in one line; None: only those that hold no others.
     """
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow)
 
@@ -67,11 +70,11 @@ def comment(text: str) -> str:
 
 
 WIDTH = 110
-"""Columns of a comment."""
+"""Most columns of a comment."""
 _BESIDE = 60
-"""Columns of a comment that may stand beside its key."""
+"""Most columns of a comment beside its key."""
 _COLUMN = 26
-"""Where the comments beside keys begin, if there is room."""
+"""Column at which comments beside keys begin, if there is room."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ class Line:
     """A key with its value.
 
     Attributes:
-        value: None with `is_empty`: the value is left out, for the user to give.
-        above, beside: comments; a long one beside a key moves above it.
+        value: the value; ignored with `is_empty`, where the user has to give it.
+        above, beside: comments; a long `beside` moves above the key.
     """
 
     name: str
@@ -101,7 +104,7 @@ class Block:
 
 
 def commented_yaml(lines: Sequence[Line | Block], head: str = "") -> str:
-    """The text; `head`: a comment of one or more lines before it."""
+    """The YAML text of the lines; `head`: a comment of one or more lines before it."""
     top = [f"# {line}".rstrip() for line in head.split("\n")] if head else []
     return "\n".join([*top, *_lines(lines, "")]) + "\n"
 

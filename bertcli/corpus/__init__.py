@@ -1,1 +1,1 @@
-"""Files -> documents -> sentences -> a token store, built once, opened at once. No torch here."""
+"""Files -> documents -> sentences -> a token store, which is built once and opens quickly, without torch."""

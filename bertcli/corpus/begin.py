@@ -1,4 +1,4 @@
-"""The beginning of a store's build: its folder, how far an earlier build came, and its vocabulary."""
+"""The beginning of a store's build: its folder, the journal of an earlier build, and the vocabulary."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _ARRAY = re.compile(r"(train|heldout)/\w+\.(bin|hashes)|hashes\.bin")
 
 @dataclass
 class Journal:
-    """`building.json`: replaced atomically, after the arrays that it describes are on the disk."""
+    """The content of `building.json`, which is replaced atomically after its arrays are on the disk."""
 
     key: dict[str, Any]
-    """What is built, by which options, from which files: a build with another key is not resumed."""
+    """The format, options, files and tokenizer of the build; a build with another key is not resumed."""
     tokenizer_hash: str = ""
-    """Empty until the folder holds the tokenizer."""
+    """The hash of the tokenizer; empty until the folder holds it."""
     hashes: list[str] = field(default_factory=list)
-    """SHA-256 of each file read to its end."""
+    """The SHA-256 of each file that was read to its end."""
     progress: BuildProgress = field(default_factory=BuildProgress)
 
 
 def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
-    """The journal of the build of `key` in `folder`; None: missing, damaged, or of another build."""
+    """The journal of the build of `key` in `folder`; None if missing, damaged, or of another build."""
     path = folder / JOURNAL
     if not has_file(path):
         return None
@@ -64,7 +64,7 @@ def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
 
 
 def write_journal(folder: Path, journal: Journal) -> None:
-    """Replace `building.json` atomically; on the disk when this returns."""
+    """Replace `building.json` atomically; it is on the disk when this returns."""
     new = folder / f"{JOURNAL}.new"
     with open(new, "w", encoding="utf-8") as file:
         value = asdict(journal)
@@ -74,15 +74,15 @@ def write_journal(folder: Path, journal: Journal) -> None:
 
 
 def _hash(journal: dict[str, Any]) -> str:
-    """Guards against a wrong number, which would leave out documents without a message."""
+    """The hash of a journal. It guards against a wrong number, which would silently leave out documents."""
     return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock `folder` against other builds; it is created if missing.
+    """Lock `folder` against other builds; the folder is created if missing.
 
-    Raises `UserError` that names the other build, or a path in the folder that no build wrote.
+    Raises a `UserError` that names the other build, or a path in the folder that no build wrote.
     """
     refusal, instead = (
         f"{folder}: this store is being built by",
@@ -93,13 +93,13 @@ def lock_folder(folder: Path) -> Iterator[None]:
             _check_own(folder)
             folder.mkdir(parents=True, exist_ok=True)
             held.enter_context(lock_file(folder / LOCK, refusal, instead))
-        except FileNotFoundError:  # the other build was complete in this moment, and renamed the folder
+        except FileNotFoundError:  # the other build has just ended and renamed the folder
             raise UserError(f"{refusal} another process; {instead}") from None
         yield
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove what another build left in `folder`, except the lock; the journal first."""
+    """Remove what another build left in `folder`, except the lock. The journal goes first."""
     paths = [path for path in walk(folder) if path != folder / LOCK]
     for path in sorted(paths, key=lambda path: path.name != JOURNAL):
         path.rmdir() if path.is_dir() else path.unlink()
@@ -108,7 +108,7 @@ def clear_folder(folder: Path) -> None:
 
 
 def _check_own(folder: Path) -> None:
-    """Raise `UserError` where `folder` holds anything that no build wrote; the lock proves that one did."""
+    """Raise `UserError` if `folder` holds anything that no build wrote, or if it lacks a build's lock."""
     if not os.path.lexists(folder):
         return
     others = [folder]
@@ -125,7 +125,7 @@ def _check_own(folder: Path) -> None:
 
 
 def _is_of_a_build(path: Path, name: Path) -> bool:
-    """Whether a build writes files of this name."""
+    """True if a build writes files of this name."""
     if path.is_symlink():
         return False
     inner = re.sub(r"^(part-\d+-of-\d+/?|cut-)", "", str(name))
@@ -136,7 +136,7 @@ def _is_of_a_build(path: Path, name: Path) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to build; `partial` already holds the tokenizer."""
+    """The plan of a build; the folder `partial` already holds the tokenizer."""
 
     config: PretrainConfig
     partial: Path
@@ -146,30 +146,30 @@ class Plan:
     tokenizer_hash: str
 
     def parts(self, number: int) -> list[tuple[Path, range]]:
-        """Folder and files of each part."""
+        """The folder and the files of each part."""
         files = share_out([record.size for record in self.records], number)
         return [(part_folder(self.partial, part, number), own) for part, own in enumerate(files)]
 
     def journal(self, folder: Path, files: range) -> Journal:
-        """The journal in `folder` of the part with these files; an empty one if the part has not begun."""
+        """The journal of the part with these files in `folder`; an empty one if the part has not begun."""
         key = self.key if folder == self.partial else self.key | {"part": [files.start, files.stop]}
         return read_journal(folder, key) or Journal(key, self.tokenizer_hash)
 
 
 def place_of(config: PretrainConfig) -> Path:
-    """The folder of the store, where a link leads to."""
+    """The folder of the store; for a link, the folder to which it leads."""
     folder = store_folder(config)
     return folder.resolve() if folder.is_symlink() else folder
 
 
 def partial_of(config: PretrainConfig) -> Path:
-    """The folder of its build."""
+    """The folder in which the store is built."""
     place = place_of(config)
     return place.with_name(f"{place.name}.partial")
 
 
 def begun_vocabulary(config: PretrainConfig, sources: Sequence[Source]) -> Tokenizer | None:
-    """The vocabulary that was trained for a build of the same text and options; None: there is none."""
+    """The vocabulary trained for a build of the same text and options; None if there is none."""
     partial = partial_of(config)
     journal = read_journal(partial, _key(config, [stat_source(source) for source in sources], None))
     if journal is None or not journal.tokenizer_hash:
@@ -178,7 +178,7 @@ def begun_vocabulary(config: PretrainConfig, sources: Sequence[Source]) -> Token
 
 
 def begin_vocabulary(config: PretrainConfig, sources: Sequence[Source], report: Report) -> Tokenizer:
-    """Train the vocabulary, and keep it for the store's build. Raises `UserError` as `prepare_store`."""
+    """Train the vocabulary and keep it for the store's build. Raises `UserError` as `prepare_store` does."""
     partial = partial_of(config)
     with store_disk_errors(partial), lock_folder(partial):
         begin_build(config, sources, partial, report=report)
@@ -186,7 +186,7 @@ def begin_vocabulary(config: PretrainConfig, sources: Sequence[Source], report: 
 
 
 def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
-    """Turns a full or read-only disk into a `UserError`; `folder`: of the store."""
+    """Turn a full or read-only disk into a `UserError`; `folder` is that of the store."""
     return disk_errors(
         f"{folder}: the token store cannot be written",
         if_full="and run the command again: it resumes from here. Or name a folder elsewhere in corpus.store",
@@ -195,7 +195,7 @@ def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
 
 
 def begin_build(config: PretrainConfig, sources: Sequence[Source], partial: Path, report: Report) -> Plan:
-    """What to build. Trains the vocabulary; removes an interrupted build of something else."""
+    """Plan a build. Train the vocabulary if needed, and remove an interrupted build of something else."""
     corpus = config.corpus
     records = [stat_source(source) for source in sources]
     given = load_given_tokenizer(config)

@@ -1,4 +1,4 @@
-"""A config -> its token store: opened if it exists, resumed if its build was interrupted, built otherwise."""
+"""A config -> its token store: an existing one is opened, an interrupted build resumed, else one is built."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise `UserError` where `folder` holds anything but a store of bertcli's, or the rest of one."""
+    """Raise `UserError` if `folder` holds anything but a store that bertcli built, or remains of one."""
     others = _others(folder)
     if others or not folder.is_dir():
         what = f"a folder with other files in it: {', '.join(others[:5])}" if others else "not a folder"
@@ -51,9 +51,9 @@ def check_replaceable(folder: Path) -> None:
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Rename a complete store to `folder`; a store of that name is removed.
+    """Rename a complete store to `folder`; an existing store of that name is removed.
 
-    Raises `UserError` where something else got that name while the store was built.
+    Raises `UserError` if something else took that name while the store was built.
     """
     for path in partial.iterdir():
         if NOTE_PARTIAL.fullmatch(path.name):
@@ -67,7 +67,8 @@ def publish(partial: Path, folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """The manifest first, the note last: what a kill leaves is no store, but is still known as bertcli's."""
+    """Remove a store, the manifest first and the note last. After a kill, the rest is no store, but its note
+    still shows that bertcli wrote it."""
     paths = walk(folder)
     for path in sorted(paths, key=lambda path: {MANIFEST: -1, NOTE: 1}.get(path.name, 0)):
         path.unlink()
@@ -76,7 +77,7 @@ def _remove(folder: Path) -> None:
 
 
 def _others(folder: Path) -> list[str]:
-    """What in the folder of a store is not bertcli's."""
+    """The names of files in a store's folder that bertcli did not write."""
     if not folder.is_dir():
         return []
     note = read_note(folder, "store")
@@ -87,9 +88,9 @@ def _others(folder: Path) -> list[str]:
 
 ALONE = Alone()
 JOURNAL_SECONDS = 5.0
-"""A resumed build repeats at most this many seconds of work, and reads its last file again."""
+"""Seconds between journals: a resumed build repeats about this much work, and reads its last file again."""
 SMALL_CORPUS = 4_000_000
-"""Bytes on disk. For less text, starting processes takes longer than they save."""
+"""Bytes on disk. A smaller corpus is tokenized in one process, since starting others takes longer."""
 
 
 def prepare_store(
@@ -101,21 +102,21 @@ def prepare_store(
     verify: bool = False,
     check: Callable[[Manifest], None] = lambda manifest: None,
 ) -> OpenStore:
-    """The store of `config`, complete; an existing one is compared with the hashes of its arrays.
+    """The complete store of `config`; the arrays of an existing store are compared with their hashes.
 
     Args:
         report: takes lines for the user.
         overwrite: build the store again even if it exists.
-        processes: how many tokenize. 0: this one alone; None: one for each core, for a small corpus 0. The
-            store never depends on it.
+        processes: the number of processes that tokenize. 0 means this process alone; None means one per core,
+            or 0 for a small corpus. The store never depends on it.
         team: the processes that call this together and divide the files; the store never depends on it.
-        verify: compare every block, however large the store is, and of a new store as well.
-        check: raises `UserError` for a store that is of no use, before a new one is in its place.
+        verify: compare every block, at any size of the store; also for a new store.
+        check: raises `UserError` if a store is of no use; it runs before a new store is put in place.
 
     Raises:
-        UserError: a corpus that cannot be read or holds no text; the existing store is damaged or was built
-            from something else; fewer than two held-out documents; a folder that cannot be written; a full
-            disk.
+        UserError: the corpus cannot be read or holds no text; the existing store is damaged or was built from
+            something else; fewer than two documents are held out; a folder cannot be written; the disk is
+            full.
     """
     folder = store_folder(config)
     place, partial = place_of(config), partial_of(config)
@@ -164,7 +165,7 @@ def prepare_store(
 
 
 def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> None:
-    """Tokenize what this rank's journal does not list yet; save the progress at intervals and at the end."""
+    """Tokenize the files that this rank's journal does not list yet; save the journal at intervals."""
     corpus = plan.config.corpus
     folder, files = plan.parts(team.num_ranks())[team.rank()]
     folder.mkdir(exist_ok=True)
@@ -199,7 +200,7 @@ def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> 
 
 
 def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
-    """Worker processes that tokenize beside this one; 0 for a small corpus, or where a rank has one core."""
+    """The number of worker processes that tokenize; 0 for a small corpus, or if a rank has one core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
     own = cores // num_local_ranks
@@ -207,7 +208,7 @@ def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
 
 
 def _finish(plan: Plan, num_parts: int, report: Report, check: Callable[[Manifest], None]) -> None:
-    """Join the parts into one store, and write its manifest."""
+    """Join the parts into one store and write its manifest."""
     config, tokenizer = plan.config, Tokenizer.load(plan.partial / "tokenizer")
     parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
     progress = parts[0][1].progress

@@ -1,4 +1,4 @@
-"""The files of a corpus -> chunks of text to tokenize, with the end of each document; and how far this is."""
+"""The files of a corpus -> chunks of text to tokenize, with the ends of documents; also progress displays."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from bertcli.system.files import file_hash
 from bertcli.system.terminal import BETWEEN_LINES, raw_stream, working
 
 Report = Callable[[str], None]
-"""Takes a line for the user."""
+"""A function that takes a line for the user."""
 
 
 @contextmanager
 def progress_display(
     doing: str, sources: Sequence[Source], report: Report, start: int = 0
 ) -> Iterator[Progress]:
-    """Gives the function that counts the bytes read from disk; `start`: files before it count as read."""
+    """Give the function that counts bytes read from the disk; files before number `start` count as read."""
     sizes = [source.path.stat().st_size for source in sources]
     done, total, last_line = sum(sizes[:start]), sum(sizes), time.monotonic()
 
@@ -61,7 +61,7 @@ def progress_display(
 
 
 def encoding_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
-    """A line for the user if files have a byte order mark that decides over `corpus.encoding`, else none."""
+    """A line for the user if files have a byte order mark that overrides `corpus.encoding`, else none."""
     if corpus.format == "parquet":
         return []
     found = [
@@ -77,8 +77,8 @@ def encoding_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]
 
 
 def bad_bytes_notes(sources: Sequence[Source], corpus: CorpusConfig, report: Report) -> list[str]:
-    """Lines for the user about bytes that `corpus.bad_bytes` replaces or leaves out with their lines. Reads
-    all files, unless it refuses such bytes."""
+    """Lines for the user about bytes that `corpus.bad_bytes` replaces, or leaves out with their lines. All
+    files are read, unless it refuses such bytes."""
     if corpus.bad_bytes == "refuse" or corpus.format == "parquet":
         return []
     notes: list[str] = []
@@ -91,7 +91,7 @@ def bad_bytes_notes(sources: Sequence[Source], corpus: CorpusConfig, report: Rep
 
 
 def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
-    """Lines for the user before the text is read: encodings, layout, and the rules that split sentences."""
+    """Lines for the user before the text is read: on encodings, layout, and the rules of splitting."""
     notes = encoding_notes(sources, corpus)
     notes += [f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus)]
     if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
@@ -102,8 +102,8 @@ def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
 def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[Source]:
     """The files of the corpus, without `outputs` (`corpus.matching.output_paths`), which it may contain.
 
-    Raises `UserError` where a file is missing, or a package that reading it needs; for a name in
-    `corpus.encodings` that is none of a file.
+    Raises `UserError` if a file is missing, if a package that its format needs is missing, or if a name in
+    `corpus.encodings` fits no file.
     """
     sources = find_sources(corpus.files, outputs)
     for name in corpus.encodings:
@@ -116,12 +116,12 @@ def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[So
 
 
 CHUNK_CHARACTERS = 1 << 18
-"""Of text in a chunk: small enough that the encodings of all chunks in flight fit in memory."""
+"""Characters of text in a chunk: few enough that the encodings of all chunks in flight fit in memory."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """How far a corpus has been read: all files before number `file`, and `documents` of that file."""
+    """The part of a corpus that has been read: all files before number `file`, and `documents` of it."""
 
     file: int = 0
     documents: int = 0
@@ -129,21 +129,21 @@ class Place:
 
 @dataclass(frozen=True)
 class DocumentEnd:
-    """What is known about a document once it has been read to its end."""
+    """Facts about a document that are known once it has been read to its end."""
 
     content_hash: int
-    """64 bits, of the paragraphs; it decides the side. The same text has the same hash in any file."""
+    """A 64-bit hash of the paragraphs, which decides the side. Equal text has an equal hash in any file."""
     num_bytes: int
     after: Place
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some text of a corpus, in order.
+    """Consecutive text of a corpus.
 
-    A document may cover many chunks. Piece p of a chunk is its part of one document: paragraphs `starts[p]`
-    to `starts[p + 1]` (or the end). Every piece but the last ends its document; the last one does so if
-    `ends` is as long as `starts`.
+    A document may cover many chunks. Piece p of a chunk is the chunk's part of one document: paragraphs
+    `starts[p]` to `starts[p + 1]` (or the end). Every piece but the last ends its document. The last piece
+    does so if `ends` is as long as `starts`.
     """
 
     paragraphs: list[str] = field(default_factory=list)
@@ -152,7 +152,7 @@ class Chunk:
 
 
 def stat_source(source: Source) -> SourceRecord:
-    """Size and time of a file; its hash is still empty."""
+    """The record of a file with its size and time; the hash is still empty."""
     stat = source.path.stat()
     return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, sha256="")
 
@@ -164,10 +164,10 @@ def read_chunks(
     hashes: list[str] | None,
     progress: Progress,
 ) -> Iterator[Chunk]:
-    """The text of `sources` after `start`; the documents of that file before `start` are read and skipped.
+    """The text of `sources` after `start`; documents before `start` in its file are read and skipped.
 
-    `hashes` gets the SHA-256 of each file that is read to its end (None: none is computed). Raises
-    `UserError` for what cannot be read, a listed file without text, and a file that changes meanwhile.
+    `hashes` gets the SHA-256 of each file that is read to its end; with None, no hash is computed. Raises
+    `UserError` if a file cannot be read, if a listed file has no text, or if a file changes meanwhile.
     """
     chunk, size = Chunk(), 0
     for number, source in enumerate(sources[start.file :], start=start.file):
@@ -203,7 +203,7 @@ def read_chunks(
 
 
 class _Document:
-    """Hash and size of a document, computed piece by piece."""
+    """The hash and size of a document, computed piece by piece."""
 
     def __init__(self) -> None:
         self._hash, self._num_bytes = hashlib.blake2b(digest_size=8), 0

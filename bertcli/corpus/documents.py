@@ -15,29 +15,29 @@ from bertcli.corpus.streams import LONGEST_LINE, Progress, import_extra, read_li
 from bertcli.system.errors import UserError
 
 END = None
-"""Marks the end of a document in a stream of paragraphs."""
+"""The mark of a document's end in a stream of paragraphs."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half an emoji, cut by the program that wrote the JSON: no text encoding can hold it."""
+"""Half an emoji, cut by the program that wrote the JSON; no text encoding can represent it."""
 
 Paragraphs = Iterator[str | None]
 """Stripped, non-empty paragraphs in order, and `END` after each document that has any."""
 
 
 def read_paragraphs(path: Path, corpus: CorpusConfig, progress: Progress = silent) -> Paragraphs:
-    """The paragraphs of one file, by `corpus.format`; for `sentences`, its sentences.
+    """The paragraphs of one file, by `corpus.format`; for the format `sentences`, its sentences.
 
     A document without text is left out. Memory holds at most one paragraph (`jsonl`, `parquet`: document) at
-    a time. Raises `UserError` that names the file and the place.
+    a time. Raises a `UserError` that names the file and the place.
     """
     read = {"text": _read_text, "sentences": _read_text, "jsonl": _read_jsonl, "parquet": _read_parquet}
     return _tidy(read[corpus.format](path, corpus, progress))
 
 
 def count_words(paragraphs: Sequence[str]) -> int:
-    """The words between white space of stripped paragraphs: the number that every command gives of a text."""
+    """The number of words between white space in stripped paragraphs; every command counts in this way."""
     joined = " ".join(paragraphs)
-    if joined.isprintable() and "  " not in joined:  # many times faster than to split, and most text is such
+    if joined.isprintable() and "  " not in joined:  # true for most text, and many times faster than a split
         return joined.count(" ") + bool(joined)
     return len(joined.split())
 
@@ -69,7 +69,7 @@ def _read_text(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragrap
 
 
 def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
-    """Lines up to a blank one are a paragraph; a word hyphenated at the end of a line stays hyphenated."""
+    """The paragraphs of wrapped lines; a blank line ends one. Words hyphenated at a line's end stay so."""
     paragraph: list[str] = []
     length = 0
     for line in lines:
@@ -145,18 +145,18 @@ def _read_parquet(path: Path, corpus: CorpusConfig, progress: Progress) -> Parag
 _OWN_RULES = """
 en am ar bg bn ca da de el es fi fr gu hi hy it ja kk kn ml mr my nl pa pl pt ru sk ta te uk
 """.split()  # noqa: SIM905
-"""The languages of sentencex 1.0. For any other code it uses the rules of a related language, or English."""
+"""The languages of sentencex 1.0. It reads other codes by the rules of a related language, or English."""
 _ABBREVIATIONS = """
 Dr Prof z.B usw bzw Mr Mrs St vs etc Sr Sra Ud núm pág p.ej Sig dott ecc M Mme av Av dhr mevr bijv enz f.eks
 bl.a kl nr inż np tzn itd tj napr atď г ул т.е проф акад вул тов обл д-р гр κ.ά π.χ κ.λπ esim mm د م ഡോ திரு
 ዶ/ር տ դ мм тг б.з
 """.split()  # noqa: SIM905
 _PROBE = " ".join(f"Aa {abbreviation}. Bb cc." for abbreviation in _ABBREVIATIONS) + " x՞ y։ w؟ v。 u！ s;"
-"""The places where sentencex splits this text identify the rules that it uses."""
+"""A text that sentencex splits differently for each set of rules, so that the splits identify the rules."""
 
 
 def rules_used(language: str) -> str:
-    """The language whose rules `sentencex` uses for `language`: the same, or the nearest that it has."""
+    """The language whose rules `sentencex` uses for `language`: the same language, or the nearest it has."""
     if language in _OWN_RULES:
         return language
     found = split_sentences(_PROBE, language)
@@ -166,7 +166,7 @@ def rules_used(language: str) -> str:
 def split_sentences(paragraph: str, language: str) -> list[str]:
     """The sentences of a paragraph in order, stripped, without empty ones.
 
-    `language`: a code from `config.languages.language_code`.
+    `language` is a code from `config.languages.language_code`.
     """
     raw_sentences = sentencex.segment(language, paragraph)  # pyright: ignore[reportAttributeAccessIssue]
     return [sentence for raw in raw_sentences if (sentence := raw.strip())]

@@ -25,9 +25,9 @@ class EncodedChunk:
 
     Attributes:
         ids: uint16 or uint32 [tokens].
-        lengths: uint32 [S]; tokens of each sentence.
-        piece_sentences, piece_dropped, piece_words: int64 [P]; sentences kept, sentences left out, and
-            words of each piece of the chunk.
+        lengths: uint32 [S]; the number of tokens of each sentence.
+        piece_sentences, piece_dropped, piece_words: int64 [P]; the numbers of sentences kept, of sentences
+            left out, and of words in each piece of the chunk.
     """
 
     ids: NDArray[Any]
@@ -40,7 +40,8 @@ class EncodedChunk:
 def encode_chunk(
     cache: WordCache, language: str | None, paragraphs: list[str], starts: list[int], dtype: np.dtype[Any]
 ) -> EncodedChunk:
-    """Split (unless `language` is None: paragraphs are sentences) and tokenize the text of a chunk."""
+    """Split the text of a chunk into sentences and tokenize it; if `language` is None, paragraphs are
+    sentences."""
     sentences: list[str] = []
     bounds: list[int] = []
     words: list[int] = []
@@ -66,7 +67,7 @@ def encode_chunk(
 
 
 def _after_blanks(sentences: list[str], tokenizer: Tokenizer) -> list[str]:
-    """The sentences of a running text, with the blanks between them where the tokenizer marks them."""
+    """The sentences of a text; all but the first get a blank in front if the tokenizer marks blanks."""
     if not tokenizer.marks_blanks:
         return sentences
     return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
@@ -75,7 +76,7 @@ def _after_blanks(sentences: list[str], tokenizer: Tokenizer) -> list[str]:
 def encode_here(
     chunks: Iterable[Chunk], tokenizer: Tokenizer, language: str | None
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
-    """In this process: for a small corpus."""
+    """Encode chunks in this process, which is faster for a small corpus."""
     cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
     for chunk in chunks:
         yield chunk, encode_chunk(cache, language, chunk.paragraphs, starts=chunk.starts, dtype=dtype)
@@ -84,9 +85,9 @@ def encode_here(
 def encode_in_processes(
     chunks: Iterable[Chunk], folder: Path, language: str | None, processes: int
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
-    """As `encode_here`, in the same order, in `processes` of one thread each with the tokenizer of `folder`.
+    """Encode chunks, in the order of `encode_here`, in `processes` with the tokenizer of `folder`.
 
-    Raises `UserError` where one of them dies.
+    Each process has one thread. Raises `UserError` if a process dies.
     """
     return in_processes(
         chunks,

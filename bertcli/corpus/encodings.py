@@ -1,4 +1,4 @@
-"""Bytes that are not in the encoding of their file: how they are kept apart, counted and shown."""
+"""Encodings of files: bytes that are not in them are kept apart, counted and shown; UTF-16 is recognized."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from bertcli.config.section import Decoding
 
 BAD_BYTES = "bytes that are not"
-"""In messages, before the name of an encoding."""
+"""The words before the name of an encoding, in messages."""
 BAD_BYTES_KEPT = "bertcli-keep"
-"""The way of Python's decoders (`errors`) that turns each bad byte into half a character, U+DC00 and what
-follows: no decoder makes these of any text, so they stay apart from it."""
+"""The error handler of Python's decoders (`errors`) that turns each bad byte into half a character: U+DC00
+plus the byte. No text is decoded to these, so bad bytes remain distinct."""
 KEPT = re.compile("[\udc00-\udcff]+")
-"""Such bytes that follow one another."""
+"""One or more consecutive bad bytes, as `BAD_BYTES_KEPT` decodes them."""
 _SHOWN, _AROUND = 3, 30
-"""Bad lines that are shown, and the characters before and after the first bad byte of each."""
+"""The number of bad lines shown, and the characters shown before and after the first bad byte of each."""
 _FOREIGN = 0.1
-"""Share of the lines with bad bytes, above which the text is likely in another encoding."""
+"""The share of lines with bad bytes above which the text is likely in another encoding."""
 
 
 def _keep(error: UnicodeError) -> tuple[str, int]:
@@ -32,7 +32,7 @@ codecs.register_error(BAD_BYTES_KEPT, _keep)
 
 
 def is_damaged(text: str) -> bool:
-    """Whether a decoded text holds kept bad bytes."""
+    """True if a decoded text holds kept bad bytes."""
     if text.isascii():
         return False
     try:
@@ -48,12 +48,12 @@ def with_replaced(text: str) -> str:
 
 
 def escaped_bytes(text: str) -> str:
-    """The text with kept bad bytes as Python writes them: `caf\\xe9`."""
+    """The text with kept bad bytes in Python's notation: `caf\\xe9`."""
     return KEPT.sub(lambda found: "".join(f"\\x{ord(c) - 0xDC00:02x}" for c in found[0]), text)
 
 
 def bad_bytes_advice(decoding: Decoding) -> str:
-    """What to do about bytes that are not in the encoding."""
+    """The advice for the user about bytes that are not in the encoding."""
     here = "" if decoding.section == "task" else f" (for some of the files, in {decoding.section}.encodings)"
     return (
         f"If the text is in another encoding, name it in {decoding.key}{here}, for example cp1252; if "
@@ -67,9 +67,10 @@ class BadLines:
     """The lines of a file that hold bytes which are not in its encoding.
 
     Attributes:
-        lines: how many lines were examined.
-        is_all: whether these are all lines of the file.
-        shown: the first few: `line 751: caf\\xe9 au lait`.
+        lines: the number of lines that were examined.
+        count: the number of lines with such bytes.
+        is_all: true if all lines of the file were examined.
+        shown: the first few lines with such bytes: `line 751: caf\\xe9 au lait`.
     """
 
     encoding: str
@@ -81,7 +82,7 @@ class BadLines:
     shown: list[str] = field(default_factory=list)
 
     def add(self, number: int, text: str) -> None:
-        """Count line `number`, of which `text` is a part, once."""
+        """Count line `number`, which contains `text`; calls for the same line count once."""
         if number == self.last_line:
             return
         self.count, self.last_line, self.first_line = self.count + 1, number, self.first_line or number
@@ -90,11 +91,11 @@ class BadLines:
 
     @property
     def seem_foreign(self) -> bool:
-        """Whether so many lines have such bytes that the text is likely in another encoding."""
+        """True if so many lines have such bytes that the text is likely in another encoding."""
         return self.count > max(1, _FOREIGN * self.lines)
 
     def notes(self, path: Path, decoding: Decoding) -> list[str]:
-        """The lines for the user, if there are any, where bad bytes are not refused."""
+        """The lines for the user, if any, under a `bad_bytes` that does not refuse such bytes."""
         if not self.count:
             return []
         how = "left out" if decoding.bad_bytes == "skip-line" else "read with U+FFFD in place of the bytes"
@@ -105,13 +106,13 @@ class BadLines:
         return [f"{path}: {lines} {how}, {held}:{named}{doubt}"]
 
     def share_line(self) -> str:
-        """How many lines of the file it is."""
+        """The words for the number of such lines and of examined lines."""
         number = f"{self.count:,} of its {'' if self.is_all else 'first '}{self.lines:,} lines"
         return f"{number} {'has' if self.count == 1 else 'have'} such bytes"
 
 
 def _excerpt(text: str) -> str:
-    """The text around its first bad byte, with the bytes as in Python."""
+    """The text around its first bad byte, with bad bytes in Python's notation."""
     at = next(number for number, character in enumerate(text) if is_damaged(character))
     return escaped_bytes(text[max(0, at - _AROUND) : at + _AROUND].strip())
 
@@ -120,17 +121,17 @@ _UTF_8 = ("utf-8", "utf-8-sig")
 
 
 def reads_marks(encoding: str) -> bool:
-    """Whether a byte order mark decides over this encoding: it is UTF-8, in which no text begins so."""
+    """True if a byte order mark overrides this encoding: UTF-8, in which no text begins with such bytes."""
     return codecs.lookup(encoding).name in _UTF_8
 
 
 def mark_note(name: object, encoding: str) -> str:
-    """The line for the user about a text whose byte order mark decided for `encoding`."""
+    """The line for the user about a text that its byte order mark declares to be `encoding`."""
     return f"{name}: is read as {encoding.upper()}, as its byte order mark says, not as UTF-8"
 
 
 def new_decoder(encoding: str, errors: str = "strict") -> codecs.IncrementalDecoder:
-    """A decoder of bytes, a block at a time. Raises `LookupError` for an unknown encoding."""
+    """A decoder of bytes, one block at a time. Raises `LookupError` for an unknown encoding."""
     make = codecs.getincrementaldecoder(encoding)
     if make in [codecs.getincrementaldecoder(name) for name in _UTF_8]:
         return MarkedDecoder(errors)
@@ -138,10 +139,9 @@ def new_decoder(encoding: str, errors: str = "strict") -> codecs.IncrementalDeco
 
 
 class MarkedDecoder(codecs.IncrementalDecoder):
-    """Decodes UTF-8, or UTF-16 or UTF-32 if the first bytes are its byte order mark.
+    """A decoder of UTF-8, or of UTF-16 or UTF-32 if the first bytes are its byte order mark.
 
-    The first block must hold all of the mark. A mark of UTF-8 is decoded to U+FEFF, those of the others to
-    nothing.
+    The first block must hold the whole mark. The mark of UTF-8 is decoded to U+FEFF, other marks to nothing.
     """
 
     def __init__(self, errors: str = "strict"):
@@ -159,22 +159,22 @@ class MarkedDecoder(codecs.IncrementalDecoder):
 
 _START = 512
 _FEWEST = 8
-"""Characters; fewer prove nothing."""
+"""The fewest characters from which an encoding is guessed."""
 _NUL = 0.4
-"""Smallest share of upper bytes that are 0 in text that is mostly Latin; other encodings have none."""
+"""The least share of zero bytes among the upper bytes of mostly Latin text; other encodings have none."""
 _WIDE = {"utf-32-le": (1, 2, 3), "utf-32-be": (0, 1, 2), "utf-16-le": (1, 3), "utf-16-be": (0, 2)}
-"""Encoding -> which bytes of each four are 0."""
+"""Encoding -> the places, in each four bytes, that are 0."""
 
 
 def marked_encoding(start: bytes) -> str | None:
-    """utf-16 or utf-32, if the text begins with its byte order mark."""
+    """The encoding utf-16 or utf-32 if the text begins with its byte order mark, else None."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
 
 
 def wide_encoding(start: bytes) -> str | None:
-    """utf-16 or utf-32 (with the order of bytes if there is no byte order mark); None: another encoding."""
+    """The encoding utf-16 or utf-32, with its byte order if there is no mark; None for other encodings."""
     if marked := marked_encoding(start):
         return marked
     head = start[: min(_START, len(start) // 4 * 4)]

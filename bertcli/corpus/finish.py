@@ -1,4 +1,4 @@
-"""The end of a store's build: counts, a vocabulary that fits the text, and hashes that are compared."""
+"""The end of a store's build: counts, hashes, and checks that the vocabulary fits the text."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 ARRAYS = tuple(f"{side}/{name}.bin" for side in SIDES for name in NAMES)
 FULL_BYTES = 2 * 10**9
-"""Arrays of up to this size are always compared in full, which takes a second or two."""
+"""The most bytes of arrays that are always compared in full, which takes a second or two."""
 DRAWN_BLOCKS = 1000
 _AT_ONCE = 64
-"""Blocks of one piece of work of a thread."""
+"""Blocks that a thread checks in one piece of work."""
 
 
 def gather_hashes(folder: Path) -> str:
-    """Write `hashes.bin` from the files that `HashedFile` left; returns its own hash, hexadecimal."""
+    """Write `hashes.bin` from the files that `HashedFile` left. Return its own hash, hexadecimal."""
     path = folder / HASHES
     with open(path, "wb") as gathered:
         for name in ARRAYS:
@@ -56,20 +56,20 @@ def gather_hashes(folder: Path) -> str:
 
 
 def drop_gathered(folder: Path) -> None:
-    """Remove the files that `gather_hashes` read; only a finished build no longer needs them."""
+    """Remove the files that `gather_hashes` read; a build needs them until it is finished."""
     for name in ARRAYS:
         (folder / name).with_suffix(SUFFIX).unlink(missing_ok=True)
 
 
 def check_arrays(store: OpenStore, seed: int, report: Report, every_block: bool = False) -> None:
-    """Compare blocks of the arrays with their hashes: all; of more than 2 GB, 1,000 drawn by `seed`.
+    """Compare all blocks of the arrays with their hashes, or 1,000 blocks drawn by `seed` beyond 2 GB.
 
     Args:
-        every_block: compare all, whatever the size.
-        report: takes a line where blocks were drawn; with `every_block`, lines on what was read.
+        every_block: compare all blocks at any size.
+        report: takes a line if blocks are drawn; with `every_block`, lines on what is read.
 
     Raises:
-        UserError: a block that cannot be read, or does not match its hash.
+        UserError: a block cannot be read or does not match its hash, or `hashes.bin` is damaged.
     """
     sizes = [store.manifest.arrays[name] for name in ARRAYS]
     blocks, size = sum(map(num_blocks, sizes)), sum(sizes)
@@ -96,7 +96,7 @@ def check_arrays(store: OpenStore, seed: int, report: Report, every_block: bool 
 
 
 def _wrong_blocks(folder: Path, sizes: Sequence[int], numbers: Sequence[int]) -> list[str]:
-    """The places of the damaged blocks among `numbers`, which count over all arrays."""
+    """The places of the damaged blocks among `numbers`; the numbers run on from array to array."""
     starts = [0, *itertools.accumulate(map(num_blocks, sizes))]
     with open_plain(folder / HASHES) as hashes:
 
@@ -121,16 +121,16 @@ def _wrong_blocks(folder: Path, sizes: Sequence[int], numbers: Sequence[int]) ->
 
 
 UNKNOWN, MOST_UNKNOWN = 0.01, 0.2
-"""Shares of the tokens: above the first a vocabulary is warned of, from the second it is refused."""
+"""Shares of unknown tokens: above the first there is a warning, from the second on a store is refused."""
 PIECES = 2.5
-"""Tokens a word; a vocabulary made for the text gives 1.2 to 2."""
+"""Tokens per word above which there is a warning; a vocabulary made for the text gives 1.2 to 2."""
 _NO_BLANKS = 40
-"""Bytes a word. More mean a script without blanks between words, where pieces a word say nothing."""
+"""Bytes per word from which a script has no blanks between words, so that tokens per word mean nothing."""
 _ANY_TEXT = "set tokenizer.kind: byte-bpe, a kind of vocabulary that reads any text"
 
 
 def misfits(config: PretrainConfig, manifest: Manifest) -> Iterator[str]:
-    """Signs that the config's vocabulary was made for other text than the store's; none where it fits."""
+    """The signs that the config's vocabulary was made for other text than the store's; none if it fits."""
     if manifest.unk_rate > UNKNOWN:
         yield f"{unknown(manifest.unk_rate)}. To read them, {known_by(config)}; bertcli check-data says more"
     if (vocabulary := given_tokenizer(config)) is None:
@@ -146,7 +146,7 @@ def misfits(config: PretrainConfig, manifest: Manifest) -> Iterator[str]:
 
 
 def check_known(config: PretrainConfig, unk_rate: float) -> None:
-    """Raise `UserError` where so many tokens of a store are unknown that nothing can be learned from it."""
+    """Raise `UserError` if too many tokens of a store are unknown to learn anything from it."""
     if unk_rate >= MOST_UNKNOWN:
         raise UserError(
             f"{unknown(unk_rate)}. A model would learn next to nothing; {known_by(config)}. "
@@ -155,7 +155,7 @@ def check_known(config: PretrainConfig, unk_rate: float) -> None:
 
 
 def unknown(rate: float) -> str:
-    """What a share of unknown tokens means, in words."""
+    """The words for a share of unknown tokens and its cause."""
     return (
         f"{rate:.1%} of the tokens are unknown: the vocabulary lacks their characters, or words are "
         "too long for WordPiece (over 100 characters)"
@@ -163,7 +163,7 @@ def unknown(rate: float) -> str:
 
 
 def known_by(config: PretrainConfig) -> str:
-    """What to change in the config so that no token is unknown."""
+    """The change to the config that leaves no token unknown, in words."""
     if config.model.init_from is not None:
         return f"leave model.init_from out, and {_ANY_TEXT}: a new model; or name a model for such text"
     if config.tokenizer.path is not None:
@@ -174,12 +174,12 @@ def known_by(config: PretrainConfig) -> str:
 
 
 BLOCK = 1 << 22
-"""Ids counted at once."""
+"""The number of ids counted at once."""
 WITHOUT = "set it to 0 to train without evaluation"
 
 
 def check_heldout(progress: BuildProgress, fraction: float) -> None:
-    """Raise `UserError` where no text is left to train on, or too little is held out for sentence pairs."""
+    """Raise `UserError` if no text is left to train on, or if too little is held out for sentence pairs."""
     train, heldout = progress.sides["train"].documents, progress.sides["heldout"].documents
     stored = progress.cut_documents or train + heldout
     if stored == 0:
@@ -207,7 +207,7 @@ def heldout_line(progress: BuildProgress) -> str:
 
 
 def _enough(progress: BuildProgress) -> str:
-    # The second smallest hash, rounded up to where a config has it in few digits.
+    # The second smallest hash as a fraction, rounded up to three digits.
     enough = math.ceil(progress.smallest_hashes[1] / 2**64 * 1000 + 1e-9) / 1000
     return f"Raise it to {enough:g}, give more documents (see corpus.document), or {WITHOUT}"
 
@@ -223,7 +223,7 @@ def count_store(
     options: dict[str, Any],
     sources: tuple[SourceRecord, ...],
 ) -> Manifest:
-    """The manifest of the arrays in `folder`; reads the ids once, a block at a time."""
+    """The manifest of the arrays in `folder`. The ids are read once, one block at a time."""
     uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
     counts = {
         name: SideCounts(
@@ -249,7 +249,7 @@ def count_store(
 
 
 def unigram_entropy(uses: NDArray[np.int64]) -> float:
-    """Entropy in nats of a token drawn by its share of `uses` [V]; 0 where all are 0."""
+    """The entropy, in nats, of a token drawn by its share of `uses` [V]; 0 if all uses are 0."""
     seen = uses[uses > 0]
     shares = seen / max(1, seen.sum())
     return float(-(shares * np.log(shares)).sum())

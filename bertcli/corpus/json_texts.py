@@ -1,4 +1,4 @@
-"""A file of JSON values, one a line or in a list -> the text of each with its place, streamed."""
+"""A file of JSON values, one per line or in one list -> the text and place of each, streamed."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _CUT = {"", ".", "e", "E", "e+", "e-", "E+", "E-"} | {
     word[:end] for word in _WORDS for end in range(1, len(word))
 }
-"""What is left unread of a value that was cut: nothing, or a part of a number or a word."""
+"""The unread rest of a value that was cut: nothing, or a part of a number or of a word."""
 _LONGEST_CUT = max(map(len, _CUT))
 
 
 class JsonText(NamedTuple):
-    """A value as it is written."""
+    """The text of one value, as it is written in the file."""
 
     place: str
-    """In the file: `line 17`, or in a list `object 3 (line 17)`."""
+    """The place in the file: `line 17`, or in a list `object 3 (line 17)`."""
     number: int
-    """Of the line, or of the value in the list, from 1."""
+    """The number of the line, or of the value in the list, from 1."""
     first_line: int
     text: str
-    """A blank line too is one."""
+    """The text; a blank line also gives one."""
 
 
 def read_json_texts(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[JsonText]:
-    """Each line, or each value of the list that the file is. Memory holds one value at a time. With
-    `skip-line`, lines and values with bytes that are not in the encoding are left out.
+    """Each line of the file, or each value if the file is one list. Memory holds one value at a time.
 
-    Lines may be any text; the values of a list are JSON. Raises `UserError` as `read_lines`, for a list that
+    The setting `skip-line` leaves out lines and values with bytes that are not in the encoding. Lines may be
+    any text; the values of a list are JSON. Raises `UserError` as `read_lines` does, and also for a list that
     is not JSON, for text after it, and for a value longer than a line may be.
     """
     if is_json_list(path, decoding):
@@ -50,15 +50,15 @@ def read_json_texts(path: Path, decoding: Decoding, progress: Progress = silent)
 
 
 def is_json_list(path: Path, decoding: Decoding) -> bool:
-    """Whether the first character that is no blank is `[`. Raises `UserError` as `read_lines`."""
+    """True if the first character that is no blank is `[`. Raises `UserError` as `read_lines` does."""
     starts = (block.lstrip() for block in decoded_blocks(path, decoding, silent))
     return next(filter(None, starts), "").startswith("[")
 
 
 class _ListReader:
-    """Decodes the values of a list one by one, from as much of the text as each needs.
+    """A reader of the values of a list, one by one, that holds only as much text as the current value needs.
 
-    Each value is decoded here only to find its end; the caller decodes its text as that of a line.
+    Values are decoded here only to find their ends; the caller decodes the text of a value like a line.
     """
 
     def __init__(self, path: Path, blocks: Iterator[str]):
@@ -66,7 +66,8 @@ class _ListReader:
         self._decoder = json.JSONDecoder()
         self._text, self._at = "", 0
         self._line, self._dropped = 1, 0
-        """The line of the place `_at`; how many characters before `_text` are in the line of its start."""
+        """The line of the place `_at`; the number of dropped characters before `_text` on the line of its
+        start."""
 
     def values(self) -> Iterator[JsonText]:
         self._next_mark("[")
@@ -84,7 +85,7 @@ class _ListReader:
             raise self._error(self._at, "there is more text after the end of the list")
 
     def _peek(self) -> str:
-        """The next character that is no blank, which begins at `_at` then; "" at the end of the file."""
+        """Move `_at` to the next character that is no blank, and return it; "" at the end of the file."""
         while True:
             blanks = _BLANKS.match(self._text, self._at)
             assert blanks is not None
@@ -112,7 +113,7 @@ class _ListReader:
             try:
                 end = self._decoder.raw_decode(self._text, self._at)[1]
                 after = self._text[end : end + _LONGEST_CUT + 1]
-                if after not in _CUT or not self._read_on(size):  # else the end may have cut a number
+                if after not in _CUT or not self._read_on(size):  # else the end of the text may cut a number
                     break
             except json.JSONDecodeError as error:
                 is_cut = self._may_go_on(error)
@@ -128,13 +129,14 @@ class _ListReader:
         return value
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        """Whether more text could make it JSON."""
+        """True if more text could make the value JSON."""
         rest = self._text[error.pos :].strip()
         is_escape = error.msg.startswith("Invalid \\uXXXX") and len(rest) <= len("u20ac")
         return rest in _CUT or is_escape or error.msg.startswith("Unterminated string")
 
     def _read_on(self, at_least: int = 1) -> bool:
-        """Append text: as much again as a value has, so that it is decoded few times. False: it ended."""
+        """Append at least this many characters; False if the file has ended. Callers double the text of a
+        value, so that it is decoded few times."""
         more, size = list[str](), 0
         while size < at_least and (block := next(self._blocks, None)) is not None:
             more.append(block)
@@ -149,7 +151,7 @@ class _ListReader:
         self._at = to
 
     def _column(self, at: int) -> int:
-        """Of a place in the text, from 1."""
+        """The column of a place in the text, from 1."""
         newline = self._text.rfind("\n", 0, at)
         return at - newline if newline >= 0 else self._dropped + at + 1
 

@@ -1,4 +1,4 @@
-"""The manifest of a token store: its sources, options and counts; and files with hashes of their blocks."""
+"""The manifest of a token store: sources, options and counts. Also files with hashes of their blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bertcli.system.files import flush_to_disk, plain_text
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 REBUILD = "Build the store again: bertcli prepare CONFIG --overwrite"
-"""What to do about a damaged store that has its note; `rebuild` checks whether it has one."""
+"""The advice about a damaged store that has its note; `rebuild` checks for the note."""
 
 Natural = Annotated[int, Field(ge=0)]
 _checked = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -33,7 +33,7 @@ class SourceRecord:
 
     name: str
     size: Natural
-    """Bytes on disk."""
+    """The number of bytes on disk."""
     mtime_ns: int
     sha256: str
 
@@ -41,54 +41,55 @@ class SourceRecord:
 @_checked
 @dataclass(frozen=True)
 class SideCounts:
-    """Counts of one side of a store, `train` or `heldout`."""
+    """The counts of one side of a store, `train` or `heldout`."""
 
     documents: Natural = 0
     one_sentence_documents: Natural = 0
-    """Documents that give no true sentence pair."""
+    """The number of documents with one sentence, which give no true sentence pair."""
     sentences: Natural = 0
     tokens: Natural = 0
-    """Without special tokens, which are not stored."""
+    """The number of tokens, without special tokens, which are not stored."""
     unk_tokens: Natural = 0
     words: Natural = 0
-    """Separated by white space."""
+    """The number of words, separated by white space."""
     bytes: Natural = 0
-    """Of the text, in UTF-8."""
+    """The size of the text in UTF-8."""
 
 
 @_checked
 @dataclass(frozen=True)
 class Manifest:
-    """`manifest.json`, written last: a folder without it is no store."""
+    """The content of `manifest.json`, which is written last: a folder without that file is no store."""
 
     vocab_size: Natural
     tokenizer_hash: str
     options: dict[str, Any]
-    """What the store depends on: the `corpus` section without `store`, and the choice of the tokenizer."""
+    """Each key that the store depends on -> its value: `corpus` without `store`, and the tokenizer."""
     sources: tuple[SourceRecord, ...]
     arrays: dict[str, Natural]
-    """File under the store's folder -> its size in bytes."""
+    """The path of an array in the store's folder -> its size in bytes."""
     hashes: str
-    """BLAKE2b of `hashes.bin`, which holds a hash of each block of the arrays (`verify.py`)."""
+    """The BLAKE2b of `hashes.bin`, which holds a hash of each block of the arrays (`finish.py`)."""
     pieces: dict[str, tuple[Natural, ...]]
-    """Side -> for each document of the text, the number of its pieces on this side; empty if none was cut."""
+    """Side -> the numbers of pieces, on this side, of documents that were cut; empty if none was cut."""
     train: SideCounts
     heldout: SideCounts
     dropped_documents: Natural
-    """Documents without a token."""
+    """The number of documents without a token."""
     dropped_sentences: Natural
     unigram_entropy: float
-    """Of the training tokens, in nats a token: the loss of a model that knows only their frequencies."""
+    """The entropy of the training tokens, in nats per token: the loss of a model that knows only their
+    frequencies."""
     version: int = FORMAT_VERSION
 
     @property
     def unk_rate(self) -> float:
-        """Share of [UNK] among all tokens, both sides."""
+        """The share of unknown tokens among all tokens of both sides."""
         return (self.train.unk_tokens + self.heldout.unk_tokens) / max(1, self._tokens)
 
     @property
     def tokens_per_word(self) -> float:
-        """Tokens for each word between white space, both sides."""
+        """The tokens per word, with words separated by white space; both sides together."""
         return self._tokens / max(1, self.train.words + self.heldout.words)
 
     @property
@@ -97,20 +98,20 @@ class Manifest:
 
 
 def rebuild(folder: Path) -> str:
-    """What to do about an unusable store in `folder`; a folder without bertcli's note is never replaced."""
+    """The advice about an unusable store in `folder`; a folder without bertcli's note is never replaced."""
     if read_note(folder, "store") is not None:
         return REBUILD
     return f"Nothing shows that bertcli made it: move {folder} elsewhere, then bertcli prepare CONFIG"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write `manifest.json`; the same manifest gives the same bytes."""
+    """Write `manifest.json`; equal manifests give equal bytes."""
     text = json.dumps(asdict(manifest), indent=1, sort_keys=True, ensure_ascii=False)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Raises `UserError` where the folder holds no complete store, or one of another version."""
+    """Read `manifest.json`. Raises `UserError` if the folder holds no complete store of this version."""
     path = folder / MANIFEST
     try:
         value = json.loads(plain_text(path))
@@ -138,24 +139,24 @@ def read_manifest(folder: Path) -> Manifest:
 BLOCK_BYTES = 1 << 20
 HASH_BYTES = 16
 SUFFIX = ".hashes"
-"""Of the file of hashes beside a growing file."""
+"""The suffix of the file of hashes beside a growing file."""
 
 
 def block_hash(data: Any) -> bytes:
-    """BLAKE2b of one block; the last block of a file may be shorter."""
+    """The BLAKE2b of one block; the last block of a file may be shorter."""
     return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 def num_blocks(size: int) -> int:
-    """Blocks of a file of `size` bytes."""
+    """The number of blocks of a file of `size` bytes."""
     return -(-size // BLOCK_BYTES)
 
 
 class HashedFile:
-    """Appends to a file; `sync` puts the file and the hashes of its blocks on the disk."""
+    """A file to append to; `sync` puts the file and the hashes of its blocks on the disk."""
 
     def __init__(self, path: Path, size: int):
-        """Open the file to append after its first `size` bytes; what follows those is cut off."""
+        """Open the file to append after its first `size` bytes; later bytes are cut off."""
         self._open = ExitStack()
         self._file, self._hashes = (
             self._open.enter_context(_open_raw(p)) for p in (path, path.with_suffix(SUFFIX))
@@ -170,7 +171,7 @@ class HashedFile:
         self._file.seek(0, os.SEEK_END)
 
     def append(self, data: bytes) -> None:
-        """Write at the end, and hash each full block."""
+        """Write at the end of the file, and hash each full block."""
         _write_all(self._file, data)
         left = memoryview(data)
         while left:
@@ -187,7 +188,7 @@ class HashedFile:
     def sync(self) -> None:
         """Wait until all appended data is on the disk."""
         if self._filled:
-            self._write_hash()  # of the unfinished block; it is written again once the block is full
+            self._write_hash()  # the hash of an unfinished block is written again once the block is full
         self._hashes.truncate((self._blocks + (self._filled > 0)) * HASH_BYTES)
         for file in (self._file, self._hashes):
             flush_to_disk(file)
@@ -202,7 +203,7 @@ class HashedFile:
 
 
 def _open_raw(path: Path) -> FileIO:
-    """Unbuffered: a write that a full disk refused is not tried again when the file is closed."""
+    """Open a file unbuffered: closing it then does not repeat a write that a full disk refused."""
     return path.open("r+b" if path.exists() else "w+b", buffering=0)
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer of a store, and whether a store matches a config: options, files, sizes and times."""
+"""The tokenizer of a store, and the comparison of a store with a config: options, files, sizes, times."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ KINDS: dict[TokenizerKind, str] = {
     "byte-bpe": "byte-level BPE",
     "unigram": "Unigram",
 }
-"""`tokenizer.kind` -> its name in messages."""
+"""The value of `tokenizer.kind` -> its name in messages."""
 
 
 def given_tokenizer(config: PretrainConfig) -> str | None:
-    """The path of the tokenizer that the config names; None: one is trained on the corpus."""
+    """The path of the tokenizer that the config names; None if one is to be trained on the corpus."""
     teacher = None if config.distillation is None else config.distillation.teacher
     return config.model.init_from or config.tokenizer.path or teacher
 
 
 def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
-    """The tokenizer that the config names; None: one is trained on the corpus."""
+    """The tokenizer that the config names; None if one is to be trained on the corpus."""
     path = given_tokenizer(config)
     if path is None:
         return None
@@ -51,9 +51,9 @@ def train_on_corpus(
     model_type: str = UNNAMED,
     spool_folder: Path | None = None,
 ) -> Tokenizer:
-    """Train a vocabulary on the corpus, or on an even sample of a large one; `report` takes a line on it.
+    """Train a vocabulary on the corpus, or on an even sample of a large one.
 
-    `model_type`: its special tokens are those of this family.
+    `report` takes lines for the user. The special tokens are those of the family `model_type`.
     """
     size, share = options.vocab_size, sample_share(sources)
     sample = f"an even sample of the text, {share:.2%}, about {SAMPLE_BYTES // 10**6} MB"
@@ -87,16 +87,16 @@ def store_folder(config: PretrainConfig) -> Path:
 
 
 def output_paths(config: PretrainConfig) -> set[Path]:
-    """Real paths that a run of `config` writes: its folder, the files and folders in it, and its store."""
+    """The real paths that a run of `config` writes: its folder, files and folders in it, and its store."""
     root, store = Path(config.output_dir).expanduser(), store_folder(config)
     paths = [root, *(root / name for name in (*FILES, *FOLDERS)), store]
     return {path.resolve() for path in paths} | {store.resolve().with_name(f"{store.resolve().name}.partial")}
 
 
 def store_options(config: PretrainConfig) -> dict[str, Any]:
-    """Dotted key -> value, for every key that a store depends on."""
+    """The dotted name -> the value of every key that a store depends on."""
     corpus = config.corpus.model_dump(mode="json", exclude={"store", "general"})
-    for key in ("encodings", "bad_bytes"):  # as before these keys were there
+    for key in ("encodings", "bad_bytes"):  # stores that were built before these keys existed still match
         if getattr(config.corpus, key) == CorpusConfig.model_fields[key].default:
             del corpus[key]
     options = {f"corpus.{key}": value for key, value in corpus.items()}
@@ -115,9 +115,9 @@ def store_options(config: PretrainConfig) -> dict[str, Any]:
 
 
 def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> None:
-    """Raise `UserError` that names every difference between a store and the config.
+    """Raise a `UserError` that names the differences between a store and the config.
 
-    Files are compared by size and time; a file of which only the time differs is read and hashed. A new file
+    Files are compared by size and time; if only the time of a file differs, it is read and hashed. A new file
     is a difference, a missing one is not.
     """
     problems = _different_options(manifest.options, store_options(config))
@@ -145,7 +145,7 @@ def _different_options(before: dict[str, Any], now: dict[str, Any]) -> list[str]
 
 
 def different_files(records: Sequence[SourceRecord], present: Sequence[Source]) -> list[str]:
-    """A line for each file that is not as its record says, or has none."""
+    """One line for each file that differs from its record, or has no record."""
     known = {record.name: record for record in records}
     return [problem for source in present if (problem := _difference(known.get(source.name), source))]
 

@@ -1,4 +1,4 @@
-"""A store in parts: those of several processes are joined; few documents are cut between both sides."""
+"""Parts of a store: the parts of several processes are joined; few documents are cut between both sides."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES
 from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress, SideFiles, SideProgress
 
 RUN_SENTENCES = 64
-"""Length limit of a held-out run: enough for the longest rows."""
+"""The most sentences of a held-out run; enough for the longest rows."""
 MOST_RUNS = 10_000
-"""A corpus that would need more runs than this gets longer ones."""
+"""The most runs that a corpus is divided into; if it needs more, runs are longer."""
 
 
 class Piece(NamedTuple):
-    """Sentences `start` to `end` of a document."""
+    """The sentences `start` to `end` of a document."""
 
     document: int
     start: int
@@ -35,27 +35,29 @@ class Piece(NamedTuple):
 
 
 def is_cut(progress: BuildProgress, heldout_fraction: float) -> bool:
-    """Whether runs of sentences are held out, not documents."""
+    """True if runs of sentences are held out instead of documents."""
     stored = sum(side.documents for side in progress.sides.values())
     return heldout_fraction > 0.0 and 0 < stored < FEW_DOCUMENTS
 
 
 def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[Piece]:
-    """The pieces of all documents, in order. About `fraction` of the sentences are held out, in two or more
+    """The pieces of all documents, in order; about `fraction` of the sentences are held out, in two or more
     runs.
 
-    The first two runs are of two documents, because a NotNext pair needs both. Where only one document is
-    longer than a run, the held-out text measures MLM alone. For fractions up to a half, and a text of at
-    least two documents and four sentences, at least two documents keep text to train on.
+    The first two runs come from two documents, because a NotNext pair needs both. If only one document is
+    longer than a run, the held-out text measures MLM alone. At least two documents keep text to train on, for
+    fractions up to a half and a text of at least two documents and four sentences.
 
     Args:
-        documents: content hash and number of sentences of each. Their order changes no document's pieces.
+        documents: the content hash and the number of sentences of each document. Their order does not change
+            the pieces of a document.
     """
     total, longest = (f(sentences for _, sentences in documents) for f in (sum, max))
     target = fraction * total
     length = max(2, min(int(target) // 4, max(RUN_SENTENCES, total // MOST_RUNS)))
     length = max(1, min(length, longest // 2, total // 4))
-    # By content; the run at a document's end, which may be all of it, comes last: train keeps some of each.
+    # Runs are sorted by content hash. The run at a document's end, which may be the whole document, comes
+    # last, so that training keeps a part of each document.
     first, *rest = sorted(
         (start + length >= sentences, _digest(content, start), number, start)
         for number, (content, sentences) in enumerate(documents)
@@ -77,9 +79,9 @@ def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[P
 
 
 def cut_progress(progress: BuildProgress, pieces: Sequence[Piece], tokens: Sequence[int]) -> BuildProgress:
-    """What both sides hold once the documents are cut; words and bytes are divided by sentences.
+    """The counts of both sides after the documents are cut; words and bytes are divided by sentences.
 
-    `tokens`: of each piece.
+    `tokens` has the number of tokens of each piece.
     """
     uncut = list(progress.sides.values())
     sides = {name: SideProgress() for name in SIDES}
@@ -131,58 +133,58 @@ class Team(Protocol):
         ...
 
     def num_ranks(self) -> int:
-        """How many processes build the store together."""
+        """The number of processes that build the store together."""
         ...
 
     def num_local_ranks(self) -> int:
-        """How many of them run on this machine."""
+        """The number of these processes on this machine."""
         ...
 
     def on_first(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which only the first process does."""
+        """Return the result of `work`, which only the first process does."""
         ...
 
     def on_each(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which each process does; all of them wait for the last."""
+        """Return the result of `work`, which each process does; all processes wait for the last."""
         ...
 
 
 class Alone:
-    """A team of one."""
+    """A team of one process."""
 
     def rank(self) -> int:
-        """0."""
+        """The number of this process: 0."""
         return 0
 
     def num_ranks(self) -> int:
-        """1."""
+        """The number of processes: 1."""
         return 1
 
     def num_local_ranks(self) -> int:
-        """1."""
+        """The number of processes on this machine: 1."""
         return 1
 
     def on_first(self, work: Callable[[], T]) -> T:
-        """Do the work: there is no other process."""
+        """Return the result of `work`."""
         return work()
 
     def on_each(self, work: Callable[[], T]) -> T:
-        """Do the work: there is no other process."""
+        """Return the result of `work`."""
         return work()
 
 
 def part_folder(folder: Path, part: int, num_parts: int) -> Path:
-    """Where a part is built; a single part is built in `folder` itself."""
+    """The folder in which a part is built; a single part is built in `folder` itself."""
     return folder if num_parts == 1 else folder / f"part-{part}-of-{num_parts}"
 
 
 def part_folders(folder: Path) -> list[Path]:
-    """All parts in `folder`, also those of an interrupted build by another number of ranks."""
+    """The folders of all parts in `folder`, also those of an interrupted build by another number of ranks."""
     return list(folder.glob("part-*-of-*"))
 
 
 def share_out(sizes: Sequence[int], num_parts: int) -> list[range]:
-    """Files of `sizes` bytes -> the numbers of each part's files: neighbors, in parts of similar size."""
+    """Files of `sizes` bytes -> the range of consecutive files of each part; parts have similar sizes."""
     ends = np.cumsum([0, *sizes])
     middles = (ends[:-1] + ends[1:]) / 2
     bounds = np.searchsorted(middles, np.arange(num_parts + 1) * ends[-1] / num_parts).tolist()
@@ -193,7 +195,7 @@ def share_out(sizes: Sequence[int], num_parts: int) -> list[range]:
 def join_parts(
     folder: Path, parts: Sequence[tuple[Path, BuildProgress]], dtype: np.dtype[Any]
 ) -> BuildProgress:
-    """Write the arrays of all parts, one after the other, into `folder`; returns their joint progress."""
+    """Write the arrays of all parts, one after the other, into `folder`. Return the sum of their progress."""
     total = BuildProgress()
     for name in SIDES:
         with closing(SideFiles(folder / name, dtype)) as files:
@@ -212,13 +214,13 @@ def join_parts(
 
 
 CUT = "cut"
-"""Prefix of the folders of the cut sides until they are in place: `cut-train`."""
+"""The prefix of the folders of the cut sides until they are in place: `cut-train`."""
 BLOCK = 1 << 20
-"""Sentences copied at once."""
+"""The number of sentences copied at once."""
 
 
 def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fraction: float) -> BuildProgress:
-    """Write the cut sides into `folder`, where the uncut ones stay; returns what the cut ones hold."""
+    """Write the cut sides into `folder`, where the uncut ones stay. Return the counts of the cut sides."""
     documents = [document for side in progress.sides.values() for document in side.first]
     pieces = cut_documents(documents, fraction)
     tokens: list[int] = []
@@ -238,7 +240,7 @@ def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fract
 
 
 def put_in_place(folder: Path) -> None:
-    """Replace the uncut sides by the cut ones. A build that is killed meanwhile cannot be resumed."""
+    """Replace the uncut sides by the cut ones. A build that is killed in the meantime cannot be resumed."""
     for side in SIDES:
         shutil.rmtree(folder / side)
         os.rename(folder / f"{CUT}-{side}", folder / side)
@@ -247,9 +249,9 @@ def put_in_place(folder: Path) -> None:
 def _copy(
     folder: Path, dtype: np.dtype[Any], pieces: Sequence[Piece], files: dict[str, SideFiles], first: int
 ) -> list[int]:
-    """Append each piece to its side; `first`: the number of the folder's first document.
+    """Append each piece to its side. Return the number of tokens of each piece.
 
-    Returns the number of tokens of each piece.
+    `first` is the number of the folder's first document.
     """
     ids: NDArray[Any] = np.memmap(folder / "ids.bin", dtype, mode="r")
     sentences, documents = (

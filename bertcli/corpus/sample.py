@@ -1,4 +1,4 @@
-"""A part of a corpus -> a sample for a vocabulary, the size of the whole, and whether its layout is right."""
+"""A part of a corpus -> a sample for a vocabulary, the estimated size of the corpus, and advice on layout."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from bertcli.corpus.streams import Progress, read_lines, silent
 from bertcli.system.errors import UserError
 
 SAMPLE_BYTES = 256_000_000
-"""Approximate size of the sample, in UTF-8; never more than twice that."""
+"""The approximate bytes of the sample, in UTF-8; it never has more than twice as many."""
 
 
 def sample_share(sources: Sequence[Source], num_bytes: int = SAMPLE_BYTES) -> float:
-    """The share of the paragraphs to take: 1 for a corpus of up to `num_bytes`, estimated by file size."""
+    """The share of paragraphs to take; 1 for a corpus of up to `num_bytes`, estimated by file size."""
     return min(1.0, num_bytes / max(1, text_bytes(sources)))
 
 
 def sample_paragraphs(
     sources: Sequence[Source], corpus: CorpusConfig, share: float, progress: Progress = silent
 ) -> Iterator[str]:
-    """The paragraphs whose hash (BLAKE2b, 64 bits) falls within `share` of its range.
+    """The paragraphs whose hash (BLAKE2b, 64 bits) is in the first `share` of its range.
 
-    The choice depends only on the text of a paragraph, so that it is distributed evenly over the corpus and
+    The choice depends only on a paragraph's text, so that the sample is spread evenly over the corpus and is
     the same each time.
     """
     limit = int(share * 2**64)
@@ -49,28 +49,28 @@ def sample_paragraphs(
 
 
 COMPRESSION = 4
-"""Approximate bytes of text for each byte of .gz, .zst or Parquet."""
+"""The approximate bytes of text per byte of .gz, .zst or Parquet."""
 _COMPRESSED = (".gz", ".zst", ".parquet")
 _MOST_CHARACTERS = 4_000_000
-"""Read in all files together."""
+"""The most characters that are read, in all files together."""
 _MOST_FILES = 100
-"""Approximate number of files that are read, evenly spaced."""
+"""The approximate number of files that are read, evenly spaced."""
 _COVERED = 0.999
-"""Share of the text; rarer characters are stray signs of other scripts."""
+"""The share of the text to cover; the remaining, rarest characters are stray signs of other scripts."""
 
 
 def text_bytes(sources: Sequence[Source]) -> float:
-    """Bytes of text, estimated by file size: compressed files count `COMPRESSION` times."""
+    """The bytes of text, estimated by file size; the size of a compressed file counts `COMPRESSION` times."""
     return float(
         sum(s.path.stat().st_size * (COMPRESSION if s.path.suffix in _COMPRESSED else 1) for s in sources)
     )
 
 
 def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> tuple[int, int]:
-    """The smallest number of characters that cover 99.9 % of the text, and the number of all its characters.
+    """The least number of distinct characters that cover 99.9 % of the text, and the number of all.
 
-    Reads only the beginnings of the files. Thousands mean a script with a sign for each word or syllable.
-    Skips what cannot be read: building the store reports it.
+    Only the beginnings of the files are read. Thousands mean a script with a sign for each word or syllable.
+    Unreadable files are skipped; the build of the store reports them.
     """
     chosen = sources[:: max(1, len(sources) // _MOST_FILES)]
     counts: Counter[str] = Counter()
@@ -90,34 +90,34 @@ def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> tuple[i
 
 
 FILES, LINES, CHARACTERS = 12, 2000, 200_000
-"""The most files, evenly chosen, and of each the most lines and characters that are read."""
+"""The most files, evenly chosen, and the most lines and characters that are read of each."""
 FEWEST_PAIRS = 20
-"""Pairs of consecutive lines within paragraphs; fewer prove nothing."""
+"""The fewest pairs of consecutive lines within paragraphs that count as evidence."""
 _WIDTHS = range(30, 141)
-"""Columns where people and programs wrap text."""
+"""The columns where people and programs wrap text."""
 _FILLED, _UNFINISHED, _SMALL = 0.6, 0.6, 0.4
-"""Shares of those pairs: the first line has no room for the next word; it does not end a sentence; the next
-line begins with a small letter (of lines that begin with a letter that has two sizes)."""
+"""Least shares of pairs of lines in wrapped text: the first line has no room for the next word; it does not
+end a sentence; the next line begins with a small letter (counted only if that letter has a case)."""
 _ENDS = tuple(".!?…:;。！？।۔؟።။”\"'»’)")
 FEW_BLANKS = 0.04
-"""Blanks a character: a script that writes words without them fills its lines to the last column."""
+"""Blanks per character. Text with fewer has no blanks between words, so it fills lines to the last column."""
 LONE_PARAGRAPHS = 0.8
-"""Share of the documents that are one line."""
+"""The least share of one-line documents in a file of lone paragraphs."""
 _FEWEST_DOCUMENTS = 20
-"""In a file; fewer prove nothing."""
+"""The fewest documents in a file that count as evidence."""
 
 
 class LayoutAdvice(NamedTuple):
-    """One way in which the text does not match the config, and what to change."""
+    """One way in which the text does not match the config, and the change that mends it."""
 
     problem: str
     mend: str
     share: float
-    """Of the files that were read."""
+    """The share of files, among those that were read, with this problem."""
 
 
 def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[LayoutAdvice]:
-    """Advice where the files contradict `corpus.document`, `join_lines` or `format`: none, or one."""
+    """Advice if files contradict `corpus.document`, `join_lines` or `format`; at most one piece."""
     if corpus.format not in ("text", "sentences") or corpus.join_lines:
         return []
     looks = look_at_files(sources, corpus)
@@ -145,7 +145,7 @@ def look_at_files(sources: Sequence[Source], corpus: CorpusConfig) -> list[Look]
 
 
 def wrapped_files(looks: Sequence[Look]) -> list[Look]:
-    """Those with hard-wrapped lines, if they have half of the lines or more; else none."""
+    """The files with hard-wrapped lines, if they have at least half of all lines; else none."""
     wrapped = [look for look in looks if look.width]
     is_most = 2 * sum(look.lines for look in wrapped) >= sum(look.lines for look in looks)
     return wrapped if is_most else []
@@ -185,9 +185,9 @@ class Look:
 
     Attributes:
         lines: the number of lines that are not blank.
-        documents: the number of groups of lines between blank ones.
-        width: the column where lines are wrapped; 0: they are not.
-        is_lone_paragraphs: most lines that are not blank are between blank ones.
+        documents: the number of groups of lines between blank lines.
+        width: the column where lines are wrapped; 0 if they are not wrapped.
+        is_lone_paragraphs: true if most groups of lines between blank lines are a single line.
     """
 
     lines: int
@@ -208,7 +208,7 @@ class Look:
 
 
 def _wrap_column(lines: Sequence[str], full: Sequence[str]) -> int:
-    """The column where the lines are wrapped; 0: they are not."""
+    """The column where the lines are wrapped; 0 if they are not wrapped."""
     pairs = [(a, b) for a, b in itertools.pairwise(lines) if a and b]
     if len(pairs) < FEWEST_PAIRS:
         return 0

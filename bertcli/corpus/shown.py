@@ -1,4 +1,4 @@
-"""Some lines of a corpus -> one line as written and as the model reads it, and properties of all of them."""
+"""Some lines of a corpus -> one of them as written and as the model reads it, and properties of all."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.wordpiece import LONGEST_WORD
 
 _FILES, _LINES = 6, 100
-"""Files, evenly chosen, and the first lines of each."""
+"""The most files, evenly chosen, and the most lines from the start of each."""
 _LONGEST = 100
-"""Characters shown."""
+"""The most characters of a line that are shown."""
 _READ = 1000
-"""Characters of a line that are tokenized; far more than in a word that is too long to be read."""
+"""The most characters of a line that are tokenized; many times the longest word that can be read."""
 
 
 class LineLook(NamedTuple):
-    """Properties of a few hundred lines.
+    """The properties of a few hundred lines.
 
     Attributes:
-        written, read: the line that the model reads most differently, in both forms.
-        blanks: per character.
-        unbroken: share of the characters that are in words too long to be read.
-        stripped: share of the words that lose a mark on a letter.
-        tokens_per_character: blanks are not counted.
+        written, read: the two forms of the line that the model reads most differently.
+        blanks: the number of blanks per character.
+        unbroken: the share of characters in words that are too long to be read.
+        stripped: the share of words that lose a mark on a letter.
+        tokens_per_character: the number of tokens per character; blanks are not counted.
     """
 
     written: str
@@ -46,7 +46,7 @@ class LineLook(NamedTuple):
 
 
 def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: Tokenizer) -> LineLook | None:
-    """None: no line can be read."""
+    """The properties of some lines of the corpus; None if no line can be read."""
     whole = [line[:_READ] for line in _lines(sources, corpus)]
     if not whole:
         return None
@@ -74,7 +74,7 @@ def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: To
 
 
 def _unread(placed: PlacedPieces, tokenizer: Tokenizer) -> int:
-    """The characters in words that are unknown because of their length."""
+    """The number of characters in words that are unknown because of their length."""
     lengths = (placed.spans[:, 1] - placed.spans[:, 0])[np.array(placed.ids, np.int64) == tokenizer.unk_id]
     return int(lengths[lengths > LONGEST_WORD].sum())
 
@@ -94,14 +94,14 @@ def _lines(sources: Sequence[Source], corpus: CorpusConfig) -> Iterator[str]:
 
 
 def _end(line: str) -> int:
-    """Where the part ends that is shown: at the end of a word where the line has blanks."""
+    """The end of the part of a line that is shown; it is the end of a word if the line has blanks."""
     if len(line) <= _LONGEST:
         return len(line)
     return len(line[:_LONGEST].rpartition(" ")[0]) or _LONGEST
 
 
 def _strangeness(written: str, read: str) -> tuple[int, int, int]:
-    """How many characters are read differently; then how many letters are not ASCII; then the length."""
+    """The sort key of a line: characters that are read differently, letters outside ASCII, the length."""
     own, seen = (
         Counter("".join(unicodedata.normalize("NFC", text.lower()).split())) for text in (written, read)
     )

@@ -1,4 +1,4 @@
-"""The `files` of a config -> the files themselves, in a fixed order."""
+"""The names under `files` in a config -> the files themselves, in a fixed order."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class Source:
     """One file of a corpus."""
 
     name: str
-    """In manifests: the absolute path, or `sample:NAME`, wherever the package is installed."""
+    """The name in manifests: the absolute path, or `sample:NAME`, which is the same on any machine."""
     path: Path
     listed: bool
-    """Named by itself, not found in a folder or by a glob: it is an error if it holds no text."""
+    """True if the config names the file itself, not a folder or a pattern; the file must then hold text."""
 
 
 def find_sources(
     names: Sequence[str], outputs: Collection[Path] = (), key: str = "corpus.files: "
 ) -> list[Source]:
-    """The files that `names` (paths, folders, globs, samples) mean, each once, in the order given.
+    """The files that `names` (paths, folders, globs, samples) mean, each once, in the given order.
 
-    Folders are read recursively, sorted by path; hidden files and folders are skipped. A folder that links
-    reach twice, or that links to itself, is read once. Files that bertcli writes are no corpus: folders and
-    globs leave out runs, stores, and `outputs` (real paths).
+    Folders are read recursively, sorted by path; hidden files and folders are skipped. A folder that several
+    links reach, or that links to itself, is read once. Files that bertcli writes are not part of a corpus:
+    folders and globs leave out runs, stores, and `outputs` (real paths).
 
     Args:
-        key: the start of messages: the config's key.
+        key: the config's key, as the start of messages.
 
     Raises:
-        UserError: a name that gives no file; a file whose path is not UTF-8.
+        UserError: a name gives no file; the path of a file is not UTF-8.
     """
     found: dict[str, Source] = {}
     for name in names:
@@ -54,7 +54,7 @@ def find_sources(
 
 
 def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[Source]:
-    """As `find_sources`, but a name may give no file: the corpus may be gone."""
+    """The files as `find_sources` gives them; a name may give none, because the corpus may be gone."""
     found = (source for name in names for source in _expand(name, outputs))
     return list({source.name: source for source in found}.values())
 
@@ -92,7 +92,7 @@ def _full_name(path: Path) -> str:
 
 
 def _matches(pattern: Path, outputs: Collection[Path]) -> set[str]:
-    """As `glob.glob`, whose ** never ends in practice where a link leads back up."""
+    """The matches of `glob.glob`, found in another way: its ** hardly ever ends if a link leads back up."""
     if "**" not in pattern.parts:
         return set(glob.glob(str(pattern)))
     cut = pattern.parts.index("**")
@@ -110,9 +110,9 @@ def _walk(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
 
 
 def _below(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
-    """A folder and all in it that is not hidden, sorted; a folder that links reach twice comes once."""
+    """A folder and everything in it that is not hidden, sorted; a folder with several links comes once."""
     seen: set[tuple[int, int]] = set()
-    waiting = [folder]  # no recursion: folders may lie a thousand deep
+    waiting = [folder]  # no recursion: folders may be nested a thousand deep
     while waiting:
         path = waiting.pop()
         if path.is_dir():
@@ -128,8 +128,8 @@ def _below(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
 
 
 def _is_output(path: Path, outputs: Collection[Path]) -> bool:
-    """Whether bertcli wrote or will write it: a run or a store, or a part of one."""
-    # To resolve each path of a deep folder would look at all folders above it again.
+    """True if bertcli wrote the path or will write it: a run or a store, or a part of one."""
+    # Resolving a path looks at all folders above it, which takes long for each path in a deep folder.
     may_be = path.is_symlink() or any(path.name == output.name for output in outputs)
     if path.is_dir():
         return read_note(path) is not None or (may_be and path.resolve() in outputs) or _is_part_of_run(path)
@@ -141,7 +141,7 @@ def _is_part_of_run(path: Path) -> bool:
 
 
 def _is_in_output(path: Path, pattern: Path, outputs: Collection[Path]) -> bool:
-    """As `_is_output`, for a path that matches a pattern, and for the folders that hold it."""
+    """True if `_is_output` is true for a path that matches a pattern, or for a matched folder above it."""
     top = next(number for number, part in enumerate(pattern.parts) if glob.has_magic(part))
     below = len(path.parts) - top
     return any(_is_output(each, outputs) for each in [path, *path.parents][:below])
@@ -166,7 +166,7 @@ def _nothing_found(name: str) -> str:
 
 
 START_BYTES = 512
-"""Enough first bytes for every kind: the header of a tar archive is the longest."""
+"""The first bytes that identify every kind; the header of a tar archive is the longest."""
 
 _UNPACK = "unpack it first, and name the files in it"
 _DECOMPRESS = "decompress it first"
@@ -174,16 +174,16 @@ _NAME_IT = "decompress it first, or give it a name that ends in "
 _EXPORT = "save or export it as plain text first"
 _LEAVE_OUT = "leave it out"
 _BINARY = rb"(?s:.{0,28}?)[\x00-\x08\x0e-\x1a]"
-"""A byte that no text contains, near the start: a text may also begin with the letters of a magic number."""
+"""A byte near the start that no text contains, since a text may begin with the letters of a magic number."""
 
 
 class Kind(NamedTuple):
     """A kind of file that is not plain text."""
 
     name: str
-    """As in "FILE is a PDF"."""
+    """The name with its article, as in "FILE is a PDF"."""
     mend: str
-    """What the user can do."""
+    """The advice for the user."""
 
 
 _MAGIC = [
@@ -235,10 +235,10 @@ _TAR = Kind("a tar archive", _UNPACK + ": tar -xf")
 
 
 def describe_kind(start: bytes) -> Kind | None:
-    """The kind of a file with these first bytes, if it is known not to be text; else None.
+    """The kind of a file with these first bytes if it is known not to be text, else None.
 
     Args:
-        start: at least `START_BYTES` bytes, or the complete file; of a .gz or .zst, decompressed.
+        start: at least `START_BYTES` bytes, or the complete file; a .gz or .zst is decompressed first.
     """
     for pattern, kind in _MAGIC:
         if pattern.match(start):
@@ -247,7 +247,7 @@ def describe_kind(start: bytes) -> Kind | None:
 
 
 def _is_tar_header(header: bytes) -> bool:
-    """Whether the first header of a tar archive, old or new, holds the sum of its bytes, in octal."""
+    """True if the bytes are a header of a tar archive, old or new, which holds their sum in octal."""
     field = header[148:156].strip(b"\0 ")
     if len(header) < 512 or not re.fullmatch(rb"[0-7]{1,7}", field):
         return False

@@ -1,4 +1,4 @@
-"""A file, plain or compressed -> its lines of text, read a block at a time."""
+"""A file, plain or compressed -> its lines of text, read one block at a time."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from bertcli.system.errors import UserError
 from bertcli.system.files import open_input
 
 BLOCK = 1 << 20
-"""Bytes decompressed at once."""
+"""The bytes that are decompressed at once."""
 LONGEST_LINE = 64 << 20
-"""Characters. A longer line is not text, and its sentences and ids would not fit in memory beside it."""
+"""The most characters of a line. A longer one is not text; its sentences and ids might not fit in memory."""
 COUNTED = 256 << 20
-"""Characters after the first bad byte, in which the message about it counts the others."""
+"""The characters after the first bad byte in which other bad bytes are counted for the message."""
 
 _ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
-"""Codecs of Python that write text within ASCII, and can encode what is not text."""
+"""Codecs of Python that write any text in ASCII; they are no encodings of text files."""
 
 Progress = Callable[[int], None]
-"""Called with the number of bytes read from the disk since the last call."""
+"""A function that is called with the number of bytes read from the disk since its last call."""
 
 
 def silent(_: int) -> None:
@@ -47,16 +47,17 @@ def silent(_: int) -> None:
 
 
 def all_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
-    """The lines of a text file, without their ends; a byte order mark is dropped. If the encoding is UTF-8,
-    the mark of UTF-16 or UTF-32 decides over it.
+    """The lines of a text file, without line ends and without a byte order mark. The mark of UTF-16 or UTF-32
+    overrides the encoding UTF-8.
 
     Only a newline ends a line (U+2028 and form feeds are text). A carriage return before it stays; the
-    caller strips it with the other white space. With `skip-line`, the lines to leave out `is_damaged`.
+    caller strips it with other white space. The setting `skip-line` gives lines with bad bytes too, in a form
+    for which `is_damaged` is true.
 
     Raises:
         UserError: an unknown encoding; a file that is not text (`describe_kind`); with `refuse`, bytes that
             are not in the encoding, with line and offset in the (decompressed) file; an unreadable file;
-            damaged or truncated compression; a line without end.
+            damaged or truncated compression; a line that is too long.
     """
     rest, has_newline = "", False
     for text in decoded_blocks(path, decoding, progress):
@@ -82,7 +83,7 @@ def all_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> It
 
 
 def numbered_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[tuple[int, str]]:
-    """As `all_lines`, each with its number in the file, from 1; without those that are to be left out."""
+    """The lines as `all_lines` gives them, each with its number from 1; `skip-line` omits damaged lines."""
     numbered = enumerate(all_lines(path, decoding, progress), start=1)
     if decoding.bad_bytes != "skip-line":
         return numbered
@@ -90,12 +91,15 @@ def numbered_lines(path: Path, decoding: Decoding, progress: Progress = silent) 
 
 
 def read_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
-    """As `numbered_lines`, without the numbers."""
+    """The lines as `numbered_lines` gives them, without the numbers."""
     return (line for _, line in numbered_lines(path, decoding, progress))
 
 
 def read_text(path: Path, decoding: Decoding) -> str:
-    """The full text of a file, for formats that cannot be read in pieces; otherwise as `read_lines`."""
+    """The full text of a file, for formats that cannot be read in pieces.
+
+    Raises `UserError` as `all_lines` does, and for bad bytes under `skip-line`.
+    """
     text = "".join(decoded_blocks(path, decoding, silent))
     if decoding.bad_bytes == "skip-line" and is_damaged(text):
         raise UserError(
@@ -106,7 +110,7 @@ def read_text(path: Path, decoding: Decoding) -> str:
 
 
 def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterator[str]:
-    """The text in blocks, without a byte order mark; some may be empty. Raises as `all_lines`."""
+    """The text in blocks, without a byte order mark; blocks may be empty. Raises as `all_lines` does."""
     encoding, is_strict = decoding.encoding, decoding.bad_bytes == "refuse"
     try:
         "a".encode(encoding)  # raises LookupError also for codecs that do not encode text
@@ -141,7 +145,7 @@ def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterat
 
 
 def _encoding_of(path: Path, start: bytes, encoding: str, key: str) -> str:
-    """In what a file with this start is decoded. Raises `UserError` if it does not look like `encoding`."""
+    """The encoding of a file with this start. Raises `UserError` if it does not look like `encoding`."""
     wide = wide_encoding(start)
     if wide is None or b"\0" in "a".encode(encoding):
         return encoding
@@ -151,8 +155,8 @@ def _encoding_of(path: Path, start: bytes, encoding: str, key: str) -> str:
 
 
 def deciding_mark(path: Path, encoding: str) -> str | None:
-    """utf-16 or utf-32, where a file's byte order mark decides over `encoding`; None: there is no such mark,
-    or the file cannot be read."""
+    """The encoding utf-16 or utf-32 if a file's byte order mark overrides `encoding`; None if there is no
+    such mark, or if the file cannot be read."""
     try:
         start = next(read_blocks(path, silent, START_BYTES), b"")
         return marked_encoding(start) if reads_marks(encoding) else None
@@ -181,7 +185,10 @@ def _wrong_bytes(
 def find_bad_lines(
     path: Path, decoding: Decoding, progress: Progress = silent, most: float = math.inf
 ) -> BadLines:
-    """Read a file, or about `most` characters of it. Raises as `all_lines`, but not for bad bytes."""
+    """The lines with bad bytes in a file, or in about its first `most` characters.
+
+    Raises `UserError` as `all_lines` does, but not for bad bytes.
+    """
     bad, last = BadLines(deciding_mark(path, decoding.encoding) or decoding.encoding), ""
     for text in decoded_blocks(path, decoding._replace(bad_bytes="skip-line"), progress):
         if is_damaged(text):
@@ -200,7 +207,7 @@ def find_bad_lines(
 def read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:
     """The bytes of a file in blocks of about `size`, decompressed if its name ends in .gz or .zst.
 
-    Raises `UserError` for an unreadable file, and damaged or truncated compression.
+    Raises `UserError` for an unreadable file, and for damaged or truncated compression.
     """
     try:
         with open_input(path) as raw:
@@ -235,8 +242,8 @@ def _blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _zst_blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
-    """Frame after frame, checking the end of each: the library's own reader accepts a truncated file. `size`:
-    compressed bytes at once."""
+    """The blocks of one frame after the other, with a check of each frame's end: the library's own reader
+    accepts a truncated file. `size` is the number of compressed bytes read at once."""
     zstandard = import_extra("zstandard", "zstd", f"{path} is compressed with Zstandard")
     decompressor: Any = None
     data = b""
@@ -259,9 +266,9 @@ def _zst_blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def import_extra(module: str, extra: str, reason: str, doing: str = "reading that") -> Any:
-    """A module of an optional dependency.
+    """The module of an optional dependency.
 
-    Raises `UserError`, with how to install it, where it or a module that it needs is missing or broken.
+    Raises a `UserError` that says how to install it, if it or a module that it needs is missing or broken.
     """
     try:
         return importlib.import_module(module)
@@ -277,7 +284,7 @@ def import_extra(module: str, extra: str, reason: str, doing: str = "reading tha
 
 
 def check_file_extras(path: Path, is_parquet: bool) -> None:
-    """Raise `UserError` where a package is missing that reading this file needs."""
+    """Raise `UserError` if a package for reading this file is missing."""
     if is_parquet:
         import_extra("pyarrow.parquet", "parquet", f"{path} is to be read as Parquet")
     elif path.suffix == ".zst":

@@ -1,9 +1,9 @@
-"""The token store: a folder of memory-mapped arrays, which opens equally fast at any corpus size.
+"""The token store: a folder of memory-mapped arrays that opens equally fast at any size of the corpus.
 
     store/manifest.json         sources, options and counts, written last (`manifest.py`)
           tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
           train/, heldout/      ids.bin sentences.bin documents.bin pairs.bin, little-endian, no header
-          hashes.bin            of each block of 1 MiB of those, in this order (`verify.py`)
+          hashes.bin            the hash of each block of 1 MiB of those, in this order (`finish.py`)
 
 Offsets nest: a document is a run of sentences, a sentence is a run of ids.
 """
@@ -37,7 +37,7 @@ SIDES = ("train", "heldout")
 HASHES = "hashes.bin"
 OFFSET_DTYPE = np.dtype("<u8")
 _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-"""Bytes of this machine's memory."""
+"""The bytes of this machine's memory."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class TokenStore:
 
     Attributes:
         ids: uint16 (uint32 for a vocabulary over 65,536) [tokens]; no special tokens.
-        sentences: uint64 [num_sentences + 1]; where each sentence starts in `ids`, then the end.
-        documents: uint64 [num_documents + 1]; where each document starts in `sentences`, then the end.
-        pairs: uint64 [num_documents + 1]; number of sentence boundaries inside the documents before document
-            d: documents[d] - d, because every document has a sentence.
+        sentences: uint64 [num_sentences + 1]; the start of each sentence in `ids`, then the end.
+        documents: uint64 [num_documents + 1]; the start of each document in `sentences`, then the end.
+        pairs: uint64 [num_documents + 1]; the number of sentence boundaries inside the documents before
+            document d. It is documents[d] - d, because every document has a sentence.
     """
 
     ids: NDArray[Any]
@@ -57,14 +57,16 @@ class TokenStore:
     documents: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
     sources: NDArray[np.uint64] | None = None
-    """For documents that are pieces of a few: where each of those few starts in `sentences`, then the end."""
+    """The start in `sentences` of each document of the text, then the end, if documents here are pieces of
+    those; else None."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Loader processes map the files again; nothing is copied to them."""
+        """Pickle the paths instead of the arrays: loader processes map the files again without a copy."""
         return _reopen, tuple(_describe(getattr(self, field.name)) for field in fields(self))
 
     def check_sizes(self) -> None:
-        """Raise `UserError` where a file was cut since it was opened; to read there would end the process."""
+        """Raise `UserError` if a file was cut since it was opened: a read of the lost part would end the
+        process."""
         for array in (self.ids, self.sentences, self.documents, self.pairs):
             if is_cut(array):
                 path = Path(str(getattr(array, "filename", "")))
@@ -72,27 +74,27 @@ class TokenStore:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all sentences."""
+        """The number of tokens of all sentences."""
         return len(self.ids)
 
     @property
     def num_sentences(self) -> int:
-        """Sentences of all documents."""
+        """The number of sentences of all documents."""
         return len(self.sentences) - 1
 
     @property
     def num_documents(self) -> int:
-        """Documents of this side."""
+        """The number of documents of this side."""
         return len(self.documents) - 1
 
     @property
     def num_sources(self) -> int:
-        """Documents of the text: the pieces of a document count once."""
+        """The number of documents of the text; all pieces of a document count once."""
         return self.num_documents if self.sources is None else len(self.sources) - 1
 
     @property
     def num_pairs(self) -> int:
-        """Places between two sentences of one document: each gives a true pair."""
+        """The number of places between two sentences of one document; each gives a true pair."""
         return int(self.pairs[-1])
 
 
@@ -103,15 +105,15 @@ class OpenStore:
     folder: Path
     train: TokenStore
     heldout: TokenStore
-    """Without documents where `corpus.heldout_fraction` is 0."""
+    """The held-out side; it has no documents if `corpus.heldout_fraction` is 0."""
     tokenizer: Tokenizer
     manifest: Manifest
 
 
 def open_store(folder: Path) -> OpenStore:
-    """Open a complete store; reads only the sizes and the last offsets of the arrays (see `verify.py`).
+    """Open a complete store. Only the sizes and the outer offsets of the arrays are read (see `finish.py`).
 
-    Raises `UserError` where there is no store, or an array or the tokenizer does not match the manifest.
+    Raises `UserError` if there is no store, or if an array or the tokenizer does not match the manifest.
     """
     manifest = read_manifest(folder)
     tokenizer = Tokenizer.load(folder / "tokenizer")
@@ -147,7 +149,7 @@ def open_store(folder: Path) -> OpenStore:
 
 
 def array_sizes(counts: SideCounts, vocab_size: int) -> dict[str, int]:
-    """Array of a side -> its bytes."""
+    """The name of each array of a side -> its bytes."""
     documents = (counts.documents + 1) * OFFSET_DTYPE.itemsize
     return {
         "ids": counts.tokens * ids_dtype(vocab_size).itemsize,
@@ -158,7 +160,7 @@ def array_sizes(counts: SideCounts, vocab_size: int) -> dict[str, int]:
 
 
 def ids_dtype(vocab_size: int) -> np.dtype[Any]:
-    """The smallest type that holds every id."""
+    """The smallest dtype, uint16 or uint32, that holds every id."""
     return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
@@ -192,6 +194,6 @@ def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
         return np.zeros(0, dtype)
     array = np.memmap(path, dtype, mode="r")
     if array.nbytes > _MEMORY and isinstance(array.base, mmap.mmap):
-        # A row is a few hundred bytes: what the system reads ahead would leave memory before it is used.
+        # A row is a few hundred bytes: data that the system reads ahead would leave memory before its use.
         array.base.madvise(mmap.MADV_RANDOM)
     return array

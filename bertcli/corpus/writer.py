@@ -1,4 +1,4 @@
-"""The growing array files of one side of a store; cutting them by size brings back any earlier document."""
+"""The growing array files of a store; cutting them to a size restores the state after an earlier document."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES
 
 NAMES = ("ids", "sentences", "documents", "pairs")
 BLOCK = 1 << 22
-"""Numbers copied at once."""
+"""The number of values copied at once."""
 
 
 class SideFiles:
-    """Appends full documents to `ids.bin`, `sentences.bin`, `documents.bin` and `pairs.bin` of a folder."""
+    """The files `ids.bin`, `sentences.bin`, `documents.bin` and `pairs.bin` of a folder, open to append."""
 
     def __init__(
         self, folder: Path, dtype: np.dtype[Any], documents: int = 0, sentences: int = 0, tokens: int = 0
     ):
-        """Open the files to append after the first `documents`; what follows those is cut off."""
+        """Open the files to append after the first `documents` documents; the rest is cut off."""
         folder.mkdir(parents=True, exist_ok=True)
         self.documents, self.sentences, self.tokens = documents, sentences, tokens
         self._dtype = dtype
         counts = {"ids": tokens * dtype.itemsize}
         counts |= {"sentences": sentences * 8 + 8, "documents": documents * 8 + 8, "pairs": documents * 8 + 8}
-        # Truncating a new file of offsets to one makes the 0 that they start with.
+        # Truncating a new file of offsets to the size of one makes the 0 with which offsets start.
         self._files = {name: HashedFile(folder / f"{name}.bin", counts[name]) for name in NAMES}
 
     def append_sentences(self, ids: NDArray[Any], lengths: NDArray[np.uint32]) -> None:
-        """Append sentences of the current document: all ids [tokens] in a row, tokens of each [S]."""
+        """Append sentences: the ids of all [tokens], and the number of tokens of each [S]."""
         ends = np.cumsum(lengths, dtype=OFFSET_DTYPE) + np.uint64(self.tokens)
         self._write("ids", ids.astype(self._dtype, copy=False))
         self._write("sentences", ends)
@@ -45,7 +45,7 @@ class SideFiles:
         self.sentences += len(lengths)
 
     def end_documents(self, counts: NDArray[np.int64]) -> None:
-        """Make the sentences appended since the last call documents of `counts` [D] sentences each."""
+        """Make documents of the sentences appended since the last call, with `counts` [D] sentences each."""
         ends = np.cumsum(counts) + (self.sentences - int(counts.sum()))
         numbers = np.arange(self.documents + 1, self.documents + 1 + len(counts))
         self._write("documents", ends.astype(OFFSET_DTYPE))
@@ -53,7 +53,7 @@ class SideFiles:
         self.documents += len(counts)
 
     def append_side(self, folder: Path, documents: int, sentences: int, tokens: int) -> None:
-        """Append all documents of another folder, whose files hold these counts."""
+        """Append all documents of another folder, whose files hold these numbers of items."""
         self._append_file(folder, "ids", tokens, shift=0)
         self._append_file(folder, "sentences", sentences, shift=self.tokens)
         self._append_file(folder, "documents", documents, shift=self.sentences)
@@ -75,7 +75,7 @@ class SideFiles:
     def _append_file(self, folder: Path, name: str, count: int, shift: int) -> None:
         dtype = self._dtype if name == "ids" else OFFSET_DTYPE
         with open(folder / f"{name}.bin", "rb") as file:
-            file.seek(0 if name == "ids" else 8)  # past the 0 that offsets start with
+            file.seek(0 if name == "ids" else 8)  # past the 0 with which offsets start
             for done in range(0, count, BLOCK):
                 block = np.fromfile(file, dtype, min(BLOCK, count - done))
                 self._write(name, block + dtype.type(shift) if shift else block)
@@ -85,14 +85,14 @@ class SideFiles:
 
 
 SPOOL_BYTES = 32 << 20
-"""Of an unfinished document's ids; more go to a temporary file."""
+"""The most bytes of an unfinished document in memory; a longer one goes to a temporary file."""
 FEW_DOCUMENTS = 40
-"""Of a corpus with fewer, runs of sentences are held out (`few_documents.py`)."""
+"""The number of documents below which runs of sentences are held out instead (`parts.py`)."""
 
 
 @dataclass
 class SideProgress:
-    """Counts of one side, train or held out, of a store that is being built."""
+    """The counts of one side, train or held out, of a store that is being built."""
 
     documents: int = 0
     one_sentence_documents: int = 0
@@ -101,7 +101,7 @@ class SideProgress:
     words: int = 0
     bytes: int = 0
     first: list[list[int]] = field(default_factory=list)
-    """Content hash and number of sentences of each of its first `FEW_DOCUMENTS` documents."""
+    """The content hash and the number of sentences of each of the first `FEW_DOCUMENTS` documents."""
 
     def add_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int) -> None:
         """Count a document that has ended."""
@@ -117,24 +117,24 @@ class SideProgress:
 
 @dataclass
 class BuildProgress:
-    """What a build knows about the documents that it has written; enough to resume it."""
+    """The state of a build after the documents that it has written; enough to resume it."""
 
     file: int = 0
     documents: int = 0
-    """Of that file, already read."""
+    """The number of documents of that file that have been read."""
     sides: dict[str, SideProgress] = field(default_factory=lambda: {side: SideProgress() for side in SIDES})
     dropped_documents: int = 0
     dropped_sentences: int = 0
     smallest_hashes: list[int] = field(default_factory=list)
-    """The two smallest hashes of stored documents: a larger held-out share would take these first."""
+    """The two smallest hashes of stored documents; a larger held-out share would take these first."""
     cut_documents: int = 0
-    """The number of documents that were cut to hold out runs of sentences; 0: documents are held out."""
+    """The number of documents that were cut to hold out runs of sentences; 0 if documents are held out."""
     pieces: dict[str, list[int]] = field(default_factory=lambda: {side: [] for side in SIDES})
-    """For cut documents: on each side, the number of pieces of each document that has any there."""
+    """Side -> the number of pieces, on this side, of each cut document that has any there."""
 
 
 class StoreWriter:
-    """Appends chunk after chunk; `progress` counts the complete documents written so far."""
+    """A writer of chunks into both sides; `progress` counts the complete documents written so far."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any], heldout_fraction: float, progress: BuildProgress):
         self.progress = progress
@@ -209,7 +209,7 @@ class StoreWriter:
 
 
 class _DocumentSpool:
-    """The start of a document longer than a chunk, until its end decides its side; long ones are on disk."""
+    """The start of a document longer than a chunk, kept until the document's end decides its side."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any]):
         self._folder, self._dtype = folder, dtype

@@ -1,6 +1,6 @@
 """DeBERTa (He et al. 2021) and its versions 2 and 3 (He et al. 2023): relative positions in attention.
 
-No position table by default, and no pooler: a task has a dense layer with GELU.
+By default there is no position table. There is no pooler: a task has a dense layer with GELU.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ DEBERTA_V2 = Family(
         "mlm_head": "lm_predictions.lm_head",
         "mlm_head.dense": "lm_predictions.lm_head.dense",
         "mlm_head.norm": "lm_predictions.lm_head.LayerNorm",
-        # Where the authors' folders have it; transformers ignores it.
+        # The authors' folders have it; transformers ignores it.
         "mask_decoder.positions": "deberta.embeddings.position_embeddings",
         "rtd_head.dense": "mask_predictions.dense",
         "rtd_head.norm": "mask_predictions.LayerNorm",

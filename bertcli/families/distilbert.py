@@ -1,6 +1,6 @@
 """DistilBERT (Sanh et al. 2019): BERT's layers under other names, without segments and pooler.
 
-No dropout after attention's output; ReLU in the head of a task.
+Attention's output has no dropout. The head of a task has ReLU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ELECTRA (Clark et al. 2020): BERT's layers, embeddings of their own width; a generator or a discriminator.
+"""ELECTRA (Clark et al. 2020): BERT's layers, and embeddings with a width of their own.
 
-The generator has the masked-language-model head, the discriminator the replaced-token head. Neither has a
-pooler: a task has a dense layer with GELU.
+A model is a generator, with the masked-language-model head, or a discriminator, with the replaced-token head.
+Neither has a pooler: a task has a dense layer with GELU.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ ENCODER_ALONE = {
     "add_cross_attention": (False, None),
     "is_encoder_decoder": (False, None),
 }
-"""Keys with the values of a model that is an encoder; None: as if absent."""
+"""Keys with the values of an encoder model; None: the key is treated as absent."""
 BERT_SIZES: dict[str, tuple[str, int | None]] = {
     "vocab_size": ("vocab_size", None),
     "hidden": ("hidden_size", None),
@@ -53,10 +53,10 @@ class Head:
     Attributes:
         output: name of the last dense layer in a folder.
         dense: name of the dense layer before it; None: there is none.
-        activation: after `dense`.
+        activation: the function after `dense`.
         norm: name of the LayerNorm after the activation; None: there is none.
-        dense_dropout, dropout: the field of `Architecture` with the rate before `dense`, and before
-            `output`; None: no dropout.
+        dense_dropout, dropout: the field of `Architecture` with the rate before `dense`, and before `output`;
+            None: no dropout.
     """
 
     output: str
@@ -75,12 +75,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Fused:
-    """Several dense layers of ours that a folder holds as one.
+    """Several of our dense layers that a folder holds as one.
 
     Attributes:
-        name: of that layer, a regular expression.
-        parts: names of ours, which stand after `name` and a dot in `Family.tensors`.
-        by_head: its rows are those of all parts for head 0, then for head 1 ...; else part after part.
+        name: regular expression of the folder's layer.
+        parts: names of our layers, as they follow `name` and a dot in `Family.tensors`.
+        by_head: true if the rows are those of all parts for head 0, then for head 1 ...; else part after
+            part.
     """
 
     name: str
@@ -93,27 +94,27 @@ class Family:
     """A family of models.
 
     Attributes:
-        model_type: in `config.json`.
-        name: in messages.
+        model_type: its name in `config.json`.
+        name: its name in messages.
         sizes, rates: field of `Architecture` -> key of `config.json`, and its default. Sizes are integers
             above 0 (default None: the key is required), rates numbers from 0 to below 1 (None: may be null).
         choices: field of `Architecture` -> key, and its values -> ours; the first is the default.
         parts: field of `Architecture` -> its value in every model of the family; it has no key.
-        derive: the full `config.json` -> further fields of `Architecture`; raises `ValueError` that names
-            the key.
+        derive: the full `config.json` -> further fields of `Architecture`; raises `ValueError` that names the
+            key.
         keys: an `Architecture` -> the keys that `derive` reads.
         fixed: key -> the allowed values; another value would be another model.
         written: keys that are written, and only checked on reading.
-        pair_term: what its pair head tells: if text B follows text A (nsp), or if they are swapped (sop).
+        pair_term: what the pair head tells: if text B follows text A (nsp), or if they are swapped (sop).
         row_keys: keys that are written with the id of a row's first token, and those with its last.
         tensors: our module or parameter -> its name in a folder; `{}` is the number of a layer.
         fused: layers that a folder holds as one.
-        prefix: prefix of the names of the body, except in a folder of the encoder alone.
+        prefix: prefix of the names of the body, except in a folder that holds only the encoder.
         tied_decoder: name of the copy of the word embeddings that many folders hold.
         old_spellings: names in older folders -> those of `tensors`.
         buffers: regular expression of names in a folder that no model uses.
         unused_heads: regular expression of heads that bertcli does not have.
-        heads: task -> its head. A task that is not there has no class in transformers, and is refused.
+        heads: task -> its head. transformers has no class for any other task, which is refused.
         classes: what a folder holds, or its task -> the class of transformers that loads it.
         tensorflow: names in checkpoints of the authors' own code -> those of `tensors`.
     """
@@ -148,19 +149,19 @@ class Family:
 
     @property
     def pair_objective(self) -> Objective:
-        """Masked words with the label that the pair head tells; without one masked words alone."""
+        """mlm+nsp or mlm+sop, by what the pair head tells; mlm if there is no pair head."""
         if self.pair_term is None:
             return "mlm"
         return "mlm+nsp" if self.pair_term == "nsp" else "mlm+sop"
 
     @property
     def objectives(self) -> list[Objective]:
-        """Those for which it has heads."""
+        """The objectives for which the family has heads."""
         words: list[Objective] = ["mlm"] if self.pair_term is None else ["mlm", self.pair_objective]
         return [*words, "rtd"] if "rtd_head.dense" in self.tensors else words
 
     def names(self, kind: str | None = None) -> dict[str, str]:
-        """`tensors`, with those of the head of `kind`, if it is a task."""
+        """`tensors`, and the names of the head of `kind`, if `kind` is a task."""
         head = self.heads.get(kind or "")
         return {**self.tensors, **(head.tensors() if head else {})}
 
@@ -171,7 +172,7 @@ class Family:
 
     @property
     def bare_prefix(self) -> str:
-        """Regular expression of the beginning of a name in a folder of the encoder alone."""
+        """Regular expression of the beginning of a name in a folder that holds only the encoder."""
         inside = {
             name.removeprefix(self.prefix).split(".")[0]
             for name in self.tensors.values()
@@ -183,7 +184,8 @@ class Family:
 def task_heads(
     sequences: Head, tokens: Head, questions: Head, choices: Head | None = None
 ) -> dict[str, Head]:
-    """The heads by task; `sequences` is for classification and regression. `choices`: None as `sequences`."""
+    """The heads by task. `sequences` is for classification and regression; `choices`: None: the same as
+    `sequences`."""
     return {
         "classification": sequences,
         "regression": sequences,
@@ -211,7 +213,7 @@ def class_names(family: str, pretraining: bool = False, pairs: bool = False) -> 
 
 
 def bert_layers(prefix: str) -> dict[str, str]:
-    """Our modules of a body whose names are BERT's, after `prefix`."""
+    """Our modules of a body -> their names, which are BERT's after `prefix`."""
     layer = f"{prefix}encoder.layer.{{}}."
     return {
         "body.embeddings.word": f"{prefix}embeddings.word_embeddings",
@@ -240,12 +242,14 @@ Sharing = Literal["tied", "gradient-disentangled"]
 
 @dataclass(frozen=True)
 class Generator:
-    """The model that replaces words, beside the model that finds them (Clark et al. 2020, section 3.2).
+    """The generator: the model that replaces words, beside the discriminator, which finds them.
+
+    It is described in Clark et al. 2020, section 3.2.
 
     Attributes:
-        layers_share, width_share: its layers and its hidden size, in shares of the other's.
-        sharing: `tied`: both have the same embeddings. `gradient-disentangled`: the other's are the
-            generator's, of which only the generator learns, and a difference (He et al. 2023, section 3.2).
+        layers_share, width_share: its layers and its hidden size, as shares of the discriminator's.
+        sharing: `tied`: both have the same embeddings. `gradient-disentangled`: the discriminator's are the
+            generator's plus a difference, and its loss trains only that (He et al. 2023, section 3.2).
     """
 
     layers_share: float = 1.0
@@ -258,14 +262,14 @@ class Fresh:
     """A new model of a family, before its first step.
 
     Attributes:
-        family: of its folder.
+        family: the family of the folder that is written.
         tokenizer: the kind of vocabulary that is trained for it.
-        lowercase: whether that vocabulary is in lower case.
-        objective: what it learns.
-        mask_rate: share of the tokens to predict; None: that of the recipe.
-        mask_split: with rtd, of these tokens, those that become the mask, a random token, and stay.
-        generator: hidden size -> that of replaced words; None: the family does not learn them.
-        max_positions: tokens in the longest row that it can read.
+        lowercase: true if that vocabulary is in lower case.
+        objective: what the model learns.
+        mask_rate: share of the tokens to predict; None: the recipe's.
+        mask_split: shares of these tokens, with rtd, that become the mask, become a random token, and stay.
+        generator: hidden size -> the generator for rtd; None: the family does not learn rtd.
+        max_positions: tokens in the longest row that the model can read.
         feed_forward: inner features of the feed-forward network for each hidden one.
         keys: hidden size and `max_positions` -> the keys of `config.json`, besides sizes and dropout, that
             differ from the family's defaults.

@@ -41,7 +41,7 @@ def _layer_types(config: Mapping[str, Any]) -> list[str]:
 
 
 def _base(config: Mapping[str, Any], kind: str, old: str) -> float:
-    """The base of the angles, by the newer key or the older one."""
+    """The base of the rotary angles, from the newer key or the older one."""
     key, given = "rope_parameters", config.get("rope_parameters") or {}
     rope = given.get(kind) or {} if isinstance(given, Mapping) else None
     if not isinstance(rope, Mapping) or rope.get("rope_type", "default") != "default":

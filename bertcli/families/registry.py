@@ -19,7 +19,7 @@ FAMILIES: dict[str, Family] = {
     )
 }
 UNNAMED = BERT.model_type
-"""The family of a folder without that key: BERT's first releases are older than the key."""
+"""The `model_type` of a folder that names none: BERT's first releases are older than the key."""
 
 NEW: dict[FamilyName, Fresh] = {
     "bert": NEW_BERT,
@@ -31,7 +31,7 @@ NEW: dict[FamilyName, Fresh] = {
     "deberta-v3": NEW_DEBERTA_V3,
     "modernbert": NEW_MODERNBERT,
 }
-"""`model.family` -> what it makes."""
+"""`model.family` -> the new model that it makes."""
 
 
 def fresh_of(model_type: str) -> Fresh:

@@ -1,4 +1,4 @@
-"""What differs between models with relative positions in their attention (He et al. 2021)."""
+"""The facts in which models with relative positions in their attention differ (He et al. 2021)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class Relative:
     """Disentangled attention, `bertcli.model.disentangled`.
 
     Attributes:
-        content_to_position, position_to_content: which terms are added to the scores.
-        max_distance: in tokens; larger distances count as this one.
+        content_to_position, position_to_content: true if this term is added to the scores.
+        max_distance: largest distance, in tokens; larger ones count as this one.
         buckets: rows of the table for distances to one side; far distances share a row (`distance_rows`).
-            None: each distance has its own.
-        shared_projections: positions go through the projections of contents.
-        normalized_table: the table has a LayerNorm.
-        key_bias: keys have a bias, those of positions too.
+            None: each distance has its own row.
+        shared_projections: true if positions go through the projections of contents.
+        normalized_table: true if the table has a LayerNorm.
+        key_bias: true if keys have a bias, those of positions too.
     """
 
     content_to_position: bool
@@ -35,17 +35,17 @@ class Relative:
 
     @property
     def terms(self) -> int:
-        """Of a score: contents alone, and those with positions."""
+        """Number of terms in a score: contents alone, and the terms with positions."""
         return 1 + self.content_to_position + self.position_to_content
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """Over the embeddings, added to the first layer's output (`bertcli.model.encoder`).
+    """A convolution over the embeddings, added to the first layer's output (`bertcli.model.encoder`).
 
     Attributes:
-        width: tokens, an odd number.
-        groups: of channels that are convolved separately.
+        width: width in tokens, an odd number.
+        groups: number of groups of channels that are convolved separately.
     """
 
     width: int

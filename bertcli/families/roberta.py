@@ -1,7 +1,7 @@
-"""RoBERTa (Liu et al. 2019): BERT's layers, other names; and models with its layout under other names.
+"""RoBERTa (Liu et al. 2019): BERT's layers under other names, and other models with its layout.
 
-Positions begin after the index of padding. One segment, no next-sentence head. A task reads `<s>` through a
-dense layer of its own.
+Positions begin after the index of padding. There is one segment, and no next-sentence head. A task reads
+`<s>` through a dense layer of its own.
 """
 
 from __future__ import annotations

@@ -8,24 +8,24 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class TokenizerFacts:
-    """What a folder means that names a model type or a class of transformers.
+    """The facts that a folder leaves open if it only names a model type or a class of transformers.
 
     Attributes:
-        names: special tokens by role, as `tokenizer_config.json` calls it; in the order of their ids in a
-            new vocabulary.
-        kind: of the model that cuts words, in the tokenizers library.
-        classes: those of transformers that build this pipeline, without Fast.
-        files: the vocabulary in a folder without a tokenizer.json.
-        separators: of them stand between two texts in a row.
-        segments: whether the model tells two texts apart by segment ids.
-        mask_strips: whether a mask in a text takes the blank before it along.
-        class_errs: whether the classes make other rows than the model was trained with, also in files.
-        written: the class that builds exactly this pipeline and rows; None: the file's own are written.
-        steps: of the normalizer, see `tokenizer/pipelines.py`.
+        names: special tokens by role, as `tokenizer_config.json` names the role; in the order of their ids in
+            a new vocabulary.
+        kind: type of the tokenization model in the tokenizers library.
+        classes: classes of transformers that build this pipeline, without Fast.
+        files: names of the vocabulary's files in a folder without a tokenizer.json.
+        separators: number of separators between the two texts of a pair.
+        segments: true if the model tells two texts apart by segment ids.
+        mask_strips: true if a mask token in a text takes the blank before it along.
+        class_errs: true if the classes make other rows than the model was trained with, also in files.
+        written: the class that builds exactly this pipeline and rows; None: the file's own class is written.
+        steps: steps of the normalizer, see `tokenizer/pipelines.py`.
         lowercase: the default of `do_lower_case`.
-        words_first: whether text is cut at white space before blanks become `▁`.
-        first, replaced: pieces (or roles) in place of the first pieces of a SentencePiece file.
-        mask_piece: whether the mask is the last piece of the model.
+        words_first: true if text is cut at white space before blanks become `▁`.
+        first, replaced: pieces (or roles) that replace the first `replaced` pieces of a SentencePiece file.
+        mask_piece: true if the mask is the last piece of the model.
     """
 
     names: Mapping[str, str]
@@ -120,4 +120,4 @@ TOKENIZERS: dict[str, TokenizerFacts] = {
     ),
     "modernbert": TokenizerFacts(names=_BRACKETS, kind="BPE", classes=(), files=(), segments=False),
 }
-"""By `model_type`."""
+"""`model_type` -> its facts."""

@@ -137,11 +137,11 @@ def _rate(key: str, value: Any, problems: list[str]) -> float:
 def new_architecture(
     config: ModelConfig, vocab_size: int, pad_id: int | None = None, objective: str = "mlm"
 ) -> Architecture:
-    """The sizes of `config`, and what its family leaves no choice about; with rtd those of its generator too.
+    """The sizes that `config` asks for, with all values that its family fixes; for rtd also the generator's.
 
     Args:
-        pad_id: of the vocabulary, because RoBERTa's positions begin after it; None: that of a vocabulary
-            that is trained for the family.
+        pad_id: the pad id of the vocabulary, because RoBERTa's positions begin after it; None: the pad id of
+            a vocabulary that is trained for the family.
 
     Raises:
         UserError: sizes that the family cannot have.
@@ -174,7 +174,7 @@ def new_architecture(
 
 
 def _generator(config: ModelConfig, discriminator: Architecture) -> Architecture:
-    """Its embeddings have the width of the discriminator's."""
+    """The sizes of the generator, whose embeddings are as wide as the discriminator's."""
     fresh, given = fresh_of(discriminator.family), config.generator
     assert fresh.generator is not None
     usual = fresh.generator(discriminator.hidden)
@@ -197,7 +197,7 @@ def _generator(config: ModelConfig, discriminator: Architecture) -> Architecture
 
 
 def sharing(config: ModelConfig, family: str) -> Sharing:
-    """How generator and discriminator share embeddings. `family`: its `model_type`."""
+    """How generator and discriminator share embeddings. `family` is their `model_type`."""
     fresh = fresh_of(family)
     assert fresh.generator is not None
     return config.generator.sharing or fresh.generator(0).sharing

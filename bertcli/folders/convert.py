@@ -1,4 +1,4 @@
-"""The files of a model -> the model with all heads that they hold together."""
+"""The files of a model -> the model with all its heads; a folder or TensorFlow checkpoint -> a new folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def without_heads(files: ModelFiles) -> WithHeads:
 
 
 def with_heads(files: ModelFiles) -> WithHeads:
-    """Raises `UserError` as `fill.build_from`."""
+    """The model with all heads that its files hold; raises `UserError` as `fill.build_from`."""
     length = trained_length(files.where.parent)
     if task_type(files.config, files.family) is not None:
         task = task_model(files)
@@ -75,7 +75,7 @@ _OPTIMIZER = re.compile(r".+/adam_[mv]|(.+/)?(global_step|beta[12]_power)")
 
 
 def find_tf_checkpoint(path: Path) -> Path | None:
-    """The prefix of the checkpoint `path`, or of the one in the folder `path`; None: there is none.
+    """The prefix of the checkpoint `path`, or of the one in the folder `path`; None if there is none.
 
     Raises `UserError` if a folder holds several.
     """
@@ -95,7 +95,7 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
 
     Args:
         prefix: the checkpoint's path without `.index`.
-        cased: whether the tokenizer keeps upper case; None: if the vocabulary has any.
+        cased: whether the tokenizer keeps upper case; None: it does if the vocabulary has any.
 
     Raises:
         UserError: `bert_config.json`, `vocab.txt` or a part of the checkpoint is missing, damaged or belongs
@@ -134,7 +134,7 @@ def read_tf_checkpoint(prefix: Path, cased: bool | None) -> tuple[ModelFiles, tu
 
 
 def is_cased(vocabulary: list[str]) -> bool:
-    """Whether any piece has upper case, except the special tokens in `[...]`."""
+    """True if any piece has upper case, except the special tokens in `[...]`."""
     return any(piece != piece.lower() for piece in vocabulary if not piece.startswith("["))
 
 
@@ -151,7 +151,7 @@ _NUM_PIECES = 60
 
 @dataclass(frozen=True)
 class Converted:
-    """What `convert` did.
+    """The result of `convert`.
 
     Attributes:
         report: what became of the source's weights; none is new.
@@ -172,7 +172,7 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     Args:
         source: what `resolve_model` accepts, or the folder or the prefix of a TensorFlow checkpoint.
         destination: a new folder, or an empty one. It appears only once it is complete and checked.
-        cased: for a TensorFlow checkpoint; None: cased if its vocabulary has upper case.
+        cased: whether a TensorFlow checkpoint is cased; None: it is if its vocabulary has upper case.
 
     Raises:
         UserError: bad input; `destination` is not empty, cannot be written, or has other outputs.
@@ -209,13 +209,13 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
 
 
 def check_new(destination: Path) -> None:
-    """Raise `UserError` unless `destination` is an empty folder, or nothing yet."""
+    """Raise `UserError` unless `destination` is an empty folder, or does not exist yet."""
     if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
         raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
 
 
 def carry_files(source: Path, destination: Path) -> None:
-    """Copy the card of a model, and how a sentence-transformers folder computes vectors."""
+    """Copy the card of a model, and the files of sentence-transformers (`SENTENCE_FILES`)."""
     for path in [path for pattern in _CARRIED for path in source.glob(pattern)]:
         copy = destination / path.relative_to(source)
         copy.parent.mkdir(exist_ok=True)

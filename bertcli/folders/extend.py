@@ -1,4 +1,4 @@
-"""A model folder with the embeddings of new pieces of its vocabulary."""
+"""A model folder and a longer vocabulary -> a folder with the embeddings of the new pieces."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def write_extended(
 ) -> list[str]:
     """Write the model of `source` with a longer vocabulary to `destination`, a new folder or an empty one.
 
-    The embedding of a new piece is the mean of those of the pieces that it replaces; so is its bias in the
-    MLM head. The generator of replaced words is extended as well. Returns the names of weights of heads that
-    no class of transformers holds with the rest, which are dropped.
+    The embedding of a new piece and its bias in the MLM head are means over the pieces that it replaces. The
+    generator of replaced words is extended as well. Returns the names of the weights that are dropped: those
+    of heads that no class of transformers holds with the rest.
 
     Args:
-        replaced: for each new id, in order, the old ids.
+        replaced: the old ids that each new id replaces, in the order of the new ids.
 
     Raises:
         UserError: `source` cannot be read; `destination` holds something, or cannot be written.
@@ -66,7 +66,7 @@ def _write(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list
 
 
 def _grown(table_V: Tensor, size: int, replaced: list[list[int]]) -> Tensor:
-    """The table [V, ...] with at least `size` rows, the last of which are means of the `replaced` ones."""
+    """The table [V, ...], whose first `size` rows end with the new ones: means of the `replaced` rows."""
     new = torch.stack([table_V[ids].mean(dim=0) for ids in replaced]) if replaced else table_V[:0]
     first = size - len(new)
     return torch.cat([table_V[:first], new, table_V[size:]])

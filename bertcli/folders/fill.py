@@ -17,7 +17,7 @@ from bertcli.system.errors import UserError
 
 Model = TypeVar("Model", bound=nn.Module)
 DROPPED = "dropped, since no class of transformers holds it with the rest"
-"""What a command says before `LoadReport.dropped`."""
+"""The words with which a command reports `LoadReport.dropped`."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class LoadReport:
     heads: frozenset[str]
     """The modules of the model besides its body that the folder holds (`families.family.PARTS`)."""
     new_heads: frozenset[str]
-    """Those that are freshly initialized."""
+    """The heads that are freshly initialized."""
     loaded: tuple[str, ...]
     new: tuple[str, ...]
-    """Not in the folder, or not taken from it: freshly initialized."""
+    """The weights that are freshly initialized: not in the folder, or not taken from it."""
     left_aside: tuple[str, ...]
-    """In the folder but not in the model: other heads, position buffers."""
+    """The weights in the folder that are not in the model: other heads, position buffers."""
 
     def new_parts(self) -> list[str]:
         """The parts of the model that are new, in words."""
@@ -44,7 +44,7 @@ class LoadReport:
         return [name for name in self.left_aside if not is_buffer(self.family, name)]
 
     def has(self, *parts: str) -> bool:
-        """Whether the folder holds all these heads: a new one cannot predict."""
+        """True if the folder holds all these heads: a new one cannot predict."""
         return self.heads >= set(parts)
 
 
@@ -58,11 +58,11 @@ def build_from(
     """The model that `build` makes, on the CPU in fp32, with the weights of `files`.
 
     Args:
-        files: of the folder.
+        files: the content of the folder.
         build: makes the model; called on the meta device, without memory and random numbers.
-        kind: the task that the model is for; None: none.
-        may_be_new: which of `PARTS` are initialized, from torch's generator, if the folder lacks them.
-        fresh: which are initialized in any case; the folder's own are left aside.
+        kind: the task that the model is for; None: no task.
+        may_be_new: names in `PARTS`; these are initialized, from torch's generator, if the folder lacks them.
+        fresh: names in `PARTS`; these are initialized in any case, and the folder's own are left aside.
 
     Raises:
         UserError: lists all weights that are unknown or missing, have another shape, or are not finite.
@@ -96,7 +96,7 @@ def build_from(
 
 def _check_finite(files: ModelFiles, weights: Mapping[str, torch.Tensor]) -> None:
     """Raise `UserError` that names the weights with values that are NaN or infinite."""
-    # A sum is one pass without new memory, and finite where all values are, unless it overflows.
+    # A sum takes one pass and no new memory. It is finite if all values are, unless it overflows.
     damaged = [
         name for name, value in weights.items() if not value.sum().isfinite() and not value.isfinite().all()
     ]
@@ -112,9 +112,9 @@ def _check_finite(files: ModelFiles, weights: Mapping[str, torch.Tensor]) -> Non
 def _find_new_parts(
     names: dict[str, str], files: ModelFiles, may_be_new: Collection[str], fresh: Collection[str]
 ) -> list[str]:
-    """Which of `PARTS` are initialized; `names`: our parameter -> its name in a folder.
+    """The names in `PARTS` that are initialized; `names`: our parameter -> its name in a folder.
 
-    In some families, the pooler of tasks and the MLM head have a dense layer in common.
+    The pooler of tasks and the MLM head share a dense layer in some families.
     """
     poolers = {name for head in files.family.heads.values() for name in (head.dense, head.norm)}
     new = []

@@ -1,4 +1,4 @@
-"""`model.init_from` and a teacher: what their folders set, and whether the config fits that; torch is not
+"""`model.init_from` and a teacher: what their folders set, and whether the config fits; torch is not
 needed."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _SIZES = ("layers", "hidden", "heads", "feed_forward")
 def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
     """`config` with the sizes, the preset that fits (or null) and the vocabulary of the model in `folder`.
 
-    Only keys that the user gave can contradict: not those with their default, null or auto.
-    Raises `UserError` that lists all of them, or if the folder cannot be read.
+    Keys with their default, null or auto cannot contradict the folder. Raises `UserError` that lists all
+    contradictions, or if the folder cannot be read.
     """
     sizes, vocabulary = read_architecture(folder / "config.json"), _vocabulary(folder)
     model = {key: getattr(sizes, key) for key in _SIZES} | {"max_positions": sizes.usable_positions}
@@ -67,7 +67,7 @@ def _vocabulary(folder: Path) -> dict[str, Any]:
 
 
 def _with_vocabulary(config: PretrainConfig, vocabulary: dict[str, Any]) -> TokenizerConfig:
-    """But for the kind, which is that of a vocabulary to train."""
+    """The tokenizer's config with the vocabulary's values, without the kind, which is for training one."""
     update = {key: value for key, value in vocabulary.items() if key != "kind"}
     return config.tokenizer.model_copy(update=update)
 
@@ -84,7 +84,7 @@ def _other_family(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
 
 
 def _other_preset(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
-    """A line if the preset has other sizes than the folder; a size that is given itself is not compared."""
+    """A line if the preset has other sizes than the folder; a size that the config gives is not compared."""
     if "preset" not in model.model_fields_set or model.preset is None:
         return
     other = [
@@ -111,8 +111,8 @@ def check_teacher(config: PretrainConfig, hidden: int) -> None:
     """Check what the config and the teacher's `config.json` say, before a corpus is read.
 
     Args:
-        config: with a located teacher, if it has one; its objective is decided.
-        hidden: size of the student.
+        config: the config, whose teacher (if any) is located and whose objective is decided.
+        hidden: the hidden size of the student.
 
     Raises:
         UserError: the objective has no words to distill; the teacher reads shorter rows, or has another

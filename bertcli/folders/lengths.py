@@ -13,14 +13,14 @@ from bertcli.system.formats import read_json
 from bertcli.system.terminal import say
 
 TRAINED = "bertcli_trained_length"
-"""The key of `config.json` for `trained_length`, where the tokenizer declares another length."""
+"""The key of `config.json` for `trained_length`, if the tokenizer declares another length."""
 _NO_LENGTH = 1_000_000
-"""transformers writes a huge number where a tokenizer has no `model_max_length`."""
+"""Least number that is no length: transformers writes a huge one where a tokenizer has no length."""
 
 
 def trained_length(folder: Path) -> int | None:
-    """Tokens of the longest rows that a folder's model knows, by its `config.json`, or else by
-    `model_max_length` of its `tokenizer_config.json`; None: it does not say."""
+    """Tokens of the longest rows that a folder's model was trained on, from its `config.json`, else from
+    `model_max_length` in its `tokenizer_config.json`; None if neither says it."""
     config = folder / "config.json"
     keys = read_json(config) if has_file(config) else {}
     path = folder / "tokenizer_config.json"
@@ -41,7 +41,7 @@ def length_after(source: Path | None, length: int) -> int | None:
 
 
 def untrained_positions(architecture: Architecture, length: int | None) -> Iterator[str]:
-    """A line if a run on rows of `length` tokens leaves learned positions untrained; None: unknown."""
+    """A line if a run on rows of `length` tokens (None: unknown) leaves learned positions untrained."""
     positions = architecture.usable_positions
     if architecture.position_table and length is not None and length < positions:
         yield (
@@ -60,7 +60,7 @@ def check_length(folder: Path, max_length: int, key: str) -> None:
 
 
 class LongRows:
-    """Counts rows, and those that are longer than any that a folder's model was trained on."""
+    """Counter of rows, and of those that are longer than any that a folder's model was trained on."""
 
     def __init__(self, folder: Path):
         self._folder, self._trained = folder, trained_length(folder)
@@ -74,7 +74,7 @@ class LongRows:
 
     @property
     def line(self) -> str | None:
-        """What is to be said of them; None: nothing."""
+        """The warning about long rows; None if there are none."""
         if not self.long:
             return None
         return (

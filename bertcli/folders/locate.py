@@ -21,7 +21,7 @@ from bertcli.system.terminal import raw_stream, say, working
 from bertcli.tokenizer.files import VOCABULARY_FILES
 
 SECONDS = 10.0
-"""How long the hub may take to connect, or to send more."""
+"""Most seconds that the hub may take to connect, or to send more."""
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
 _SMALL_FILES = (
     *("config.json", "tokenizer_config.json", *VOCABULARY_FILES, "merges.txt"),
@@ -33,15 +33,16 @@ _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether this can be a model on the hub: `word/word`, where the first is not a local folder."""
+    """True if this can be a model on the hub: `word/word`, where the first is not a local folder."""
     return _ID.fullmatch(name) is not None and not Path(name).parent.exists()
 
 
 def download(name: str) -> Path:
-    """Download a model to the local cache, which also works without a network once it is there.
+    """Download a model to the local cache; once it is there, no network is needed.
 
-    Only sizes, tokenizer and weights: safetensors, or the older format if there are none.
-    Raises `UserError` if the hub has no such model, or cannot be reached and the cache lacks it.
+    Other files than sizes, tokenizer, pooling and weights are left out. Weights are safetensors, or the older
+    format if there are none. Raises `UserError` if the hub has no such model, or cannot be reached and the
+    cache lacks it.
     """
     from huggingface_hub import snapshot_download
 
@@ -60,7 +61,7 @@ def download(name: str) -> Path:
         raise
     except (
         Exception
-    ) as error:  # of huggingface_hub and of its HTTP library: a proxy, a redirect, a bad address
+    ) as error:  # any of huggingface_hub and its HTTP library: a proxy, a redirect, a bad address
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
             f"{name}: no such local folder, and not available from the Hugging Face hub: {reason}.{_proxy()} "
@@ -104,12 +105,12 @@ WEIGHT_FILES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-"""In the order of preference; an index lists the files of a model in several parts."""
+"""Weight files in the order of preference; an index lists the files of a model in several parts."""
 GENERATOR = "generator"
-"""The folder in that of a discriminator which holds the model that replaces words."""
+"""The subfolder of a discriminator's folder that holds the model which replaces words."""
 ONNX_FOLDER, ONNX_FILE, QUANTIZED_FILE = "onnx", "model.onnx", "model_quantized.onnx"
 _ONNX_FILES = (f"{ONNX_FOLDER}/{ONNX_FILE}", ONNX_FILE, f"{ONNX_FOLDER}/{QUANTIZED_FILE}")
-"""In the order of preference."""
+"""ONNX files in the order of preference."""
 _ONNX_ADVICE = (
     "an ONNX file, which only bertcli predict, embed and similarity run, and bertcli.load; give the model "
     "that it was exported from"
@@ -125,7 +126,7 @@ class OnnxPlace:
 
 
 def find_onnx(path: Path) -> OnnxPlace | None:
-    """What MODEL names, if that is an ONNX file, or a folder with one and without other weights; else None.
+    """The ONNX file that MODEL is, or holds if it is a folder without other weights; else None.
 
     Raises `UserError` for a file without `config.json` or tokenizer beside it, or in the folder above.
     """
@@ -153,8 +154,8 @@ def _described(folder: Path, file: Path) -> Path:
 def resolve_model(path: Path | str) -> Path:
     """A run folder, its `model/`, a checkpoint, any Hugging Face folder or a hub id -> the model folder.
 
-    Of a run folder: its finished `model/`, else the model of its newest checkpoint. A local path always comes
-    before the hub. Raises `UserError` if there is nothing, or no model in it.
+    A run folder gives its finished `model/`, else the model of its newest checkpoint. A local path always
+    comes before the hub. Raises `UserError` if there is nothing, or no model in it.
     """
     path = Path(path)
     if not path.exists() and is_hub_id(str(path)):
@@ -181,11 +182,11 @@ def resolve_model(path: Path | str) -> Path:
 
 
 def locate_init_from(config: PretrainConfig) -> PretrainConfig:
-    """`config` with the model folders themselves as `model.init_from` and `distillation.teacher`, which may
-    name a run, a checkpoint or a hub id.
+    """`config` with model folders as `model.init_from` and `distillation.teacher`, which may have named a
+    run, a checkpoint or a hub id.
 
-    Sizes and vocabulary become those of the folder (`folders.init_from.adopt_folder`), the vocabulary of a
-    new student that of its teacher.
+    Sizes and vocabulary become those of the folder (`folders.init_from.adopt_folder`). The vocabulary of a
+    new student becomes that of its teacher.
     """
     if config.distillation is not None:
         teacher = resolve_model(config.distillation.teacher)
@@ -201,7 +202,7 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
 
 
 def check_generator(folder: Path) -> None:
-    """Raise `UserError` if the folder of a discriminator has none."""
+    """Raise `UserError` if the folder of a discriminator has no generator."""
     if not has_file(folder / GENERATOR / "config.json"):
         raise UserError(
             f"{folder}: data.objective: rtd goes on with both of its models, and there is no generator in "

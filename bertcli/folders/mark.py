@@ -33,14 +33,14 @@ _BEGUN = re.compile(r"\..+\.(partial|removed)-[0-9a-f]{8}")
 
 @dataclass
 class Note:
-    """What bertcli wrote in a folder: name -> allowed BLAKE2b hashes of the file; none: the file may grow."""
+    """The files that bertcli wrote in a folder: name -> allowed BLAKE2b hashes, none if it may grow."""
 
     kind: Kind
     files: dict[str, list[str]] = field(default_factory=dict)
 
 
 def read_note(folder: Path, kind: Kind | None = None) -> Note | None:
-    """The note of a folder; None: bertcli did not make the folder, not as `kind`, or the note is damaged."""
+    """The note of a folder; None if bertcli did not make it, or not as `kind`, or if the note is damaged."""
     value = _read(folder / NOTE)
     if value is None or value.get("kind") not in get_args(Kind) or kind not in (None, value["kind"]):
         return None
@@ -50,7 +50,7 @@ def read_note(folder: Path, kind: Kind | None = None) -> Note | None:
 def write_note(folder: Path, note: Note) -> None:
     """Replace the note of a folder atomically.
 
-    Raises `UserError` where something else has its name, `OSError` where the disk refuses.
+    Raises `UserError` if something else has its name, `OSError` if the disk refuses.
     """
     if os.path.lexists(folder / NOTE) and _read(folder / NOTE) is None:
         raise UserError(f"{folder / NOTE}: this is not what bertcli wrote there; move it elsewhere")
@@ -58,7 +58,8 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def is_own_file(path: Path, kind: Kind = "run") -> bool:
-    """Whether bertcli wrote the content of a file, by the note beside it; for a growing file, by its name."""
+    """True if the note beside a file proves it to be bertcli's: by a hash, or for a growing file by its
+    name."""
     note = read_note(path.parent, kind)
     if note is None or path.name not in note.files or not _is_regular(path):
         return False
@@ -111,12 +112,13 @@ def mark(folder: Path, name: str) -> None:
 
 
 def holds_mark(path: Path) -> bool:
-    """Whether a path is a regular file with bertcli's mark in it."""
+    """True if a path is a regular file with bertcli's mark in it."""
     return _is_regular(path) and _read(path) is not None
 
 
 def sweep(parents: Iterable[Path]) -> None:
-    """Remove what killed processes left in `parents`: marked folders, and empty ones with such a name.
+    """Remove what killed processes left in `parents`: marked folders, and empty ones that `begin_folder`
+    named.
 
     The caller holds the lock of the processes that make them. Raises `OSError` where the disk refuses.
     """
@@ -165,7 +167,7 @@ def _signed(value: dict[str, Any]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What `_signed` wrote; None: anything else."""
+    """The value of a file that `_signed` wrote; None for any other file."""
     if not _is_regular(path):
         return None
     try:

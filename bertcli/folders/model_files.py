@@ -37,7 +37,7 @@ class ModelFiles:
     Attributes:
         where: the weight file, for messages.
         config: the full `config.json`.
-        weights: by their names in current Hugging Face folders (`folders.weights.hf_name`).
+        weights: the weights by their names in current Hugging Face folders (`folders.weights.hf_name`).
     """
 
     where: Path
@@ -62,12 +62,12 @@ class ModelFiles:
 
     @property
     def holds_mask_decoder(self) -> bool:
-        """Whether the folder holds the table of `model.encoder`; a model whose embeddings have positions
-        has a table of the same name there."""
+        """True if the folder holds the position table of the mask decoder (`model.encoder`); a model whose
+        embeddings have positions has another table of this name."""
         return not self.architecture.position_table and self.holds("mask_decoder.positions.weight")
 
     def holds(self, parameter: str) -> bool:
-        """Whether the folder holds a parameter, by our name; outside of a head for a task."""
+        """True if the folder holds a parameter (our name); not for parameters in the head of a task."""
         try:
             return hf_name(self.family, parameter) in self.weights
         except KeyError:  # no model of this family has it
@@ -76,12 +76,12 @@ class ModelFiles:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a model folder says of its model besides its sizes.
+    """The content of a model's `config.json` besides its sizes, and the length that its tokenizer declares.
 
     Attributes:
-        kind: what it holds, a key of `Family.classes`.
-        keys: more of its `config.json`.
-        trained_length: `folders.lengths.trained_length`; None: all that it can read.
+        kind: the kind of model, a key of `Family.classes`.
+        keys: further keys of its `config.json`.
+        trained_length: `folders.lengths.trained_length`; None: the length of all its positions.
     """
 
     kind: str
@@ -146,7 +146,7 @@ def write_description(
 
 
 def _tokenizer_note(tokenizer: Tokenizer, family: Family) -> str:
-    """What a card says about classes of transformers that do not suit the folder."""
+    """The card's note about tokenizer classes of transformers that do not suit the folder."""
     classes = tokenizer.other_classes(family.model_type)
     if not classes:
         return ""
@@ -162,7 +162,7 @@ def hf_weights(family: Family, state: Mapping[str, Tensor], kind: str, heads: in
 
     Args:
         kind: what the folder holds, a key of `Family.classes`.
-        heads: of attention.
+        heads: the number of attention heads.
     """
     named = {hf_name(family, name, kind): value for name, value in state.items()}
     if kind == "encoder":

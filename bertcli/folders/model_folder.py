@@ -31,11 +31,11 @@ class LoadedModel:
     tokenizer: Tokenizer
     report: LoadReport
     task: TaskType | None = None
-    """The task that the folder was fine-tuned for; None: it was not."""
+    """The task that the folder was fine-tuned for; None if it was not fine-tuned."""
 
     def need(self, head: str, *read: str) -> None:
-        """Raise `UserError` unless the folder holds `head` (of `PARTS`) and the parts that it reads: new ones
-        cannot predict."""
+        """Raise `UserError` unless the folder holds `head` (of `PARTS`) and the parts that it reads: new
+        parts cannot predict."""
         if self.task is not None:
             verb = "embed" if self.task == "sentence-embedding" else "predict"
             raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli {verb}")
@@ -75,8 +75,8 @@ def save_model_folder(
     masked language model.
 
     Args:
-        trained_length: of `folders.model_files.Declaration`.
-        weights: written in place of the model's own.
+        trained_length: the length for `folders.model_files.Declaration`.
+        weights: weights to write in place of the model's own.
     """
     kind = "masked-lm" if model.pair_head is None else "pretraining"
     declared = Declaration(kind, trained_length=trained_length)
@@ -93,10 +93,10 @@ def load_model_folder(
 
     Args:
         folder: holds `config.json`, weights and a vocabulary (`bertcli.folders.locate.resolve_model`).
-        pairs: whether the model has pooler and pair head; None: if the folder has the pair head.
-        dropout: of hidden states and of attention; None: the folder's own rates.
-        mask_decoder: with the enhanced mask decoder, if the folder has it, as the model was trained;
-            transformers' classes do not have it.
+        pairs: whether the model has pooler and pair head; None: it does if the folder has the pair head.
+        dropout: the rate for hidden states and attention; None: the folder's own rates.
+        mask_decoder: build the enhanced mask decoder, if the folder has it, as in training; transformers'
+            classes do not have it.
 
     Raises:
         UserError: a file is missing or damaged; the config asks for other mathematics; weights that are
@@ -138,7 +138,7 @@ def save_rtd_folder(
     card: str | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> None:
-    """Write both models; the arguments are those of `save_model_folder`."""
+    """Write a discriminator and, in a subfolder, its generator; arguments as for `save_model_folder`."""
     state = dict(weights or model.state_dict())
     of_generator = {
         name.removeprefix(_OF_GENERATOR): value
@@ -164,14 +164,14 @@ def save_rtd_folder(
 
 
 def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None) -> ReplacedTokenModel:
-    """Read both models, on the CPU in fp32.
+    """Read a discriminator and its generator, on the CPU in fp32.
 
     Args:
-        dropout: of hidden states and of attention; None: the folder's own rates.
+        dropout: the rate for hidden states and attention; None: the folder's own rates.
 
     Raises:
-        UserError: as `load_model_folder`; there is no generator, or it has another vocabulary or, with tied
-            embeddings, others than the discriminator.
+        UserError: as `load_model_folder`; there is no generator; its vocabulary, or with tied embeddings its
+            embeddings, differ from the discriminator's.
     """
     check_generator(folder)
     files = read_model_files(folder)
@@ -197,7 +197,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
         for name in [name for name in model.state_dict() if name.endswith(_DIFFERENCE)]:
             table = f"{name.removesuffix(_DIFFERENCE)}.weight"
             own = state.pop(table)
-            # A sum in fp32 minus one of its terms is not the other term, to the bit.
+            # A sum in fp32 minus one of its terms is not exactly the other term.
             state[name] = stored[name] if name in stored else own - state[f"{_OF_GENERATOR}{table}"]
     model.load_state_dict(state)
     return model

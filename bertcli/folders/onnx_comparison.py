@@ -26,18 +26,18 @@ from bertcli.tokenizer.frame import Row
 CPU = torch.device("cpu")
 _SIZE = default_batch_size(CPU)
 _HIDE_EVERY = 7
-"""About as many tokens as in pretraining are masked, for a model that fills masks."""
+"""Every 7th token is masked for a model that fills masks, about as many as in pretraining."""
 _ANSWERS = ("label", "choice", "answer", "tags", "value")
 """The keys of predictions (`Prediction.as_json`) that hold the answer of a task."""
 
 
 def agreement(source: Source, other: OnnxModel, examples: Sequence[Any]) -> dict[str, float]:
-    """Of the same model in another form.
+    """The agreement of a model's answers with those of another form of it.
 
     Returns:
-        `mean_cosine` and `min_cosine` of vectors; of values `mean_difference` and `largest_difference`; else
-        `equal`, the share of equal answers (labels, tags of words, choices, words for masks and labels of
-        pairs), and `answers`, their number.
+        `mean_cosine` and `min_cosine` for vectors; `mean_difference` and `largest_difference` for values;
+        else `equal`, the share of equal answers (labels, tags of words, choices, words for masks and labels
+        of pairs), and `answers`, their number.
     """
     if source.exported.outputs == (HIDDEN,):
         one_ND, other_ND = (_vectors(source, model, examples) for model in (source.model, other))
@@ -103,7 +103,7 @@ _ROUNDS = 5
 def rows_per_second(
     models: Mapping[str, nn.Module], rows: Sequence[Row], batch_size: int, pad_id: int
 ) -> dict[str, float]:
-    """The median of several rounds, in which the models read the same rows one after the other.
+    """Rows a second by model: the median of several rounds, in which the models read the same rows in turn.
 
     The models have the interface of `model.task_models` and are in evaluation mode.
     """
@@ -128,7 +128,7 @@ def _seconds(model: nn.Module, batches: Sequence[RowBatch]) -> float:
 
 
 BATCH_SIZES = (1, 32)
-"""For which the speed is measured."""
+"""Batch sizes for which the speed is measured."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ class Comparison:
 
     Attributes:
         seven_bits: whether its weights use 7 bits (`folders.onnx_graph`).
-        rows: of the sample.
-        agreement: with bertcli (`folders.onnx_comparison`).
-        forms: by name.
+        rows: the number of rows in the sample.
+        agreement: the agreement with bertcli (`agreement`).
+        forms: the forms by name.
     """
 
     seven_bits: bool
@@ -159,7 +159,7 @@ class Comparison:
 def compare(
     source: Source, fp32: OnnxModel, int8: OnnxModel, sample: Sequence[Example], seven_bits: bool
 ) -> Comparison:
-    """Measure all forms on rows of the sample, and compare the answers to all of it."""
+    """Measure the speed of all forms on rows of the sample, and the agreement of 8 bits on all of it."""
     models = {"bertcli, fp32": source.model, "onnxruntime, fp32": fp32, "onnxruntime, int8": int8}
     sizes = [weight_bytes(source.model), fp32.file.stat().st_size, int8.file.stat().st_size]
     rows = list(islice(cycle(source.rows(sample)), max(BATCH_SIZES)))  # a small sample is read again

@@ -1,4 +1,4 @@
-"""Whether an ONNX file computes what the model computes, at shapes that the exporter did not see."""
+"""A model -> a folder with its ONNX file, which is checked at shapes that the exporter did not see."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from bertcli.system.terminal import say
 from bertcli.tasks.examples import Example
 
 TOLERANCE = 1e-4
-"""Largest allowed difference of an output, for outputs above 1 relative to the largest of them."""
+"""Largest allowed difference of an output, in units of the largest output if that is above 1."""
 _ADVICE = "nothing was written. Install the versions in constraints.txt, and try again"
 _LONGEST = 512
-"""Longer than every window, and than every distance that the tables of published models tell apart."""
+"""Tokens of the longest row: more than every window, and every distance in published models' tables."""
 
 
 @torch.inference_mode()
 def check_equal(model: ExportedModel, served: OnnxModel) -> float:
     """The largest difference of an output, in units of the largest output if that is above 1.
 
-    The rows: one as long as the model reads (at most 512 tokens); one token a row; and rows of several
-    lengths whose last tokens are all padding, with one that is nothing else.
+    The rows are one as long as the model reads (at most 512 tokens), rows of one token, and rows of several
+    lengths that all end in padding, one of them without a real token.
 
     Raises `UserError` if the difference is above `TOLERANCE`, or a shape differs.
     """
@@ -61,7 +61,7 @@ def check_equal(model: ExportedModel, served: OnnxModel) -> float:
 
 
 def _inputs(model: ExportedModel) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """ids, mask and segments of random rows."""
+    """The ids, mask and segments of random rows."""
     longest = min(_LONGEST, model.architecture.usable_positions)
     generator = torch.Generator().manual_seed(0)
     for lengths, width in (([longest], longest), ([1, 1, 1, 1, 1], 1), _padded(longest)):
@@ -83,7 +83,7 @@ def _padded(longest: int) -> tuple[list[int], int]:
 
 @dataclass(frozen=True)
 class Exported:
-    """What `export_onnx` wrote: names of outputs, bytes of the file, and the difference of `check_equal`."""
+    """The result of `export_onnx`: names of outputs, bytes of the file, difference by `check_equal`."""
 
     outputs: tuple[str, ...]
     bytes: int
@@ -95,7 +95,7 @@ def export_onnx(source: Source, destination: Path, sample: Sequence[Example] | N
     """Write the folder `destination`, a new or an empty one. It appears only once it is complete and checked.
 
     Args:
-        sample: write a form with weights of 8 bits too, and compare it on these; None: do not.
+        sample: examples on which a second form, with weights of 8 bits, is compared; None: it is not written.
 
     Raises:
         UserError: `destination` is not empty, or cannot be written; outputs differ (`check_equal`).

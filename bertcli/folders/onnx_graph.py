@@ -1,4 +1,4 @@
-"""Warnings of exporters about themselves and about packages, of no use to the person at the terminal."""
+"""A model -> its ONNX file, and a file with weights of 8 bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from bertcli.model.seam import plain_path
 
 @contextlib.contextmanager
 def silent(logger: logging.Logger) -> Iterator[None]:
-    """Inside, `logger` says only errors, and Python's warnings are ignored."""
+    """A block in which `logger` says only errors and Python's warnings are ignored: exporters warn about
+    themselves and about packages, which is of no use at a terminal."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -36,19 +37,20 @@ def silent(logger: logging.Logger) -> Iterator[None]:
 
 _PAIR_OUTPUTS = {"nsp": "seq_relationship_logits", "sop": "sop_logits"}
 _ROWS, _CHOICES, _TOKENS = 2, 3, 7
-"""Sizes of the example that is traced: not 1, with which the exporter would keep the axis at 1."""
+"""Sizes of the example that is traced. None of them is 1: the exporter would keep such an axis at 1."""
 
 
 class ExportedModel(nn.Module):
     """A model with the inputs and outputs of its ONNX file, which are those of its class in transformers.
 
     Attributes:
-        inputs, outputs: their names. Types of tokens are an input only of a model that reads them.
-        axes: of each input; all of them may have any size, up to the model's positions.
+        inputs, outputs: the names of the inputs and outputs. Types of tokens are an input only of a model
+            that reads them.
+        axes: the axes of each input; each may have any size, the last one up to the model's positions.
     """
 
     def __init__(self, model: nn.Module, kind: str) -> None:
-        """`kind`: of `folders.model_files.Declaration`; of a choice, the rows of a question are one input."""
+        """`kind` is that of `folders.model_files.Declaration`. All choices of a question are one input."""
         super().__init__()
         self.model, self.kind = model, kind
         architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
@@ -59,7 +61,7 @@ class ExportedModel(nn.Module):
         self.axes = ("batch_size", *choices, "sequence_length")
 
     def forward(self, ids: Tensor, mask: Tensor, segments: Tensor | None = None) -> tuple[Tensor, ...]:
-        """int64 tensors of the `inputs`, with these `axes` -> the `outputs`."""
+        """The int64 tensors of the `inputs`, with these `axes` -> the `outputs`."""
         ids_BT = ids.flatten(0, -2)
         segments_BT = torch.zeros_like(ids_BT) if segments is None else segments.flatten(0, -2)
         output: Any = self.model(ids_BT, segments_BT, mask.flatten(0, -2) != 0)
@@ -84,12 +86,12 @@ class ExportedModel(nn.Module):
         """Inputs for the exporter."""
         length = min(_TOKENS, self.architecture.usable_positions)
         sizes = (_ROWS, _CHOICES, length) if len(self.axes) == 3 else (_ROWS, length)
-        # A tensor each: one that is given twice would become one input.
+        # Each input has its own tensor: one that is given twice would become one input.
         return tuple(torch.ones(sizes, dtype=torch.int64) for _ in self.inputs)
 
 
 def check_packages() -> None:
-    """Raise `UserError` where a package is missing that the export needs."""
+    """Raise `UserError` if a package that the export needs is missing."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
         import_extra(package, "onnx", f"an ONNX file is made by {package}", doing="exporting")
 
@@ -100,7 +102,7 @@ def write_onnx(model: ExportedModel, path: Path) -> None:
     axes |= {model.axes[-1]: Dim(model.axes[-1], max=model.architecture.usable_positions)}
     sizes = tuple(dict(enumerate(axes.values())) for _ in model.inputs)
     with plain_path(), torch.no_grad(), silent(logging.getLogger("torch.onnx")):
-        # Not `torch.onnx.export` alone, which on a failure tries again with sizes that are fixed.
+        # `torch.onnx.export` alone would try again with fixed sizes after a failure.
         program = torch.export.export(model, model.example(), dynamic_shapes=sizes)
         exported = torch.onnx.export(
             program,
@@ -111,7 +113,7 @@ def write_onnx(model: ExportedModel, path: Path) -> None:
             verbose=False,
         )
     assert exported is not None
-    for node in exported.model.graph.all_nodes():  # names files of this machine
+    for node in exported.model.graph.all_nodes():  # the properties name files of this machine
         node.metadata_props.clear()
     exported.save(str(path), external_data=False)
 
@@ -132,10 +134,10 @@ _ROUNDED = ["MatMul", "Gather"]
 
 
 def write_int8(source: Path, path: Path) -> bool:
-    """Write the file `source` with weights of 8 bits, a scale for each column; returns if one bit is unused.
+    """Write the file `source` with weights of 8 bits, a scale for each column; True if a bit is unused.
 
-    Dynamic quantization by onnxruntime. On x86 processors without VNNI the instructions for 8 bits add pairs
-    of products in 16 bits, which may overflow: there the weights use 7 bits.
+    The method is dynamic quantization by onnxruntime. The 8-bit instructions of x86 processors without VNNI
+    add pairs of products in 16 bits, which may overflow; the weights use 7 bits there.
     """
     import onnx
     from onnxruntime import quantization
@@ -158,9 +160,9 @@ def write_int8(source: Path, path: Path) -> bool:
 
 
 def _transpose_weights(graph: Any) -> None:
-    """Replace each transposed weight by a weight: onnxruntime does not round the result of an operator.
+    """Replace each transposition of a weight by a weight: onnxruntime does not round an operator's result.
 
-    The exporter leaves it so where a weight has several users: shared layers, and the decoder of the words.
+    The exporter leaves transpositions of weights with several users: shared layers, the decoder of the words.
     """
     from onnx import numpy_helper
 

@@ -32,7 +32,7 @@ from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 MOST_BYTES = 2_000_000_000
-"""Of the weights in one ONNX file, whose format ends at 2 GiB."""
+"""Most bytes of the weights in one ONNX file, whose format ends at 2 GiB."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Source:
     """A model to export, in evaluation mode.
 
     Attributes:
-        folder: where it was read.
-        declared: for its `config.json`.
-        settings, labels: of its task; None and empty: it has none.
-        pooling: of its vectors.
+        folder: the folder that it was read from.
+        declared: the declaration for its `config.json`.
+        settings, labels: the settings and labels of its task; None and empty if it has none.
+        pooling: the pooling of its vectors.
     """
 
     folder: Path
@@ -56,11 +56,11 @@ class Source:
 
     @property
     def model(self) -> Any:
-        """With the interface of `model.task_models`."""
+        """The model, with the interface of `model.task_models`."""
         return self.exported.model
 
     def rows(self, examples: Sequence[Example]) -> list[Row]:
-        """What the model reads of the examples."""
+        """The rows that the model reads of the examples."""
         if self.settings is not None:
             items = build_task(self.settings, self.labels).encode(examples, self.tokenizer)
             return [row for item in items for row in item.rows]
@@ -70,7 +70,7 @@ class Source:
 
 
 def read_source(model: Path, encoder_alone: bool) -> Source:
-    """Read what is to be exported. A folder of sentence-transformers is the encoder, whatever heads it has.
+    """Read the model to export. A folder of sentence-transformers gives its encoder, whatever heads it has.
 
     Raises `UserError` as `resolve_model` and `read_model_files`; also for weights that one file cannot hold.
     """
@@ -101,25 +101,25 @@ def read_source(model: Path, encoder_alone: bool) -> Source:
 
 
 def weight_bytes(model: nn.Module) -> int:
-    """Of the parameters, each once."""
+    """The bytes of the parameters, each counted once."""
     return sum(parameter.nbytes for parameter in model.parameters())
 
 
 MOST = 1000
-"""Rows of the user's file that are read."""
+"""Most rows of the user's file that are read."""
 _BUNDLED, _NUM_BUNDLED = "sms-spam", 256
 NO_TASK = TaskSettings(type="classification", text="text")
-"""How a file is read for a model without a task: one column of text."""
+"""Settings for the file of a model without a task: one column of text."""
 
 
 def read_sample(
     file: str | None, settings: TaskSettings | None, text: Sequence[str] | None, folder: Path
 ) -> list[Example]:
-    """At most `MOST` rows of `file`, read as `bertcli predict --input` does; without a file, text of the run
-    that made the model in `folder`, or bundled English messages where it has none.
+    """The first rows of `file`, at most `MOST`, read as `bertcli predict --input` does; without a file, text
+    of the run that made the model in `folder`, or bundled English messages where it has none.
 
     Args:
-        settings: of the task; None: the model has none.
+        settings: the settings of the task; None if the model has none.
         text: the columns of text, in place of the model's own.
 
     Raises `UserError` as `read_inputs` does, and for columns without a file.
@@ -141,7 +141,7 @@ def read_sample(
 
 
 def _texts_of_run(folder: Path) -> list[str]:
-    """Of its dev or training file, or sentences of its store; none where they are gone."""
+    """Texts of the run's dev or training file, or sentences of its store; empty if they are gone."""
     run = run_of_model(folder)
     if run is None or not (path := RunLayout(run).config).is_file():
         return []

@@ -60,8 +60,8 @@ class RunLayout:
 
     @contextmanager
     def stays(self) -> Iterator[None]:
-        """Raise `UserError` if the folder has been moved or removed since `settle`, at the begin of the block
-        or during it."""
+        """Raise `UserError` if the folder has been moved or removed since `settle`, before the block or
+        during it."""
         self._check_place()
         try:
             yield
@@ -92,7 +92,7 @@ class RunLayout:
 
     @property
     def is_of_seed(self) -> bool:
-        """Whether the folder has the name of the run of one of several seeds."""
+        """True if the folder has the name of the run of one of several seeds."""
         return bool(_SEED.fullmatch(self.root.resolve().name))
 
     def seed_folders(self) -> list[Path]:
@@ -114,12 +114,12 @@ def run_of_model(folder: Path) -> Path | None:
 
 
 def is_step(path: Path) -> bool:
-    """Whether a path is a folder, no link, that is named as a checkpoint is."""
+    """True if a path is a folder (no link) with the name of a checkpoint."""
     return bool(_STEP.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
 
 
 def is_best(path: Path) -> bool:
-    """Whether a path is a folder, no link, that is named as the best model is."""
+    """True if a path is a folder (no link) with the name of the best model."""
     return bool(_BEST.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
 
 
@@ -129,7 +129,7 @@ def step_name(path: Path) -> str:
 
 
 def by_number(path: Path) -> tuple[str, int]:
-    """For sorting: by step, then by number (step-00000500.1 comes after step-00000500)."""
+    """A key for sorting by step, then by number (step-00000500.1 comes after step-00000500)."""
     name, _, number = path.name.partition(".")
     return f"{name.removeprefix('step-'):0>30}", int(number or 0)
 
@@ -144,10 +144,11 @@ _Score = Annotated[float, Field(strict=True, ge=-1e100, le=1e100)]
 @with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 @dataclass(frozen=True)
 class KeptVerdict:
-    """
+    """The verdict of a run, as it is kept in a file.
+
     Attributes:
         step: the last one of the run when it ended; a run that goes on later has other scores.
-        lines: the verdict, then what else was said.
+        lines: the verdict, then the other lines that were said.
         baseline: metric -> the score of an answer that reads no text; empty for pretraining.
     """
 
@@ -163,7 +164,7 @@ def write_verdict(path: Path, verdict: KeptVerdict) -> None:
 
 
 def read_verdict(path: Path) -> KeptVerdict | None:
-    """The verdict of a run; None: it has not ended yet. Raises `UserError` if the file is damaged."""
+    """The verdict of a run; None if it has not ended yet. Raises `UserError` if the file is damaged."""
     if not path.exists():
         return None
     try:

@@ -21,11 +21,11 @@ from bertcli.system.files import file_hash, plain_text, sync
 
 MANIFEST = "manifest.json"
 _AT_ONCE = 2
-"""Files: the weights of a model and its moments are nearly all of the bytes."""
+"""Files that are hashed at once: a model's weights and its moments are nearly all of the bytes."""
 _TICK_NS = 50_000_000
-"""A file may change within one tick of the file system's clock and keep its time."""
+"""A tick of the file system's clock: a file that changes within it may keep its time."""
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What reading a missing or damaged manifest raises."""
+"""Errors of reading a missing or damaged manifest."""
 
 _hashed: dict[tuple[int, int], tuple[int, int, str]] = {}
 """Device and inode -> size, time and hash of a file that this process has read once."""
@@ -59,7 +59,7 @@ def _entry(path: Path) -> dict[str, Any]:
 
 
 def find_damage(folder: Path) -> str | None:
-    """What is wrong with the manifest of a sealed folder, or with a listed file; None: nothing.
+    """The damage to a sealed folder's manifest or to a listed file, in words; None if there is none.
 
     Files that the manifest does not list are ignored.
     """
@@ -83,7 +83,7 @@ def find_damage(folder: Path) -> str | None:
 
 
 def contents(folder: Path) -> Contents:
-    """The contents of `folder`. In a folder with another name than in its manifest, a copy, all are others'.
+    """The contents of `folder`. All files of a copy, whose name differs from its manifest, are others'.
 
     A file that this process has already hashed is read again only if its size or time changed.
     Raises `OSError` where `folder` cannot be listed.
@@ -104,7 +104,7 @@ def contents(folder: Path) -> Contents:
 
 
 def is_intact(folder: Path) -> bool:
-    """Whether `folder` is bertcli's, has its own name, and holds all that was written."""
+    """True if `folder` is bertcli's, has its own name, and holds all that was written."""
     try:
         name, files = _read(folder)
         own = set(contents(folder).own)
@@ -114,12 +114,12 @@ def is_intact(folder: Path) -> bool:
 
 
 def is_renamed(folder: Path) -> bool:
-    """Whether an intact folder has another name than in its manifest: a copy."""
+    """True if an intact folder has another name than in its manifest: it is a copy."""
     return _read(folder)[0] != folder.name
 
 
 def listed_files(folder: Path) -> Sequence[str]:
-    """The names in the manifest of `folder`; none where it is missing or damaged."""
+    """The names in the manifest of `folder`; empty if it is missing or damaged."""
     return list(_listed(folder)[1])
 
 
@@ -178,7 +178,7 @@ def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _manifest(name: Any, files: Any) -> str:
-    """The only way to write this list: no byte of the text can change unnoticed."""
+    """The text of a manifest, in its only valid form, so that no byte of it can change unnoticed."""
     listed = json.dumps([name, files], indent=1)
     value = {"name": name, "files": files, "blake2b": hashlib.blake2b(listed.encode()).hexdigest()}
     return json.dumps(value, indent=1) + "\n"
@@ -187,9 +187,9 @@ def _manifest(name: Any, files: Any) -> str:
 def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True) -> None:
     """Let `fill` write into a folder beside `folder`; sync and seal it, and only then rename it to `folder`.
 
-    The files of bertcli in an older folder of that name are replaced, other files there stay; what killed
-    processes left beside it is removed. If `folder` is a link to a folder, or a mount point, the files are
-    moved into it one by one.
+    The files of bertcli in an older folder of that name are replaced, other files there stay. Leftovers of
+    killed processes beside it are removed. The files are moved one by one if `folder` is a link to a folder,
+    or a mount point.
 
     Raises:
         UserError: a file that is not bertcli's has the name of a file to write; nothing has changed.
@@ -222,7 +222,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True
 
 
 def check_replaceable(folder: Path, names: Sequence[str], but: Path | None = None) -> None:
-    """Raise `UserError` where something that is not bertcli's has one of `names` in `folder`.
+    """Raise `UserError` if something that is not bertcli's has one of `names` in `folder`.
 
     `but`: a folder in it that is ignored.
     """
@@ -241,10 +241,10 @@ def check_replaceable(folder: Path, names: Sequence[str], but: Path | None = Non
 
 
 def remove_own(folder: Path, keep: bool = False, but: Path | None = None) -> list[Path]:
-    """Remove the files that the manifest of `folder` proves to be bertcli's; returns what is left in it.
+    """Remove the files that the manifest of `folder` proves to be bertcli's; return what is left in it.
 
-    If nothing is left, the folder is removed as well, in one step, unless `keep`. `but`: a folder in it that
-    is ignored. Raises `OSError` where the disk refuses.
+    The folder itself is removed too, in one step, if nothing is left and `keep` is false. `but`: a folder in
+    it that is ignored. Raises `OSError` where the disk refuses.
     """
     if not folder.is_dir():
         return [folder] if os.path.lexists(folder) else []
@@ -270,7 +270,7 @@ def remove_own(folder: Path, keep: bool = False, but: Path | None = None) -> lis
 
 
 def _move_into(partial: Path, folder: Path, names: Sequence[Path]) -> None:
-    """The manifest first, which proves the others; config.json last, without which it is no model."""
+    """Move the manifest first, which proves the others; config.json last, without which it is no model."""
     order = {MANIFEST: -1, "config.json": 1}
     for name in sorted(names, key=lambda name: order.get(str(name), 0)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -40,19 +40,19 @@ class SentencePooling:
     """How a model's hidden states become one vector a text (Reimers and Gurevych 2019, section 3)."""
 
     mode: PoolingMode
-    """Over the real tokens, with the special ones; cls: the first token's hidden state, without pooler."""
+    """Pooling over the real tokens, also special ones; cls: the first token's hidden state, no pooler."""
     normalize: bool
-    """To length 1."""
+    """True if vectors are scaled to length 1."""
     max_length: int | None
-    """Tokens in a row; longer texts are cut. None: the model's limit."""
+    """Most tokens in a row; longer texts are cut. None: the model's limit."""
 
 
 PLAIN = SentencePooling("mean", normalize=False, max_length=None)
-"""Of a folder that says nothing."""
+"""The pooling of a folder that names none."""
 
 
 def read_pooling(folder: Path) -> SentencePooling | None:
-    """The pooling of a sentence-transformers folder; None: it is another kind of folder.
+    """The pooling of a sentence-transformers folder; None for another kind of folder.
 
     Raises `UserError` that names what bertcli does not support.
     """
@@ -79,7 +79,7 @@ def read_pooling(folder: Path) -> SentencePooling | None:
 
 
 def write_pooling(folder: Path, pooling: SentencePooling, hidden: int) -> None:
-    """Write the files that make a folder of an encoder one of sentence-transformers, release 2 or later.
+    """Write the files that make an encoder's folder one of sentence-transformers, release 2 or later.
 
     The keys are the old ones, which new releases read too. Raises `OSError` if the disk is full or read-only.
     """
@@ -136,7 +136,7 @@ def _check_texts_stay(folder: Path) -> None:
 
 
 def _max_length(folder: Path) -> int | None:
-    """At most the model's positions: some folders name more, which their texts never reached."""
+    """Most tokens in a row, at most the model's positions: some folders name more, which no text reached."""
     path = folder / _LENGTH_FILE
     length = read_json(path).get("max_seq_length") if has_file(path) else None
     if length is None:

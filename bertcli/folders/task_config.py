@@ -1,4 +1,4 @@
-"""Models that give one number for a pair of texts, for sentence-transformers' class `CrossEncoder`."""
+"""A task's settings and labels <-> the keys of `config.json`, also those for `CrossEncoder`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bertcli.system.errors import UserError
 
 
 def is_cross_encoder(settings: TaskSettings, labels: Sequence[str]) -> bool:
-    """Whether a model gives one number for a pair: that of a regression, or of one label (`multi_label`)."""
+    """True if a model gives one number for a pair: that of a regression, or of one label (`multi_label`)."""
     one_output = settings.type == "regression" or (settings.multi_label and len(labels) == 1)
     return one_output and len(settings.text_columns) == 2
 
@@ -24,7 +24,7 @@ def is_cross_encoder(settings: TaskSettings, labels: Sequence[str]) -> bool:
 def cross_encoder_keys(settings: TaskSettings) -> dict[str, Any]:
     """The keys of `config.json` by which `CrossEncoder.predict`, release 4 or later, gives our numbers.
 
-    Without them it takes the sigmoid of every single output.
+    It takes the sigmoid of every single output without them.
     """
     is_probability = settings.sigmoid or settings.multi_label
     activation = "activation.Sigmoid" if is_probability else "linear.Identity"
@@ -37,9 +37,9 @@ STANDARDIZATION = "bertcli_standardization"
 """The key of mean and scale in the checkpoints of a regression; a finished model has none."""
 _PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 LONGEST = 512
-"""Tokens in a row of a model that does not say it."""
+"""Most tokens in a row for a model whose folder gives no length."""
 _MOST_LABELS = 1 << 20
-"""More outputs than any head has."""
+"""A limit of outputs that is higher than any head needs."""
 
 
 def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
@@ -60,12 +60,12 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def standardization_keys(standardization: Standardization) -> dict[str, Any]:
-    """The key of a model whose output is not the number itself."""
+    """The key for a model whose output is not the number itself; empty for others."""
     return {} if standardization == AS_THEY_ARE else {STANDARDIZATION: asdict(standardization)}
 
 
 def read_standardization(config: Mapping[str, Any], where: Path) -> Standardization:
-    """What the output stands for. Raises `UserError` if `where`, the file of `config`, is damaged."""
+    """The standardization of the output. Raises `UserError` if `where`, the file of `config`, is damaged."""
     given = config.get(STANDARDIZATION)
     if given is None:
         return AS_THEY_ARE
@@ -79,7 +79,7 @@ def read_standardization(config: Mapping[str, Any], where: Path) -> Standardizat
 
 
 def _problem_type(settings: TaskSettings) -> str:
-    """What transformers calls a task by its loss."""
+    """The `problem_type` for which transformers computes the task's loss."""
     single, multi, regression = _PROBLEM_TYPES
     if settings.multi_label or settings.sigmoid:
         return multi
@@ -87,7 +87,7 @@ def _problem_type(settings: TaskSettings) -> str:
 
 
 def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
-    """The task that a model was fine-tuned for; None: it was not."""
+    """The task that a model was fine-tuned for; None if it was not fine-tuned."""
     classes = _classes(config)
     settings = config.get(SETTINGS)
     if family.classes["encoder"] in classes and isinstance(settings, Mapping):  # a task without a head
@@ -99,7 +99,7 @@ def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
 
 
 def _is_regression(config: Mapping[str, Any]) -> bool:
-    """Of a model for classification or regression, which are one class of transformers."""
+    """True if a model of transformers' one class for classification and regression is a regression."""
     if isinstance(own := config.get(SETTINGS), Mapping):
         return own.get("type") == "regression"
     problem = config.get("problem_type")
@@ -111,12 +111,12 @@ def read_task(
 ) -> tuple[TaskSettings, tuple[str, ...]]:
     """The settings of a fine-tuned model, and its labels in the order of the outputs.
 
-    For a folder that bertcli did not write, the columns have transformers' usual names: `text`, and `choices`
+    The columns of a folder that bertcli did not write have transformers' usual names: `text`, and `choices`
     (a list) for multiple choice; rows are as long as the model reads, at most 512 tokens.
 
     Args:
         config: the full `config.json`.
-        max_positions: of the model.
+        max_positions: the number of positions of the model.
         where: the file, for messages.
 
     Raises:

@@ -42,9 +42,9 @@ class LoadedTask:
     """A fine-tuned model with all that is needed to encode its input and to name its outputs.
 
     Attributes:
-        labels: in the order of the head's outputs; empty if outputs have no names.
+        labels: the labels in the order of the head's outputs; empty if outputs have no names.
         report: what became of each weight.
-        folder: where it was read.
+        folder: the folder that it was read from.
     """
 
     model: TaskModel
@@ -61,11 +61,11 @@ def declare_task(
     trained_length: int | None = None,
     standardization: Standardization = AS_THEY_ARE,
 ) -> Declaration:
-    """What the folder of a fine-tuned model says of it, for `folders.model_files.write_model_files`.
+    """The declaration of a fine-tuned model, for `folders.model_files.write_model_files`.
 
     `settings` may be a full `TaskConfig`: the keys of training alone are not written. Other libraries cut
-    rows at the length that the tokenizer declares. It is `max_length`, so that they read what bertcli reads,
-    except where longer texts are read in windows: there it is `trained_length`.
+    rows at the length that the tokenizer declares. It is `max_length`, so that they read what bertcli reads;
+    it is `trained_length` for tasks that read longer texts in windows.
     """
     kind = "encoder" if settings.type == "sentence-embedding" else settings.type
     keys = task_keys(settings, labels) | standardization_keys(standardization)
@@ -77,10 +77,10 @@ def declare_task(
 def load_task_folder(folder: Path, standardization: Standardization = AS_THEY_ARE) -> LoadedTask:
     """Read a fine-tuned model, ours or one of transformers (`Family.classes`), on the CPU in fp32.
 
-    The output of a regression is then in this `standardization`, whatever that of the folder.
+    The output of a regression is converted from the folder's standardization to `standardization`.
 
-    Any folder of sentence-transformers is one, for sentence-embedding. `folders.task_config.read_task` says
-    how the input of transformers' models is read.
+    Any folder of sentence-transformers is a model for sentence-embedding. `folders.task_config.read_task`
+    says how the input of transformers' models is read.
 
     Raises:
         UserError: as `folders.model_folder.load_model_folder`; the model is not fine-tuned.
@@ -89,7 +89,7 @@ def load_task_folder(folder: Path, standardization: Standardization = AS_THEY_AR
 
 
 def folder_task(folder: Path) -> TaskType | None:
-    """The task that a folder's model was fine-tuned for, by its `config.json`; None: it was not."""
+    """The task that a folder's model was fine-tuned for, by its `config.json`; None if it was not."""
     path = folder / "config.json"
     config = read_json(path)
     return task_type(config, find_family(config, str(path)))
@@ -105,7 +105,7 @@ def refuse_vectors(task: TaskType, folder: Path) -> None:
 
 
 def task_model(files: ModelFiles, standardization: Standardization = AS_THEY_ARE) -> LoadedTask:
-    """As `load_task_folder`, from the content of the folder."""
+    """The model that `load_task_folder` gives, from the content of the folder."""
     settings, labels = _read_task(files)
     model, report = build_from(files, lambda: _new_model(files, settings, len(labels)), settings.type)
     _restandardize(model, files, standardization)
@@ -123,10 +123,10 @@ def load_for_finetuning(
 ) -> LoadedTask:
     """A model to train on a task, from any model folder: its body, its pooler if it has one, and a head.
 
-    The head is the folder's if that was fine-tuned for the same task with the same labels in the same order.
-    Else it is new, as is a missing pooler: initialized from torch's generator, and named in the report.
-    `pooling` is that of `TaskConfig`, `standardization` that of the output. For plain text, whose loss
-    compares two readings of a text, dropout that is 0 everywhere becomes `NOISE`.
+    The head is the folder's if the folder was fine-tuned for the same task with the same labels in the same
+    order. Any other head and a missing pooler are new: initialized from torch's generator, and named in the
+    report. `pooling` is that of `TaskConfig`, `standardization` that of the output. Dropout that is 0
+    everywhere becomes `NOISE` for plain text, whose loss compares two readings of a text.
 
     Raises:
         UserError: as `folders.model_folder.load_model_folder`.

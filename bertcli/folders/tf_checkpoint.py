@@ -1,4 +1,4 @@
-"""Bytes -> their CRC-32C, the checksum inside TensorFlow checkpoints, fast enough for a full BERT."""
+"""A TensorFlow checkpoint -> its tensors, without TensorFlow; their CRC-32C, fast enough for a full BERT."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SHORTEST_LANE = 64
 def crc32c(data: bytes | np.ndarray) -> int:
     """CRC-32C of four bytes or more.
 
-    Except for its initial value a CRC is linear over GF(2), and leading zeros do not change it. So the bytes
-    are cut into equal lanes. Their CRCs are computed in parallel and then joined in pairs:
-    crc(AB) = crc(A followed by one zero per byte of B) xor crc(B).
+    A CRC is linear over GF(2) except for its initial value, and leading zeros do not change it. The bytes are
+    therefore cut into equal lanes, whose CRCs are computed in parallel and then joined in pairs: crc(AB) =
+    crc(A followed by one zero per byte of B) xor crc(B).
     """
     message = np.frombuffer(data, dtype=np.uint8)
     lanes = 1
@@ -36,7 +36,7 @@ def crc32c(data: bytes | np.ndarray) -> int:
     words = padded.view("<u2").reshape(lanes, -1)
 
     crcs = _advance(np.zeros(lanes, np.uint32), words)
-    # How a lane of zeros changes each single bit; by linearity, any CRC.
+    # How a lane of zeros changes each single bit, and so, by linearity, any CRC.
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
     shift = _advance(bits, np.zeros((32, words.shape[1]), np.uint16))
     while len(crcs) > 1:
@@ -70,7 +70,7 @@ def _advance(crcs: np.ndarray, words: np.ndarray) -> np.ndarray:
 
 
 def _apply(shift: np.ndarray, crcs: np.ndarray) -> np.ndarray:
-    """The linear map that sends bit i to `shift[i]`, on each of `crcs`."""
+    """The linear map that sends bit i to `shift[i]`, applied to each of `crcs`."""
     moved = np.zeros_like(crcs)
     for bit in range(32):
         moved ^= (crcs >> bit & 1) * shift[bit]
@@ -88,7 +88,7 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
     footer = data[-_FOOTER_SIZE:]
     if len(footer) < _FOOTER_SIZE or int.from_bytes(footer[-8:], "little") != _MAGIC:
         raise ValueError("it does not end with the footer of such a table")
-    _, after = _read_handle(footer, 0)  # of the meta-index, which is empty here
+    _, after = _read_handle(footer, 0)  # the handle of the meta-index, which is empty here
     index, _ = _read_handle(footer, after)
     entries: dict[bytes, bytes] = {}
     for _, handle in _read_entries(_read_block(data, *index)):
@@ -98,7 +98,7 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
 
 
 def _read_handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """(offset, size) of a block, and the offset of the handle's end."""
+    """The (offset, size) of a block, and the offset of the handle's end."""
     offset, at = read_varint(data, at)
     size, at = read_varint(data, at)
     return (offset, size), at
@@ -130,7 +130,7 @@ def _read_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 _DT_FLOAT = 1
-"""In tensorflow/core/framework/types.proto."""
+"""The number of float32 in tensorflow/core/framework/types.proto."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class TensorEntry:
     size: int
     masked_crc: int
     sliced: bool
-    """Stored in slices, as a partitioned variable."""
+    """True for a partitioned variable, which is stored in slices."""
 
 
 class TfCheckpoint:
@@ -207,7 +207,7 @@ def _parse_header(message: bytes) -> tuple[int, bool]:
 
 
 def _parse_entry(message: bytes) -> TensorEntry:
-    """`BundleEntryProto`; a field that is absent means zero."""
+    """`BundleEntryProto` -> the entry; a field that is absent means zero."""
     fields = dict(read_fields(message))
     numbers = {key: value for key, value in fields.items() if isinstance(value, int)}
     shape = fields.get(2, b"")
@@ -223,7 +223,7 @@ def _parse_entry(message: bytes) -> TensorEntry:
 
 
 def _parse_shape(message: bytes) -> tuple[int, ...]:
-    """`TensorShapeProto`: a message per dimension, whose field 1 is the size."""
+    """`TensorShapeProto` -> the shape: a message per dimension, whose field 1 is the size."""
     dimensions = [value for number, value in read_fields(message) if number == 2 and isinstance(value, bytes)]
     sizes = [dict(read_fields(dimension)).get(1, 0) for dimension in dimensions]
     return tuple(size for size in sizes if isinstance(size, int))

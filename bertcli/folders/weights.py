@@ -21,7 +21,7 @@ _DTYPES = {
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
     *(torch.int64, torch.int32, torch.uint8, torch.bool),
 }
-"""Of weights, and of the buffers in old folders."""
+"""Data types of weights, and of the buffers in old folders."""
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -43,7 +43,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def weight_files(path: Path) -> list[Path]:
-    """The file itself, or those that an index lists. Raises `UserError` for an index that is damaged."""
+    """The file itself, or the files that an index lists. Raises `UserError` for an index that is damaged."""
     if not path.name.endswith(".index.json"):
         return [path]
     weight_map = read_json(path).get("weight_map")
@@ -70,7 +70,7 @@ def write_safetensors(path: Path, weights: dict[str, Tensor]) -> None:
     path.touch()
     mode = (
         path.stat().st_mode
-    )  # by the user's umask; with safetensors' own mode only the owner can read the file
+    )  # the mode by the user's umask; with safetensors' own mode only the owner can read the file
     try:
         save_file(tensors, path, metadata={"format": "pt"})
         path.chmod(mode)
@@ -108,7 +108,7 @@ def _read_file(path: Path) -> dict[str, Tensor]:
 
 
 def _is_plain(name: object, value: Tensor) -> bool:
-    """Whether a tensor has a name, a plain data type, and all its values in memory."""
+    """True if a tensor has a name, a plain data type, and all its values in memory."""
     if not isinstance(name, str) or value.layout != torch.strided or value.is_meta or value.is_quantized:
         return False
     return value.dtype in _DTYPES and value.untyped_storage().nbytes() >= value.nbytes
@@ -136,7 +136,7 @@ def modern_name(family: Family, name: str) -> str:
 
 
 def name_from_tensorflow(family: Family, name: str) -> str | None:
-    """A variable of the authors' TensorFlow code -> its name in a folder; None: it is unknown."""
+    """A variable of the authors' TensorFlow code -> its name in a folder; None if it is unknown."""
     found = _respell(family.tensorflow, name)
     module, _, parameter = re.sub(r"\.\d+\.", ".{}.", found).rpartition(".")
     known = {*family.names("classification").values(), *family.names("question-answering").values()}
@@ -144,7 +144,7 @@ def name_from_tensorflow(family: Family, name: str) -> str | None:
 
 
 def is_harmless(family: Family, name: str) -> bool:
-    """Whether a weight that is not in the model may be ignored: of another head, or a buffer."""
+    """True if a weight that is not in the model may be ignored: one of another head, or a buffer."""
     module, _, parameter = name.rpartition(".")
     if module in family.head_names() and parameter in ("weight", "bias"):
         return True
@@ -153,7 +153,7 @@ def is_harmless(family: Family, name: str) -> bool:
 
 
 def is_buffer(family: Family, name: str) -> bool:
-    """Whether a weight of a folder holds nothing that was learned."""
+    """True if a weight of a folder holds nothing that was learned."""
     return re.fullmatch(family.buffers, name) is not None
 
 
@@ -166,7 +166,8 @@ def _respell(spellings: Spellings, name: str) -> str:
 def split_fused(family: Family, weights: Mapping[str, Tensor], heads: int) -> dict[str, Tensor]:
     """`<name>.weight` -> `<name>.query.weight` and so on, for the layers of `Family.fused`.
 
-    `heads`: of attention. A weight whose rows cannot be divided stays as it is: it does not fit the model.
+    `heads`: the number of attention heads. A weight whose rows cannot be divided stays as it is: it does not
+    fit the model.
     """
     split: dict[str, Tensor] = {}
     for name, value in weights.items():

@@ -26,7 +26,7 @@ from bertcli.tasks.examples import Example
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 MOST_TOKENS = 512
-"""Of a row: the probabilities of all layers and heads grow with its square."""
+"""Most tokens of a row: the probabilities of all layers and heads grow with the square of its length."""
 _DIGITS = 6
 
 
@@ -41,7 +41,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The word `query` attends to the word `key` with this weight, a probability."""
+    """Two words: `query` attends to `key` with the probability `weight`."""
 
     query: str
     key: str
@@ -50,11 +50,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Attention:
-    """The attention of a row of T tokens; in a name of a tensor, L is the axis of layers, U of units.
+    """The attention of a row of T tokens. L is the axis of layers and U that of units in names of tensors.
 
     Attributes:
         read: the row and its words.
-        tokens: the piece of each token, for people.
+        tokens: the piece of each token, in readable form.
         layers: the numbers of the layers, from 0.
         probabilities_LNTT: float32 on the CPU; each token (row) attends to all tokens (columns), with sum 1.
     """
@@ -78,21 +78,21 @@ class Attention:
 
     @property
     def heads(self) -> int:
-        """Of each layer."""
+        """The number of heads of each layer."""
         return self.probabilities_LNTT.shape[1]
 
     def of_layers(self, layers: Sequence[int]) -> Attention:
-        """These layers alone. Raises `UserError` for one that is not there."""
+        """The attention of these layers alone. Raises `UserError` for one that is not there."""
         for layer in layers:
             _check("--layers", layer, self.layers)
         chosen = [self.layers.index(layer) for layer in layers]
         return replace(self, layers=tuple(layers), probabilities_LNTT=self.probabilities_LNTT[chosen])
 
     def between_units(self) -> Tensor:
-        """[L, N, U, U]: how much a unit attends to another one; each row sums to 1.
+        """The attention of each unit to each other one, [L, N, U, U]; each row sums to 1.
 
-        The sum over the tokens that are attended to, and its mean over the tokens that attend (Clark et al.
-        2019, section 4.1).
+        It is summed over the tokens that are attended to, and averaged over the tokens that attend (Clark et
+        al. 2019, section 4.1).
         """
         member_UT = torch.zeros(len(self.units), len(self.tokens))
         for number, unit in enumerate(self.units):
@@ -129,12 +129,13 @@ def attention_of(body: Body, tokenizer: Tokenizer, read: ReadRow) -> Attention:
 
 
 def choose_head(attention: Attention, layer: int | None = None, head: int | None = None) -> tuple[int, int]:
-    """A layer and a head that are worth a look: `layer` and `head`, where they are given, and of the others
-    those whose words most strongly attend to a word of their own, which is not beside them.
+    """A layer and a head that are worth a look: `layer` and `head` if they are given, else those with the
+    highest focus.
 
-    That is the mean over the words of the largest such weight, less the mean weight that all words give to
-    the same word. Heads that attend to the word before or after, or to one word from everywhere, are the
-    strongest of most models, and all alike. Raises `UserError` for a layer or a head that is not there.
+    The focus is the mean, over the words, of the largest weight to a word that is not beside them. The mean
+    weight that all words give to that word is subtracted first. This leaves out heads that attend to the word
+    before or after, or to one word from everywhere: they are the strongest of most models, and all alike.
+    Raises `UserError` for a layer or a head that is not there.
     """
     layers = attention.layers if layer is None else (_check("--layer", layer, attention.layers),)
     all_heads = range(attention.heads)
@@ -184,8 +185,8 @@ class OneRow:
     """A model's body and the row that it reads.
 
     Attributes:
-        texts: as they were given.
-        task: the model with its head, and its answer; None: it was not fine-tuned.
+        texts: the texts as they were given.
+        task: the model with its head, and its answer; None if it was not fine-tuned.
     """
 
     body: Body
@@ -204,13 +205,14 @@ def read_one(
     target: str | None,
     device: torch.device,
 ) -> OneRow:
-    """The row of one text or pair as the model reads it; of one that answers, the row that gives its answer.
+    """The row of one text or pair as the model reads it; for a fine-tuned model, the row that gives its
+    answer.
 
     Args:
-        texts: those that were given one by one.
-        read: gives the row, and all further ones, of a task with these settings.
-        is_pair: a fine-tuned model reads pairs, which its folder does not say.
-        explained: the model must be a fine-tuned one that answers.
+        texts: the texts that were given one by one.
+        read: the settings of a task -> the rows to show, of which there must be one.
+        is_pair: whether a fine-tuned model reads pairs although its folder does not say so.
+        explained: whether the model must be a fine-tuned one that answers.
         target: the answer of a fine-tuned model, by its name or number; None: its own.
 
     Raises:

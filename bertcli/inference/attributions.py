@@ -17,10 +17,10 @@ from bertcli.inference.predict import only_numbers
 from bertcli.tasks.examples import Example
 
 TOLERANCE = 0.01
-"""The completeness error that is accepted, as a share of the sum of all absolute scores."""
+"""Largest completeness error that is accepted, as a share of the sum of all absolute scores."""
 MOST_STEPS = 1024
 TOKENS_AT_ONCE = 1024
-"""In one backward pass: its memory grows with them."""
+"""Tokens in one backward pass, whose memory grows with them."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Integral:
     """The scores of T tokens along the straight path from a baseline to the input.
 
     Attributes:
-        scores_T: float32 on the CPU; their sum is that of `value - baseline`, but for `error`.
-        value: of the function at the input.
-        baseline: of the function at the baseline.
+        scores_T: the scores, float32 on the CPU; their sum is `value - baseline`, except for `error`.
+        value: the function's value at the input.
+        baseline: the function's value at the baseline.
         steps: points of the path at which the gradient was taken.
     """
 
@@ -46,7 +46,7 @@ class Integral:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the error is within `TOLERANCE`."""
+        """True if the error is within `TOLERANCE`."""
         return abs(self.error) <= TOLERANCE * float(self.scores_T.abs().sum())
 
 
@@ -55,8 +55,8 @@ def integrate(
 ) -> Integral:
     """The integrated gradients of a differentiable `function`, [B, T, E] -> [B], for each token.
 
-    Gauss-Legendre quadrature: of smooth functions it needs far fewer points than a sum of equal steps. The
-    number of points is doubled until the integral is complete, at most to `MOST_STEPS`.
+    Gauss-Legendre quadrature is used: smooth functions need far fewer points than by a sum of equal steps.
+    The number of points is doubled until the integral is complete, at most to `MOST_STEPS`.
     """
     with torch.no_grad():
         value, baseline = only_numbers(function(torch.stack([input_TE, baseline_TE]))).tolist()
@@ -86,7 +86,7 @@ def _mean_gradient(
 
 
 STEPS = 32
-"""Points of the path at first; enough for most rows of a fine-tuned model."""
+"""Number of points of the path at first; enough for most rows of a fine-tuned model."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,13 @@ class Attributions:
     """What each word of a row adds to the output for an answer, against the same row without its words.
 
     Attributes:
-        words: those in the row, in order.
-        scores: one a word, the sum over its tokens; positive for the answer, negative against it.
-        answer: in words.
-        value, baseline: the logit (of a regression: the value) of the row, and of the same row with a mask
-            for every word.
+        words: the words in the row, in order.
+        scores: the score of each word, the sum over its tokens; positive for the answer, negative against it.
+        answer: the answer, in words.
+        value, baseline: the logit (or the value of a regression) for the row, and for the same row with a
+            mask for every word.
         error: the sum of `scores` minus `value - baseline`; 0 for exact integrals.
-        is_complete: whether the error is within `integrated_gradients.TOLERANCE`.
+        is_complete: whether the error is within `TOLERANCE`.
         steps: points of the path at which the gradient was taken.
     """
 
@@ -125,7 +125,7 @@ def attributions(
 
     The path goes from the vector of the mask token to the vector of each token, before positions and segments
     are added. Special tokens stay as they are, and have no score. A mask stands for an unknown word, and its
-    vector is trained in every family; those of padding and of zeros are not.
+    vector is trained in every family; vectors of padding or of zeros are not.
 
     Args:
         steps: points of the path, more if the integral needs them.
@@ -137,7 +137,7 @@ def attributions(
 
 
 def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Attributions:
-    """As `attributions`, of an answer that is known already."""
+    """The attributions of an answer that is known already (see `attributions`)."""
     model, row, words = loaded.model.eval(), decision.read.row, decision.read.words
     table = model.body.embeddings.word
     device = table.weight.device
@@ -168,7 +168,7 @@ def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Att
 
 @contextmanager
 def _instead(table: nn.Embedding, vectors_BTE: Tensor) -> Iterator[None]:
-    """Inside, the table gives these vectors, whatever the ids."""
+    """A block in which the table gives these vectors, whatever the ids."""
     hook = table.register_forward_hook(lambda *_: vectors_BTE)
     try:
         yield

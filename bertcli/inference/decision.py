@@ -20,7 +20,7 @@ from bertcli.tasks.supervised import Item, most_context
 from bertcli.tasks.token_classification import OUTSIDE
 
 _SHOWN = 12
-"""Answers that a message lists."""
+"""Number of answers that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Decision:
     """An answer, and where it comes from.
 
     Attributes:
-        answer: in words.
-        read: the row whose logits it is read from.
-        logit: the model's output for B rows -> float [B], the logit of this answer: of a label, of a word's
-            tag, of a choice; the value itself; for a span the sum of its start and its end.
+        answer: the answer, in words.
+        read: the row whose logits give the answer.
+        logit: the model's output for B rows -> float [B], the logit of this answer: a label, a word's tag or
+            a choice. A value stands for itself, and a span has the sum of its start and end logits.
     """
 
     answer: str
@@ -41,7 +41,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Found:
-    """An answer, its logit, and the numbers of its item and of the row in that."""
+    """An answer, its logit, and the numbers of its item and of the row in that item."""
 
     answer: str
     logit: Callable[[Tensor], Tensor]
@@ -54,7 +54,7 @@ def decide(loaded: LoadedTask, example: Example, target: int | None = None) -> D
 
     Args:
         target: the number of a label, of a choice, or of a word, whose tag is then the answer; None: what the
-            model predicts, and of the words the one that is least likely to be outside of all entities.
+            model predicts; for tags, the tag of the word that is least likely to be outside of all entities.
 
     Raises `UserError` if there is no such answer, or no word to tag.
     """
@@ -90,7 +90,7 @@ def decide(loaded: LoadedTask, example: Example, target: int | None = None) -> D
 def answer_names(loaded: LoadedTask, example: Example) -> Sequence[str]:
     """The answers that `decide` can be asked for, in the order of their numbers: labels, choices or words.
 
-    None where the model has one answer alone.
+    The result is empty if the model has one answer alone.
     """
     if isinstance(example, TaggedExample):
         return example.words
@@ -100,7 +100,7 @@ def answer_names(loaded: LoadedTask, example: Example) -> Sequence[str]:
 def find_answer(names: Sequence[str], name: str) -> int:
     """The number of the answer that a user names by its text, or by its number from 0.
 
-    Raises `UserError` where there is none, or several have this text.
+    Raises `UserError` if there is none, or several have this text.
     """
     if not names:
         raise UserError(f"--target {name}: this model has one answer alone; leave it out")

@@ -1,4 +1,4 @@
-"""A model's own run -> how its text was read: the defaults of `evaluate --corpus`."""
+"""A model and text -> loss and accuracy; by default the text is read as in the model's own run."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _LAYOUT = ("format", "text_key", "encoding", "document", "join_lines")
 def as_in_the_run(
     folder: Path, given: Mapping[str, Any], max_length: int | None, report: Callable[[str], None]
 ) -> tuple[dict[str, Any], int]:
-    """The user's values, and the others from the run that trained the model, which `report` is called with.
+    """The user's values, with others from the run that trained the model; `report` is called with the latter.
 
     Args:
         folder: a model folder: a run's `model/`, one of its checkpoints', or any other.
         given: keys of `config.schema.CorpusConfig`, with `files`.
-        max_length: None: as the model was trained.
+        max_length: tokens in a row; None: as the model was trained.
 
     Returns:
         The keys of the corpus, and the number of tokens in a row.
@@ -71,7 +71,7 @@ def as_in_the_run(
 
 
 def _run_config(folder: Path, report: Callable[[str], None]) -> tuple[Path, PretrainConfig] | None:
-    """The config of the pretraining run that `folder` belongs to, with its path; None: there is none."""
+    """The config of the pretraining run that `folder` belongs to, with its path; None if there is none."""
     run = run_of_model(folder)
     if run is None or not (path := RunLayout(run).config).is_file():
         return None
@@ -95,7 +95,7 @@ def _missing(given: Mapping[str, Any], run: CorpusConfig) -> dict[str, Any]:
 
 
 def _matters(key: str, corpus: Mapping[str, Any]) -> bool:
-    """Whether a key has an effect; `corpus` is not checked yet."""
+    """True if a key has an effect; `corpus` is not checked yet."""
     if key == "text_key":
         return corpus["format"] in ("jsonl", "parquet")
     if key == "document":
@@ -113,15 +113,15 @@ def measure_corpus(
 ) -> dict[str, Any]:
     """Loss and accuracy of each term that the model has a head for, and the perplexity of words.
 
-    Words are measured on rows that hold each token of the text once, pairs on drawn ones, with their number.
-    `tokens`: of text, in the rows of words; `distinct_tokens` are as many. `unk_rate`: the share of the
-    text's tokens that are unknown, which no score counts.
+    Words are measured on rows that hold each token of the text once, and sentence pairs on drawn ones, whose
+    number is given. `tokens` is the number of the text's tokens in the rows of words, and `distinct_tokens`
+    is the same number. `unk_rate` is the share of the text's tokens that are unknown, which no score counts.
 
     Args:
         folder: a model folder (`folders.locate.resolve_model`).
         corpus: keys of `config.schema.CorpusConfig`; others come from the run that trained the model.
         max_length: tokens in a row; None: as the model was trained.
-        batches: maximum number, a sample of the text; None: all of it.
+        batches: most batches to read, a sample of the text; None: all of the text.
 
     Raises:
         UserError: the model has no head for it; the corpus cannot be read.
@@ -179,7 +179,7 @@ def measure_corpus(
 
 
 def _show_as_read(store: OpenStore, corpus: CorpusConfig) -> None:
-    """A line of the text as the model reads it. Raises `UserError` where all of it is unknown."""
+    """Say a line of the text as written and as the model reads it. Raises `UserError` if all is unknown."""
     look, unk_rate = (
         look_at_lines(find_sources(corpus.files), corpus, store.tokenizer),
         store.manifest.unk_rate,

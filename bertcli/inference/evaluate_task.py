@@ -80,7 +80,7 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
 
 
 ROWS = 50
-"""Maximum rows of a readable table."""
+"""Most rows of a readable table."""
 
 
 def scores_json(scores: Scores) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def scores_json(scores: Scores) -> dict[str, Any]:
 
 
 def scores_table(scores: Scores) -> str:
-    """One number a line, then each table: per class, per type, the confusions. A long table is cut to `ROWS`
-    rows: the most frequent classes."""
+    """The scores as text: one number a line, then each table: per class, per type, the confusions. A long
+    table is cut to `ROWS` rows: the most frequent classes."""
     lines = []
     for name, value in scores_json(scores).items():
         if name in scores.label_of_f1:
@@ -124,7 +124,7 @@ def _rows(name: str, table: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def _confusions(confusions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The most frequent ones, if there are too many labels for a matrix."""
+    """The lines of the most frequent confusions, which replace a matrix that has too many labels."""
     head = "confusions, the most frequent (right -> given; there are too many labels for a matrix)"
     lines = [f"{each['count']:>8}  {each['right']} -> {each['given']}" for each in confusions[:ROWS]]
     return [head, *lines, *_more(len(confusions), f"--json has {len(confusions)}")]
@@ -145,7 +145,7 @@ class EvaluatedFile:
     scores: Scores
 
     def wrong_cases(self) -> Iterator[dict[str, Any]]:
-        """For each row with a wrong answer: its place and columns, the prediction and the right answer."""
+        """Each row with a wrong answer: its place and columns, the prediction and the right answer."""
         for example, prediction in zip(self.examples, self.predictions, strict=True):
             if not self.task.is_right(example, prediction):
                 yield {
@@ -173,7 +173,7 @@ def evaluate_file(
 
     Raises:
         UserError: the file cannot be read with these settings, or has labels that the model does not have;
-            nothing says what is right.
+            plain text, which has no right answers.
     """
     if settings.is_plain_text:
         raise UserError(
@@ -204,7 +204,7 @@ def evaluate_file(
 
 
 def seen_line(folder: Path, data: Path) -> str | None:
-    """A line if the run of a model folder learned from the file `data` or chose the model by it; or None."""
+    """A line if the run of a model folder learned from the file `data` or chose the model by it."""
     run = run_of_model(folder)
     if run is None:
         return None

@@ -21,7 +21,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.wordpiece import NAMES
 
 _USUAL = NAMES["mask_token"]
-"""Means the model's own mask token, whatever its name."""
+"""The text that stands for the model's own mask token, whatever its name."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Prediction:
     """A word for a mask."""
 
     token: str
-    """A piece of the vocabulary, as `Tokenizer.readable`: a WordPiece has its prefix if it continues a word;
-    pieces of other kinds are text, with `▁` for the blank before a word."""
+    """A piece of the vocabulary, as `Tokenizer.readable` gives it: a WordPiece has its prefix if it continues
+    a word; pieces of other kinds are text, with `▁` for the blank before a word."""
     id: int
     probability: float
-    """Of the softmax over the full vocabulary."""
+    """The probability by a softmax over the full vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class FilledText:
     filled: str
     """`text` with each mask's likeliest word in its place."""
     masks: list[list[Prediction]]
-    """For each mask, in the order of the text: its predictions, the likeliest first."""
+    """The predictions for each mask, in the order of the text; the likeliest first."""
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -62,10 +62,10 @@ def fill_masks(
 ) -> Iterator[FilledText]:
     """Fill every mask (`Tokenizer.mask_token`) of every line independently; the results are in order.
 
-    `[MASK]` means a mask for every model; where that has another name, this is said once. A blank line has no
-    mask and an empty result, so that results and lines are parallel. Other special tokens are plain text.
-    They are never predicted, because they are no targets in training; the probabilities are still those of
-    the full softmax. `count` is called with the lengths of the rows.
+    `[MASK]` means a mask for every model; if the model's own has another name, this is said once. A blank
+    line has no mask and an empty result, so that results and lines are parallel. Other special tokens are
+    plain text. Special tokens are never predicted, because they are no targets in training; the probabilities
+    are still those of the full softmax. `count` is called with the lengths of the rows.
 
     Raises `UserError` as `LoadedModel.need`, if `top_k` is out of range, or (while iterating) if another line
     has no mask or is too long for the model.
@@ -139,7 +139,7 @@ def _top_predictions(
 
 
 def _filled(text: str, masks: list[list[Prediction]], tokenizer: Tokenizer) -> FilledText:
-    """The user's own text around the masks, each piece joined to it as the tokenizer would have cut it."""
+    """The user's text with the likeliest piece for each mask, joined as the tokenizer would have cut it."""
     mask = tokenizer.mask_token
     filled, *parts = text.replace(_USUAL, mask).split(mask)
     for predictions, part in zip(masks, parts, strict=True):

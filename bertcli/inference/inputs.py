@@ -31,8 +31,8 @@ def read_inputs(
 ) -> Iterator[Any]:
     """The examples of `texts`, or of `file`, or of standard input if neither is given; without labels.
 
-    If a row of the task is one text, each of `texts` and each line of standard input is a row. Otherwise
-    (a pair; question and context; text or pair with choices) `texts` together are one row, and a line has its
+    Each of `texts` and each line of standard input is a row, if a row of the task is one text. Otherwise (a
+    pair; question and context; text or pair with choices) `texts` together are one row, and a line has its
     texts with tabs between them. Files are read by `tasks.files.read_examples`.
 
     Rows with an empty text, such as blank lines, are kept and reported: answers and rows are parallel.

@@ -23,7 +23,7 @@ class Line:
 
     text: str
     where: str
-    """For messages: `text 2`, or `reviews.txt, line 17`."""
+    """The place for messages: `text 2`, or `reviews.txt, line 17`."""
 
 
 def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
@@ -76,7 +76,7 @@ def _texts(stream: BinaryIO, name: str) -> Iterator[Line]:
 
 
 def decoded_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines as they come, without newlines; UTF-8, or as a byte order mark says, with a note.
+    """The lines as they come, without newlines. They are UTF-8, or what a byte order mark says, with a note.
 
     Raises `UserError` (while iterating) for bytes that are not in the encoding.
     """

@@ -16,21 +16,21 @@ from bertcli.model.architecture import Architecture
 from bertcli.system.errors import UserError
 
 IDS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
-"""int64 [B, T], or [B, choices, T]; the mask has 1 at real tokens."""
+"""The names of the inputs: int64 [B, T], or [B, choices, T]; the mask has 1 at real tokens."""
 HIDDEN, LOGITS = "last_hidden_state", "logits"
 SPANS = ("start_logits", "end_logits")
 _ERRORS_ONLY = 3
 
 
 class OnnxModel(nn.Module):
-    """Has the interface of `model.task_models`, without parameters.
+    """A model with the interface of `model.task_models`, without parameters.
 
     Raises `UserError`: onnxruntime is not installed, it cannot read the file, or the file has inputs that
     rows do not give.
     """
 
     def __init__(self, file: Path, architecture: Architecture) -> None:
-        """`architecture`: of the model folder."""
+        """`architecture` is that of the model folder."""
         super().__init__()
         self.file, self.architecture = file, architecture
         self._session = _open(file)
@@ -52,7 +52,7 @@ class OnnxModel(nn.Module):
             )
 
     def run(self, ids: Tensor, segments: Tensor, mask: Tensor | None = None) -> list[Tensor]:
-        """All outputs, in the order of `outputs`; the arguments are those of the file's inputs."""
+        """All outputs, in the order of `outputs`; the arguments are the file's inputs."""
         given = {IDS: ids, MASK: torch.ones_like(ids) if mask is None else mask, SEGMENTS: segments}
         feeds = {name: given[name].long().numpy() for name in self._ranks}
         outputs = [torch.from_numpy(output) for output in self._session.run(None, feeds)]
@@ -64,7 +64,7 @@ class OnnxModel(nn.Module):
         return outputs
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """hidden_BTD, or the logits of `model.task_models` for the same rows."""
+        """The hidden states (hidden_BTD), or the logits of `model.task_models` for the same rows."""
         if self._ranks[IDS] == 2:
             found = dict(zip(self.outputs, self.run(ids_BT, segments_BT, mask_BT), strict=True))
             if set(SPANS) <= found.keys():

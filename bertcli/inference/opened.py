@@ -36,7 +36,7 @@ class Compute:
     precision: Literal["auto"] | Precision
 
     def of_weights(self) -> tuple[torch.device, Precision]:
-        """Raises `UserError` for a device that is not there."""
+        """The device and the precision for weights. Raises `UserError` for a device that is not there."""
         device = resolve_device(self.device)
         return device, resolve_precision(self.precision, device)
 
@@ -53,7 +53,7 @@ class Compute:
 class OpenedTask:
     """A fine-tuned model in evaluation mode on its device, with all that `predict_stream` needs.
 
-    `folder`: with `config.json` and the tokenizer.
+    `folder` holds `config.json` and the tokenizer.
     """
 
     model: nn.Module
@@ -65,7 +65,7 @@ class OpenedTask:
     precision: Precision
 
     def runner(self, settings: TaskSettings, long_rows: LongRows, batch_size: int | None = None) -> Runner:
-        """`settings`: its own, or as a file asks for; None: the usual number of rows for the device."""
+        """A runner for `settings`, its own or adapted to a file; None: the device's usual batch size."""
         return Runner(
             model=self.model,
             task=build_task(settings, self.labels),
@@ -95,7 +95,8 @@ class OpenedEncoder:
         max_length: int | None = None,
         batch_size: int | None = None,
     ) -> Embedder:
-        """None: as the folder says, else the mean, not normalized; the usual number of rows for the device.
+        """An embedder. None: as the folder says, else the mean, not normalized; a usual batch size for the
+        device.
 
         Raises `UserError` for a folder of sentence-transformers that is not supported.
         """
@@ -116,8 +117,8 @@ class OpenedEncoder:
 
 
 def open_task(model: Path, compute: Compute) -> OpenedTask:
-    """Raises `UserError` for a model of vectors, and as `resolve_model`, `load_task_folder`, `OnnxModel` and
-    `Compute`."""
+    """Open a fine-tuned model. Raises `UserError` for a model of vectors, and as `resolve_model`,
+    `load_task_folder`, `OnnxModel` and `Compute`."""
     place = find_onnx(model)
     if place is not None:
         return _open_onnx_task(place, compute)
@@ -136,7 +137,7 @@ def open_task(model: Path, compute: Compute) -> OpenedTask:
 
 
 def open_encoder(model: Path, compute: Compute) -> OpenedEncoder:
-    """Raises `UserError` as `resolve_model`, `load_encoder_folder`, `OnnxModel` and `Compute`."""
+    """Open an encoder; raises as `resolve_model`, `load_encoder_folder`, `OnnxModel` and `Compute`."""
     place = find_onnx(model)
     if place is None:
         folder, (device, precision) = resolve_model(model), compute.of_weights()

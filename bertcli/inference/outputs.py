@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-"""The suffix of a table -> what separates its fields."""
+"""The suffix of a table -> the separator of its fields."""
 
 
 def row_json(predicted: Predicted) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def lines_to(file: TextIO, line: Callable[[Predicted], str]) -> Callable[[Predic
 
 
 class AnswerTable:
-    """Writes a table with a header, a row a line; fields are quoted as RFC 4180 says, where they must be.
+    """A writer of a table with a header, a row a line; fields are quoted by RFC 4180 where they must be.
 
     Each probability has a column of its own (`probabilities.spam`), labels are joined by commas, and other
     lists, such as entities, are JSON. A cell that a spreadsheet would run as a formula (it starts with `=`,
@@ -149,7 +149,7 @@ def readable(predicted: Predicted) -> str:
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
-    """Raises `UserError` if nothing can be written there, or the suffix is not in `suffixes`."""
+    """Raise `UserError` if nothing can be written there, or the suffix is not in `suffixes`."""
     if path.suffix not in suffixes:
         raise UserError(f"{path}: the suffix selects the format; give one of {', '.join(suffixes)}")
     if path.is_dir():
@@ -204,7 +204,7 @@ def aside(path: Path) -> Iterator[Path]:
 
 
 def writing(path: Path) -> AbstractContextManager[None]:
-    """Turns the error of a full disk, or of missing permissions, into a `UserError`."""
+    """A block in which the error of a full disk, or of missing permissions, becomes a `UserError`."""
     return disk_errors(f"{path}: could not be written", "and try again", "write elsewhere")
 
 
@@ -221,7 +221,7 @@ Result = TypeVar("Result", bound=HasDropped)
 
 
 class CutRows:
-    """Counts results, and those whose rows were cut; a command that is silent says how many there are."""
+    """Counter of results, and of those whose rows were cut; a silent command says how many there are."""
 
     def __init__(self) -> None:
         self.rows = self.cut = self._told = 0
@@ -235,7 +235,7 @@ class CutRows:
                 yield result
 
     def _line(self) -> str:
-        """Empty if there is nothing new: who writes the rows may be slow."""
+        """The number of rows in words; empty if no row is new, since the writer of the rows may be slow."""
         before, self._told = self._told, self.rows
         return f"{self.rows:,} rows answered" if self.rows > before else ""
 

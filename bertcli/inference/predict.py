@@ -1,4 +1,4 @@
-"""A stream of examples -> lists that fit into memory, long enough for batches of similar length."""
+"""A stream of examples -> their predictions, in batches of similar length, within bounded memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 BUFFERED_BATCHES = 64
-"""Examples read ahead, in batches: enough for batches whose rows have nearly the same length."""
+"""Batches that are read ahead: enough to form batches whose rows have nearly the same length."""
 BUFFERED_CHARACTERS = 4_000_000
 """Limit of the text that is read ahead, so that long texts take no more memory than short ones."""
 
@@ -27,7 +27,7 @@ Some = TypeVar("Some", bound=Example)
 def in_buffers(examples: Iterable[Some], batch_size: int) -> Iterator[list[Some]]:
     """The examples in lists that fill `BUFFERED_BATCHES` batches or hold `BUFFERED_CHARACTERS`.
 
-    If `examples` raises a `UserError`, the examples before it come first.
+    The examples before a `UserError` that `examples` raises come first.
     """
     buffer: list[Some] = []
     characters = 0
@@ -52,7 +52,7 @@ def default_batch_size(device: torch.device) -> int:
 
 
 SORTED_BATCHES = 16
-"""Texts read ahead, in batches: enough for rows of similar length, and few enough for any memory."""
+"""Batches that are read ahead: enough for rows of similar length, and few enough for any memory."""
 
 
 class HasLength(Protocol):
@@ -60,7 +60,7 @@ class HasLength(Protocol):
 
     @property
     def length(self) -> int:
-        """In tokens."""
+        """The length in tokens."""
         ...
 
 
@@ -70,7 +70,7 @@ Result = TypeVar("Result")
 
 
 def only_numbers(outputs: Tensor) -> Tensor:
-    """The same outputs of a model. Raises `UserError` where one is NaN or infinite."""
+    """The outputs of a model, unchanged. Raises `UserError` if one is NaN or infinite."""
     if outputs.isfinite().all():
         return outputs
     raise UserError(
@@ -108,13 +108,14 @@ def by_length(
 
 @dataclass(frozen=True)
 class Runner:
-    """Computes a model's answers to a task's items, batch by batch, without dropout.
+    """A model that answers a task's items, batch by batch, without dropout.
 
     Attributes:
-        batch_size: items of similar length at once.
+        batch_size: the number of items of similar length in a batch.
         watch: called with the logits of each batch before they are split, for the loss.
-        in_training: training follows, which says itself that it diverged. FSDP cannot train parameters that
-            it allocated in torch's inference mode, which is faster than `torch.no_grad`.
+        in_training: whether training goes on afterward, which reports itself that it diverged. FSDP cannot
+            train parameters that it allocated in torch's inference mode, which is faster than
+            `torch.no_grad`.
     """
 
     model: nn.Module

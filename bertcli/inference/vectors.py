@@ -41,10 +41,11 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Embedder:
-    """Computes the vectors of texts (Reimers and Gurevych 2019, section 3).
+    """An encoder that gives the vectors of texts (Reimers and Gurevych 2019, section 3).
 
-    Without training for it, the vectors of an encoder all have nearly the same direction: their cosines are
-    close to 1, and only the order of the cosines has a meaning. `count` is called with the lengths of rows.
+    The vectors of an encoder that was not trained for vectors all have nearly the same direction: their
+    cosines are close to 1, and only the order of the cosines has a meaning. `count` is called with the
+    lengths of rows.
     """
 
     model: PooledModel | OnnxModel
@@ -105,12 +106,12 @@ def nearest(
     batch_size: int,
     top: int,
 ) -> list[list[Near]]:
-    """For each query the `top` nearest texts, the nearest first; of equally near ones the earlier.
+    """The `top` nearest texts to each query, the nearest first; among equally near ones the earlier first.
 
     Only a bounded number of texts is in memory at once. Empty texts are left out.
 
     Args:
-        queries_QD: fp32, of any length.
+        queries_QD: the vectors of the queries, fp32, of any length.
         vectors_of: the vectors [N, D] of N examples; called on all of them, in order.
         batch_size: as in `inference.predict.in_buffers`.
     """
@@ -120,7 +121,7 @@ def nearest(
         cosines_QN = unit_QD @ F.normalize(vectors_of(some), dim=-1).T
         empty = [number for number, example in enumerate(some) if not example.text_a.strip()]
         cosines_QN[:, empty] = -torch.inf
-        found = cosines_QN.sort(dim=1, descending=True, stable=True)  # topk would take any of equal ones
+        found = cosines_QN.sort(dim=1, descending=True, stable=True)  # topk keeps no order among equal ones
         cosines_QK, numbers_QK = found.values[:, :top].tolist(), found.indices[:, :top].tolist()
         for query, (cosines, numbers) in enumerate(zip(cosines_QK, numbers_QK, strict=True)):
             near = [
@@ -136,7 +137,8 @@ class VectorFile:
     """A .npy file with a vector for each text, read block by block."""
 
     def __init__(self, path: Path, hidden: int):
-        """Raises `UserError` if it cannot be read, or its vectors have not `hidden` numbers."""
+        """Open the file. Raises `UserError` if it is unreadable, or if vectors do not have `hidden`
+        numbers."""
         self._path, self._next = path, 0
         refuse_special(path)
         try:
@@ -144,7 +146,7 @@ class VectorFile:
                 self._vectors_ND = np.lib.format.open_memmap(path, mode="r")  # never a pickle
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except Exception:  # the header is Python's syntax: numpy fails in many ways on what is none
+        except Exception:  # the header is Python's syntax: numpy fails in many ways on other bytes
             raise UserError(f"{path}: is no .npy file of numbers; make it by bertcli embed") from None
         shape, dtype = self._vectors_ND.shape, self._vectors_ND.dtype
         if len(shape) != 2 or shape[1] != hidden or dtype.kind != "f":
@@ -154,7 +156,8 @@ class VectorFile:
             )
 
     def take(self, examples: Sequence[TextExample]) -> Tensor:
-        """The next vectors. Raises `UserError` if there are fewer, or one is NaN, infinite or too long."""
+        """The vectors of these examples, the next ones in the file. Raises `UserError` if there are fewer, or
+        one is NaN, infinite or too long."""
         start, self._next = self._next, self._next + len(examples)
         if self._next > len(self._vectors_ND):
             raise self._differs("more")
@@ -170,7 +173,7 @@ class VectorFile:
         return vectors_ND
 
     def check_end(self) -> None:
-        """Raises `UserError` if there are vectors left."""
+        """Raise `UserError` if there are vectors left."""
         if self._next < len(self._vectors_ND):
             raise self._differs(f"only {self._next:,}")
 
@@ -209,7 +212,8 @@ def write_vectors(path: Path, vectors: Iterable[Embedded], hidden: int) -> None:
 
 
 def _write_npy(file: BinaryIO, vectors: Iterable[Embedded], hidden: int) -> None:
-    """The number of texts is known only at the end: the header, in which NumPy leaves room, is rewritten."""
+    """Write the vectors. The header, in which NumPy leaves room, is rewritten at the end, when their number
+    is known."""
     _write_header(file, 0, hidden)
     start, count = file.tell(), 0
     for embedded in vectors:

@@ -27,7 +27,7 @@ class Word:
     """A word, and its tokens in a row.
 
     Attributes:
-        text: as it was written.
+        text: the word as it was written.
         tokens: the positions of its pieces in the row, at least one.
         segment: 0 in the first text of the row, 1 in the second.
     """
@@ -41,7 +41,7 @@ class Word:
 class ReadRow:
     """A row, and the words in it; the other tokens are special.
 
-    `dropped`: tokens of the texts that are not in this row, because it was full.
+    `dropped` is the number of the texts' tokens that are not in this row, because it was full.
     """
 
     row: Row
@@ -69,7 +69,7 @@ def read_texts(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> R
 
 
 def read_item(item: Item, number: int, example: Example, tokenizer: Tokenizer) -> ReadRow:
-    """The row `number` of an item that a task made of `example`; of choices, the number of the choice."""
+    """The row `number` of an item that a task made of `example`; for choices, it is that of the choice."""
     row = item.rows[number]
     if isinstance(example, TaggedExample):
         return _read_tagged(item, example, tokenizer)
@@ -78,7 +78,7 @@ def read_item(item: Item, number: int, example: Example, tokenizer: Tokenizer) -
     parts = [_Part(a, first, 0)]
     if isinstance(example, ChoiceExample):
         choice = example.choices[number]
-        kept = min(len(tokenizer.encode(choice)), len(second))  # of the two, the text is cut first
+        kept = min(len(tokenizer.encode(choice)), len(second))  # text_b is shortened first, then the choice
         middle = second.stop - kept
         parts.append(_Part(example.text_b or "", range(second.start, middle), 1))
         parts.append(_Part(choice, range(middle, second.stop), 1))
@@ -100,7 +100,7 @@ def _read(row: Row, parts: Sequence[_Part], tokenizer: Tokenizer) -> ReadRow:
 
 
 def _row_of(row: Row, words: Sequence[Word], pieces: int) -> ReadRow:
-    """`pieces`: of all texts, also those that are not in the row."""
+    """The row and its words; `pieces` is the number of pieces of all texts, also of those not in the row."""
     return ReadRow(row, tuple(words), pieces - sum(len(word.tokens) for word in words))
 
 
@@ -108,7 +108,7 @@ def split_words(text: str, spans: NDArray[np.int32], first: int, segment: int = 
     """The words of pieces, whose places in the text are `spans` and whose positions in a row begin at
     `first`.
 
-    Words are those of `tasks.words.word_spans`. In scripts without blanks between words each piece is one,
+    Words are those of `tasks.words.word_spans`. Each piece is a word in scripts without blanks between words,
     except that all pieces of one character are together.
     """
     starts = [start for start, _ in word_spans(text)]
@@ -126,7 +126,7 @@ def split_words(text: str, spans: NDArray[np.int32], first: int, segment: int = 
 
 
 def _divides(text: str, before: np.int32, start: np.int32) -> bool:
-    """Whether a piece that begins at `start`, after one that ends at `before`, is a word without a blank."""
+    """True if a piece at `start` begins a word without a blank, after a piece that ends at `before`."""
     if start < before or start == len(text) or unicodedata.category(text[start]).startswith("M"):
         return False
     return needs_no_blank(text[start]) or needs_no_blank(text[before - 1 : before])
@@ -140,7 +140,7 @@ def _places(row: Row, frame: Frame) -> tuple[range, range]:
 
 
 def _read_tagged(item: Item, example: TaggedExample, tokenizer: Tokenizer) -> ReadRow:
-    """A window of tagged words, also with those that another window predicts."""
+    """A window of tagged words, with all of its words, even those that another window predicts."""
     layout: WindowWords = item.layout
     (row,) = item.rows
     window = _places(row, tokenizer.frame)[0]

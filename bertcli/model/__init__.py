@@ -1,8 +1,8 @@
-"""BERT's encoder (Devlin et al. 2019) and its family's, tensors only. Read the files in this order:
+"""The encoders of BERT (Devlin et al. 2019) and its family, as tensor code only.
 
-`architecture`, `layer`, `encoder`, `heads`, `pretraining`, `task_models`, `init`. Then what differs in the
-family: `rotary`, `disentangled`. This is the plain path. `fast/` computes the same in less time: `seam` says
-which functions it may replace.
+Read the files in this order: `architecture`, `layer`, `encoder`, `heads`, `pretraining`, `task_models`,
+`init`; then the variants of the family, `rotary` and `disentangled`. These files are the plain path. `fast/`
+computes the same in less time; `seam` defines which functions it may replace.
 
 Names of tensors end with their axes:
 

@@ -1,4 +1,4 @@
-"""Disentangled attention (He et al. 2021, section 3.1): scores of contents and of relative positions.
+"""Disentangled attention (He et al. 2021, section 3.1): scores from contents and relative positions.
 
 E is the axis of distances i - j from token j to token i, from 1 - T to T - 1.
 """
@@ -25,10 +25,11 @@ def disentangled_probabilities(
     position_query_NEH: Tensor | None,
     mask_B11T: Tensor | None,
 ) -> Tensor:
-    """Equation 4: softmax((Qc Kc^T + Qc Kr^T + Kc Qr^T) / sqrt(terms H)) -> [B, N, T, T].
+    """The weights softmax((Qc Kc^T + Qc Kr^T + Kc Qr^T) / sqrt(terms H)), equation 4: [B, N, T, T].
 
     Kr and Qr are taken at the distance i - j; a term whose positions are None is absent. The paper writes
-    j - i for Qr, but its code and all released models have i - j. `mask_B11T` as in `attention`.
+    j - i for Qr, but its code and all released models have i - j. `mask_B11T` is that of
+    `layer.attention_probabilities`.
     """
     length = query_BNTH.shape[-2]
     tokens_T = torch.arange(length, device=query_BNTH.device)
@@ -56,7 +57,7 @@ def attend(
     mask_B11T: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    """The mean of the values by `disentangled_probabilities`, with dropout: [B, N, T, H]."""
+    """The mean of the values, weighted by `disentangled_probabilities` with dropout: [B, N, T, H]."""
     probabilities_BNTT = disentangled_probabilities(
         query_BNTH, key_BNTH, position_key_NEH, position_query_NEH=position_query_NEH, mask_B11T=mask_B11T
     )
@@ -64,11 +65,11 @@ def attend(
 
 
 def distance_rows(relative: Relative, length: int) -> Tensor:
-    """int64 [E], for each distance its row of the table.
+    """The row of the table for each distance: int64 [E].
 
-    With buckets, rows are exact up to half of them and logarithmic beyond. To the bit the formula of the
-    released models' code (microsoft/DeBERTa, `da_utils.py`), in fp32: a distance at the border of two
-    buckets would else change its row.
+    Buckets hold single distances up to half their number, and logarithmic ranges beyond. The formula is that
+    of the released models' code (microsoft/DeBERTa, `da_utils.py`) to the bit, in fp32; a distance at the
+    border of two buckets could otherwise get another row.
     """
     rows_E = torch.arange(1 - length, length, device="cpu")
     if relative.buckets is not None:
@@ -90,12 +91,12 @@ class RelativeTable(nn.Module):
         self.norm = nn.LayerNorm(architecture.hidden, eps=eps) if relative.normalized_table else nn.Identity()
 
     def forward(self) -> Tensor:
-        """-> [P, D], P = 2 `relative.span`."""
+        """The table [P, D], with P = 2 `relative.span`."""
         return self.norm(self.table.weight)
 
 
 class DisentangledAttention(Attention):
-    """Disentangled attention with its output projection; `shared` holds `RelativeTable`'s output."""
+    """Disentangled attention with its output projection; `shared` holds the output of `RelativeTable`."""
 
     any_queries: ClassVar[bool] = False
 
@@ -109,7 +110,7 @@ class DisentangledAttention(Attention):
             if relative.position_to_content:
                 self.position_query = nn.Linear(hidden, hidden)
         self.position_dropout = Dropout(architecture.dropout)
-        # Not computed in `forward`: a logarithm of another library may differ in its last bit.
+        # Computed here, not in `forward`: another library's logarithm may differ in the last bit.
         self.distance_rows = distance_rows(relative, architecture.usable_positions)
 
     def attend(
@@ -131,9 +132,9 @@ class DisentangledAttention(Attention):
         return disentangled_probabilities(query_BNTH, key_BNTH, *positions, mask_B11T=mask_B11T)
 
     def positions(self, table_PD: Tensor, length: int) -> tuple[Tensor | None, Tensor | None]:
-        """Kr and Qr of every distance in rows of this length: [N, E, H]; None: without this term."""
+        """Kr and Qr of every distance in rows of this length: [N, E, H]; None if the term is absent."""
         span, shared = self.relative.span, self.relative.shared_projections
-        reach = torch.sym_min(span, length)  # no row of the table beyond it is used
+        reach = torch.sym_min(span, length)  # rows of the table farther from its middle are not used
         near_1PD = self.position_dropout(table_PD[span - reach : span + reach])[None]
         middle = len(self.distance_rows) // 2
         rows_E = self.distance_rows[middle + 1 - length : middle + length]

@@ -1,4 +1,4 @@
-"""Ids -> hidden states: the embeddings, and the stack of layers."""
+"""Ids -> hidden states: the embeddings and the stack of layers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from bertcli.model.seam import plain_path, replaceable
 
 
 class Embeddings(nn.Module):
-    """Word + learned position + segment (Devlin et al. 2019, section 3, figure 2).
+    """The sum of word, learned position and segment embeddings (Devlin et al. 2019, section 3, figure 2).
 
-    Embeddings narrower than the layers are widened at the end (Lan et al. 2020, section 3.1).
+    A dense layer at the end widens embeddings that are narrower than the layers (Lan et al. 2020, section
+    3.1).
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -35,14 +36,14 @@ class Embeddings(nn.Module):
         self.position_offset, self.usable_positions = sizes.position_offset, sizes.usable_positions
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor) -> Tensor:
-        """`ids_BT` and `segments_BT` (int64; ignored by a model with one segment or none) -> hidden_BTD.
+        """Embed `ids_BT` and `segments_BT` (int64; ignored by a model with one segment or none): hidden_BTD.
 
         Raises `ValueError` if T exceeds the model's positions.
         """
         num_tokens, usable = ids_BT.shape[1], self.usable_positions
         if num_tokens > usable:
             raise ValueError(f"rows of {num_tokens} tokens, but the model has {usable} positions")
-        # The order of this sum is that of the original: another order differs in the last bit.
+        # The sum has the order of the original; another order differs in the last bit.
         hidden_BTD = self.word(ids_BT)
         if self.segment is not None:
             hidden_BTD = hidden_BTD + self.segment(segments_BT.clamp(max=self.segment.num_embeddings - 1))
@@ -54,7 +55,8 @@ class Embeddings(nn.Module):
 
 
 class ConvolutionLayer(nn.Module):
-    """LayerNorm(first layer's output + activation(Dropout(convolution(embeddings))))."""
+    """A convolution of the embeddings beside the first layer:
+    LayerNorm(first layer's output + activation(Dropout(convolution(embeddings))))."""
 
     def __init__(self, architecture: Architecture, sizes: Convolution) -> None:
         super().__init__()
@@ -65,22 +67,22 @@ class ConvolutionLayer(nn.Module):
         self.norm = nn.LayerNorm(hidden, eps=architecture.layer_norm_eps)
 
     def forward(self, embedded_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
-        """The embeddings [B, T, D] -> what `add` adds [B, T, D]. Padding counts as zeros."""
+        """Convolve the embeddings [B, T, D] -> [B, T, D], the input of `add`. Padding counts as zeros."""
         if mask_BT is not None:
             embedded_BTD = embedded_BTD * mask_BT[..., None].to(embedded_BTD)
         return self.activation(self.dropout(self.convolve(embedded_BTD.mT).mT))
 
     def add(self, hidden_BTD: Tensor, convolved_BTD: Tensor) -> Tensor:
-        """-> the second layer's input, for each token by itself."""
+        """The input of the second layer; each token is computed by itself."""
         return self.norm(hidden_BTD + convolved_BTD).to(hidden_BTD.dtype)
 
 
 TIMES = 2
-"""The last layer is applied so often, as in the authors' code."""
+"""The number of times that the last layer is applied, as in the authors' code."""
 
 
 class MaskDecoder(nn.Module):
-    """The positions that the last layer's queries get; keys and values stay those of the layers below.
+    """The positions added to the queries of the last layer; keys and values are those of the layers below.
 
     The layer is the encoder's own (`Encoder.forward`), so that only this table is new.
     """
@@ -90,12 +92,12 @@ class MaskDecoder(nn.Module):
         self.positions = nn.Embedding(architecture.max_positions, architecture.hidden)
 
     def forward(self, length: int) -> Tensor:
-        """-> positions_TD of rows of `length` tokens."""
+        """The positions_TD of rows of `length` tokens."""
         return self.positions.weight[:length]
 
 
 def build_layer(architecture: Architecture, number: int) -> EncoderLayer:
-    """The layer `number`, from 0, of the kind that the architecture names."""
+    """Build layer `number`, from 0, of the kind that the architecture names."""
     if architecture.pre_norm:
         return PreNormLayer(architecture, RotaryAttention(architecture, number), is_first=number == 0)
     if architecture.relative is not None:
@@ -105,10 +107,10 @@ def build_layer(architecture: Architecture, number: int) -> EncoderLayer:
 
 
 class Encoder(nn.Module):
-    """`architecture.layers` layers, one after the other; some may have the same weights.
+    """The stack of `architecture.layers` layers; several layers may share weights.
 
-    With `activation_checkpointing`, the backward pass computes a layer's activations again instead of keeping
-    them (Chen et al. 2016): less memory, about a third more time, the same gradients to the bit.
+    The option `activation_checkpointing` computes a layer's activations again in the backward pass instead of
+    keeping them (Chen et al. 2016): less memory, about a third more time, the same gradients to the bit.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -128,12 +130,12 @@ class Encoder(nn.Module):
         selected_K: Tensor | None = None,
         positions_TD: Tensor | None = None,
     ) -> Tensor:
-        """The last layer's output: [B, T, D], or [K, D] of the selected tokens.
+        """The last layer's output: [B, T, D], or [K, D] for selected tokens.
 
         Args:
-            mask_BT: bool, True at real tokens; None: no padding.
-            selected_K: int64, flat positions b * T + t of real tokens; None: all tokens, also padding.
-            positions_TD: of `MaskDecoder`, for the queries of the last layer; None: without it.
+            mask_BT: bool, True at real tokens; None means no padding.
+            selected_K: int64, flat positions b * T + t of real tokens; None means all tokens and padding.
+            positions_TD: the positions of `MaskDecoder` for the queries of the last layer, or None.
         """
         rows = lay_out(hidden_BTD, mask_BT, selected_K)
         last_BTD = self.norm(self.walk(hidden_BTD, mask_BT, rows, positions_TD=positions_TD))
@@ -147,9 +149,9 @@ class Encoder(nn.Module):
         positions_TD: Tensor | None = None,
         visit: Callable[[nn.Module, Tensor], None] | None = None,
     ) -> Tensor:
-        """All layers, one after the other -> what the last one gives of the selected tokens of `rows`.
+        """Run all layers -> the last layer's output for the selected tokens of `rows`.
 
-        `visit` is told of each layer and of its input. What is beside the first layer joins its output.
+        `visit` is called with each layer and its input. The convolution joins the output of the first layer.
         """
         beside_BTD = None if self.convolution is None else rows.pack(self.convolution(hidden_BTD, mask_BT))
         if positions_TD is not None:
@@ -170,7 +172,7 @@ class Encoder(nn.Module):
         return rows.select(self.join(self.run(last, hidden_BTD, rows, *shared), beside_BTD))
 
     def decode(self, last: nn.Module, hidden_BTD: Tensor, rows: Rows, queries_BTD: Tensor) -> Tensor:
-        """The last layer as `MaskDecoder` says, from the output of the layers below it."""
+        """Apply the last layer `TIMES` times, with `MaskDecoder`'s queries, to the lower layers' output."""
         shared = self.shared()
         decoded_BTD = self.run(last, hidden_BTD, rows, *shared, queries_BTD=queries_BTD)
         for _ in range(TIMES - 1):
@@ -179,17 +181,17 @@ class Encoder(nn.Module):
         return decoded_BTD
 
     def shared(self) -> tuple[Tensor, ...]:
-        """What the attention of all layers reads besides hidden states."""
+        """The inputs of all layers' attention besides hidden states: `RelativeTable`'s output, or none."""
         return () if self.relative is None else (self.relative(),)
 
     def join(self, hidden_BTD: Tensor, beside_BTD: Tensor | None) -> Tensor:
-        """A layer's output, with what was computed beside it, for each token by itself."""
+        """A layer's output, joined with the convolution if there is one; each token is computed by itself."""
         if self.convolution is None or beside_BTD is None:
             return hidden_BTD
         return self.convolution.add(hidden_BTD, beside_BTD)
 
     def run(self, layer: nn.Module, *inputs: Any, **named: Any) -> Tensor:
-        """One layer, with or without activation checkpointing."""
+        """Run one layer, with or without activation checkpointing."""
         if self.activation_checkpointing and self.training:
             return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True, **named)
         return layer(*inputs, **named)
@@ -211,13 +213,16 @@ class Body(nn.Module):
         selected_K: Tensor | None = None,
         positions_TD: Tensor | None = None,
     ) -> Tensor:
-        """`ids_BT`, `segments_BT` (int64), `mask_BT` (bool, True at real tokens; None: no padding) ->
-        hidden_BTD. Values at padding have no meaning, but are never NaN.
+        """Encode `ids_BT` and `segments_BT` (int64) -> hidden_BTD. Values at padding have no meaning, but are
+        never NaN.
 
-        With `selected_K` (int64, flat positions b * T + t of real tokens) only hidden_KD, which is less work.
-        `positions_TD` as in `Encoder`.
+        Args:
+            mask_BT: bool, True at real tokens; None means no padding.
+            selected_K: int64, flat positions b * T + t of real tokens. Only hidden_KD is then computed, which
+                is less work.
+            positions_TD: the positions of `MaskDecoder`, as in `Encoder`.
         """
-        if mask_BT is not None:  # a row of padding alone attends to itself: a softmax over nothing is NaN
+        if mask_BT is not None:  # rows of only padding attend to themselves: a softmax over nothing is NaN
             mask_BT = mask_BT | ~mask_BT.any(dim=1, keepdim=True)
         embedded_BTD = _narrow(self.embeddings(ids_BT, segments_BT))
         return self.encoder(embedded_BTD, mask_BT, selected_K, positions_TD=positions_TD)
@@ -225,8 +230,8 @@ class Body(nn.Module):
     def trace(
         self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """The intermediate values of `forward` on the plain path: layers + 1 hidden states [B, T, D], the
-        embeddings first, and the probabilities_BNTT of each layer's attention."""
+        """The intermediate values of `forward` on the plain path: layers + 1 hidden states [B, T, D], which
+        begin with the embeddings, and the probabilities_BNTT of each layer's attention."""
         hidden_states: list[Tensor] = []
         probabilities: list[Tensor] = []
         embedded_BTD, encoder = _narrow(self.embeddings(ids_BT, segments_BT)), self.encoder
@@ -244,17 +249,17 @@ class Body(nn.Module):
 
 
 def encoders(model: nn.Module) -> Iterator[Encoder]:
-    """Every encoder in a model: one, and with a generator two."""
+    """All encoders in a model: one, or two if it has a generator."""
     return (module for module in model.modules() if isinstance(module, Encoder))
 
 
 def first_tokens(ids_BT: Tensor) -> Tensor:
-    """int64 [B]: the flat positions of the rows' first tokens, whose hidden states represent the rows."""
+    """The flat positions of the first tokens, whose hidden states represent the rows: int64 [B]."""
     return torch.arange(ids_BT.shape[0], device=ids_BT.device) * ids_BT.shape[1]
 
 
 def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
-    """[B, D]: the mean over the real tokens of each row, 0 without any. `mask_BT` as in `Body`."""
+    """The mean over the real tokens of each row, or 0 if a row has none: [B, D]. `mask_BT` as in `Body`."""
     if mask_BT is None:
         return hidden_BTD.mean(dim=1)
     mask_BT = mask_BT.to(hidden_BTD.device)
@@ -264,18 +269,18 @@ def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
 
 @replaceable
 def lay_out(hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None) -> Rows:
-    """Where the tokens of `hidden_BTD` are while the layers compute; arguments as in `Encoder.forward`."""
+    """The places of the tokens of `hidden_BTD` in the layers, with the arguments of `Encoder.forward`."""
     return Rows(_for_attention(mask_BT, hidden_BTD), selected_K)
 
 
 def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
-    """-> mask_B11T, on the same device."""
+    """The mask_B11T of a mask_BT, on the device of `like`."""
     return None if mask_BT is None else mask_BT.to(like.device)[:, None, None, :]
 
 
 def _narrow(hidden_BTD: Tensor) -> Tensor:
-    """In mixed precision, hidden states between layers have 16 bits as well, which saves casts. Embeddings
-    have not, because the gradient of a frequent word is a sum of hundreds."""
+    """Cast the first layer's input to 16 bits in mixed precision, which saves casts between layers. The
+    embeddings keep fp32, because the gradient of a frequent word is a sum of hundreds."""
     device = hidden_BTD.device.type
     return (
         hidden_BTD.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else hidden_BTD

@@ -1,4 +1,4 @@
-"""The heads of pretraining: a vector of a row, the words of masked tokens, the label of a pair."""
+"""The heads of pretraining: the vector of a row, masked words, replaced tokens, the label of a pair."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from bertcli.model.layer import ACTIVATIONS, Dropout, layer_norm
 
 
 class Pooler(nn.Module):
-    """What a head reads of a token: [dropout,] dense, activation [, LayerNorm].
+    """The layers between a token's hidden state and a head: [dropout,] dense, activation [, LayerNorm].
 
-    BERT's is tanh(W h + b) of the first token (Devlin et al. 2019, section 3; in the original code only).
+    BERT's pooler is tanh(W h + b) of the first token (Devlin et al. 2019, section 3; in the original code
+    only).
     """
 
     def __init__(self, architecture: Architecture, head: Head = Head("")) -> None:
@@ -28,16 +29,16 @@ class Pooler(nn.Module):
         self.norm = layer_norm(architecture) if head.norm else None
 
     def forward(self, hidden_BD: Tensor) -> Tensor:
-        """[..., D] -> [..., D]."""
+        """Pool hidden states [..., D] -> [..., D]."""
         pooled_BD = self.activation(self.dense(self.dropout(hidden_BD)))
         return pooled_BD if self.norm is None else self.norm(pooled_BD)
 
 
 class MlmHead(nn.Module):
-    """Masked language model: dense, GELU, LayerNorm, then the word embeddings as decoder, and a bias.
+    """The MLM head (Devlin et al. 2019, section 3.1, task 1): dense, GELU, LayerNorm, the decoder, a bias.
 
-    Devlin et al. 2019, section 3.1 (task 1); the transform before the decoder is in the original code only.
-    Its width is that of the embeddings.
+    The decoder is the table of word embeddings. The transform before it is in the original code only; its
+    width is that of the embeddings.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -49,15 +50,16 @@ class MlmHead(nn.Module):
         self.bias = Parameter(torch.zeros(architecture.vocab_size))
 
     def forward(self, hidden_MD: Tensor, word_embeddings_VE: Tensor) -> Tensor:
-        """[M, D] and the embeddings' own weight (the tied decoder) -> logits_MV."""
+        """The logits_MV of hidden_MD; `word_embeddings_VE` is the embeddings' weight (the tied decoder)."""
         transformed_ME = self.norm(self.activation(self.dense(hidden_MD)))
         return F.linear(transformed_ME, word_embeddings_VE, self.bias)
 
 
 class RtdHead(nn.Module):
-    """Replaced token detection (Clark et al. 2020, section 2): a logit a token, high if it was replaced.
+    """Replaced token detection (Clark et al. 2020, section 2): one logit per token, high if it was replaced.
 
-    Dense, GELU, dense. DeBERTa-v3 reads LayerNorm(token + first token of its row), by its original code.
+    The layers are dense, GELU, dense. In DeBERTa-v3 the input is LayerNorm(token + first token of its row),
+    as in its original code.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -68,20 +70,20 @@ class RtdHead(nn.Module):
         self.output = nn.Linear(architecture.hidden, 1)
 
     def forward(self, hidden_KD: Tensor, first_KD: Tensor) -> Tensor:
-        """[..., D] of tokens, and of the first token in the row of each -> logits [...]."""
+        """The logits [...] of tokens [..., D]; `first_KD` [..., D] has the first token in the row of each."""
         if self.norm is not None:
             hidden_KD = self.norm(hidden_KD + first_KD)
         return self.output(F.gelu(self.dense(hidden_KD))).squeeze(-1)
 
 
 class PairHead(nn.Module):
-    """Two logits of a pair of texts. Next sentence prediction (Devlin et al. 2019, section 3.1, task 2):
-    label 0 is IsNext, 1 NotNext."""
+    """Two logits per pair of texts. In next sentence prediction (Devlin et al. 2019, section 3.1, task 2),
+    label 0 is IsNext and 1 is NotNext."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.dense = nn.Linear(architecture.hidden, 2)
 
     def forward(self, pooled_BD: Tensor) -> Tensor:
-        """[B, D] -> logits_B2."""
+        """The logits_B2 of pooled rows [B, D]."""
         return self.dense(pooled_BD)

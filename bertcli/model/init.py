@@ -1,4 +1,4 @@
-"""Every initial value, and the first loss that follows from them."""
+"""The initial value of every parameter, and the expected first loss."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.heads import MlmHead
 
 TRUNCATION = 2.0
-"""In standard deviations: beyond it, the original's `tf.truncated_normal_initializer` draws again."""
+"""Standard deviations beyond which the original's `tf.truncated_normal_initializer` draws again."""
 
 
 @torch.no_grad()
 def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
-    """Initialize every parameter of `model`, from torch's own generator.
+    """Initialize every parameter of `model` from torch's own generator.
 
     | module      | parameter | initial value                                   |
     |-------------|-----------|-------------------------------------------------|
@@ -34,16 +34,15 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
     | LayerNorm   | bias      | 0                                               |
     | MlmHead     | bias      | 0                                               |
 
-    As in the original (google-research/bert, `modeling.py`), also for the row of [PAD].
+    The values are those of the original (google-research/bert, `modeling.py`), also for the row of [PAD].
 
     Args:
-        truncated: False: without truncation, for a new head on a trained body, as in transformers. The usual
-            learning rates were found with it: truncated weights, and the body's first gradients, are 12 %
-            smaller.
+        truncated: False for a new head on a trained body, as in transformers, with which the usual learning
+            rates were found. Truncation makes weights, and the body's first gradients, 12 % smaller.
     """
     for module in model.modules():
         if isinstance(module, nn.Embedding | nn.Linear | nn.Conv1d):
-            bound = TRUNCATION * std  # trunc_normal_'s own bounds are absolute: they would have no effect
+            bound = TRUNCATION * std  # the default bounds of trunc_normal_ are absolute, without effect here
             if truncated:
                 nn.init.trunc_normal_(module.weight, std=std, a=-bound, b=bound)
             else:
@@ -56,7 +55,7 @@ def initialize(model: nn.Module, std: float, truncated: bool = True) -> None:
 
 @torch.no_grad()
 def initialize_outputs(model: nn.Module, architecture: Architecture) -> None:
-    """Initialize again what pre-norm layers add to their inputs, and the MLM head's dense layer: with a
+    """Initialize the output projections of pre-norm layers and the MLM head's dense layer again, with a
     standard deviation of `init_std` / sqrt(2 * layers) (Warner et al. 2024, appendix B)."""
     std = architecture.init_std / math.sqrt(2 * architecture.layers)
     for name, module in model.named_modules():
@@ -65,10 +64,10 @@ def initialize_outputs(model: nn.Module, architecture: Architecture) -> None:
 
 
 def initialize_head(head: nn.Module, architecture: Architecture, is_output: bool) -> None:
-    """A new head on a trained body, as transformers draws it for the family.
+    """Initialize a part of a new head on a trained body, as transformers does for the family.
 
-    `is_output`: its last layer. With pre-norm layers, weights are truncated and have a standard deviation of
-    1 / sqrt(D) in the last layer, else of `init_std` / sqrt(2 * layers).
+    `is_output` is true for the head's last layer. In families with pre-norm layers, weights are truncated,
+    with a standard deviation of 1 / sqrt(D) in the last layer and `init_std` / sqrt(2 * layers) elsewhere.
     """
     if not architecture.pre_norm:
         initialize(head, architecture.init_std, truncated=False)
@@ -89,7 +88,7 @@ def truncated_std(std: float) -> float:
 
 
 def expected_first_mlm_loss(architecture: Architecture) -> float:
-    """The MLM loss (nats) of a fresh model: ln V + E s^2 / 2, with s the true deviation of the weights.
+    """The MLM loss (nats) of a fresh model: ln V + E s^2 / 2, where s is the true deviation of the weights.
 
     The head ends in a LayerNorm, so its output has squared norm E, the width of the embeddings, and each
     logit is normal(0, E s^2). The mean of ln sum exp over V such logits is ln V + E s^2 / 2, and the mean of
@@ -101,13 +100,13 @@ def expected_first_mlm_loss(architecture: Architecture) -> float:
 
 @contextmanager
 def sizes_alone() -> Iterator[None]:
-    """A model that is built inside has parameters on the meta device: shapes, but no values."""
+    """Give models that are built inside parameters on the meta device: shapes without values."""
     with torch.device("meta"), _Uninitialized():
         yield
 
 
 class _Uninitialized(TorchFunctionMode):
-    """Skips initialization, for which torch would import its compiler on the meta device."""
+    """A mode that skips initialization, for which torch would import its compiler on the meta device."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -118,17 +117,17 @@ class _Uninitialized(TorchFunctionMode):
 
 
 def position_tables(model: nn.Module) -> list[Parameter]:
-    """All position tables of a model, each once; with shared ones, also the differences of them."""
+    """All position tables of a model, each once; also the differences to shared tables."""
     names = ("embeddings.position.weight", "embeddings.position.difference", "mask_decoder.positions.weight")
     return [parameter for name, parameter in model.named_parameters() if name.endswith(names)]
 
 
 def tile_positions(table_TD: Tensor, known: int, offset: int = 0) -> Tensor:
-    """A position table in which the positions from `known` on are repeated copies of the first `known`.
+    """The position table with repeated copies of the first `known` positions at all later positions.
 
-    So what was learned about neighbors on rows of `known` tokens also holds at later positions, except where
-    two copies meet (Beltagy et al. 2020, "Longformer", section 5). The first token's position, row `offset`
-    of the table, is not copied.
+    What was learned about neighbors in rows of `known` tokens then also holds at later positions, except
+    where two copies meet (Beltagy et al. 2020, "Longformer", section 5). The position of the first token, row
+    `offset` of the table, is not copied.
     """
     beyond_T = torch.arange(known, len(table_TD) - offset, device=table_TD.device)
     return torch.cat([table_TD[: offset + known], table_TD[offset + 1 + (beyond_T - 1) % (known - 1)]])

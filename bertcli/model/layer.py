@@ -17,26 +17,26 @@ from bertcli.model.seam import replaceable
 
 
 def layer_norm(architecture: Architecture, width: int | None = None) -> nn.LayerNorm:
-    """Of `width` values; None: of the hidden size."""
+    """The LayerNorm of `width` values; None means the hidden size."""
     return nn.LayerNorm(
         width or architecture.hidden, eps=architecture.layer_norm_eps, bias=architecture.biases
     )
 
 
 class Dropout(nn.Dropout):
-    """In training, each element is 0 with probability `p`, else scaled so that the mean does not change
-    (Srivastava et al. 2014)."""
+    """Dropout (Srivastava et al. 2014): in training, each element is 0 with probability `p`, else scaled so
+    that the mean does not change."""
 
     @replaceable
     def forward(self, input: Tensor) -> Tensor:
-        """[...] -> [...]."""
+        """Drop elements of `input` [...] -> [...]."""
         return super().forward(input)
 
 
 def attention_probabilities(query_BNTH: Tensor, key_BNTH: Tensor, mask_B11T: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(H)): [B, N, T, T], the attention of each token (row) to each token (column).
+    """The weights softmax(Q K^T / sqrt(H)) of each token (row) for each token (column): [B, N, T, T].
 
-    `mask_B11T` (bool): True at real tokens; None: no padding.
+    `mask_B11T` (bool) is True at real tokens; None means no padding.
     """
     scores_BNTT = query_BNTH @ key_BNTH.mT / math.sqrt(query_BNTH.shape[-1])
     if mask_B11T is not None:
@@ -48,7 +48,7 @@ def attention_probabilities(query_BNTH: Tensor, key_BNTH: Tensor, mask_B11T: Ten
 def attend(
     query_BNTH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None, dropout: float
 ) -> Tensor:
-    """softmax(Q K^T / sqrt(H)) V, equation 1 of Vaswani et al. 2017: [B, N, T, H].
+    """Attention: softmax(Q K^T / sqrt(H)) V, equation 1 of Vaswani et al. 2017: [B, N, T, H].
 
     `dropout` is applied to the probabilities, as in BERT.
     """
@@ -59,8 +59,7 @@ class Attention(nn.Module):
     """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) with its output projection."""
 
     any_queries: ClassVar[bool] = True
-    """Whether `attend` may get the queries of some tokens alone: the result does not depend on their places.
-    """
+    """True if `attend` may get the queries of a few tokens, because the result ignores their places."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -75,7 +74,8 @@ class Attention(nn.Module):
     def forward(
         self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor, queries_BTD: Tensor | None = None
     ) -> Tensor:
-        """[B, T, D] -> [B, T, D]; `shared`: what `Encoder.shared` gives; `queries_BTD`: None: the tokens."""
+        """Attend [B, T, D] -> [B, T, D]. `shared` comes from `Encoder.shared`; `queries_BTD` replaces the
+        hidden states as the input of the queries."""
         query_BNTH = self.split_heads(self.query(hidden_BTD if queries_BTD is None else queries_BTD))
         key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.key, self.value))
         context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=mask_B11T)
@@ -89,11 +89,11 @@ class Attention(nn.Module):
         *shared: Tensor,
         mask_B11T: Tensor | None,
     ) -> Tensor:
-        """-> context [B, N, W, H]; the other kinds of attention have a function of their own here."""
+        """The context [B, N, W, H]; each kind of attention has its own function here."""
         return attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
-        """[B, T, D] -> probabilities_BNTT, the weights of the values in `forward`, before dropout."""
+        """The probabilities_BNTT of hidden states [B, T, D]: the weights of `forward` before dropout."""
         query_BNTH, key_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.query, self.key))
         return attention_probabilities(query_BNTH, key_BNTH, mask_B11T)
 
@@ -102,11 +102,11 @@ class Attention(nn.Module):
         return self.dropout if self.training else 0.0
 
     def split_heads(self, projected_BTD: Tensor) -> Tensor:
-        """-> [B, N, T, H]."""
+        """Split [B, T, D] into heads -> [B, N, T, H]."""
         return projected_BTD.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
 
     def join_heads(self, context_BNTH: Tensor) -> Tensor:
-        """-> [B, T, D]."""
+        """Join heads [B, N, T, H] -> [B, T, D]."""
         return context_BNTH.transpose(1, 2).flatten(-2)
 
 
@@ -116,13 +116,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "tanh": torch.tanh,
 }
-"""By their names in `Architecture` and `families.family.Head`. GELU (Hendrycks and Gimpel 2016) is exact, by
-the error function, or their approximation by tanh."""
+"""Activations by their names in `Architecture` and `families.family.Head`. GELU (Hendrycks and Gimpel 2016)
+is exact, with the error function, or approximated with tanh."""
 
 
 class FeedForward(nn.Module):
-    """D -> F -> D (Vaswani et al. 2017, section 3.3) with GELU in place of ReLU (Devlin et al. 2019,
-    appendix A.2)."""
+    """The feed-forward network D -> F -> D (Vaswani et al. 2017, section 3.3), with GELU in place of ReLU
+    (Devlin et al. 2019, appendix A.2)."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -131,50 +131,50 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(architecture.feed_forward, architecture.hidden)
 
     def forward(self, hidden_BTD: Tensor) -> Tensor:
-        """[..., D] -> [..., D]."""
+        """Apply the network to each token: [..., D] -> [..., D]."""
         return self.contract(self.activation(self.expand(hidden_BTD)))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a batch, and where its tokens are in hidden states: here [B, T, D], padding included.
+    """The rows of a batch and the layout of hidden states: here [B, T, D] with padding.
 
     Attributes:
-        mask_B11T: bool, True at real tokens, for attention; None: no padding.
+        mask_B11T: bool, True at real tokens, for attention; None means no padding.
         selected_K: int64, flat positions b * T + t of the real tokens whose last hidden states are needed;
-            None: all tokens, also padding.
+            None means all tokens and padding.
     """
 
     mask_B11T: Tensor | None
     selected_K: Tensor | None = None
 
     def pack(self, values_BTD: Tensor) -> Tensor:
-        """[B, T, D] -> the values of the tokens as the layers take them."""
+        """Convert [B, T, D] to the layout of the layers."""
         return values_BTD
 
     def unpack(self, values: Tensor) -> Tensor:
-        """The inverse of `pack`."""
+        """Convert the layout of the layers to [B, T, D], the inverse of `pack`."""
         return values
 
     def in_last_layer(self) -> Rows:
-        """The rows for the last layer, which may give the selected tokens alone."""
+        """The rows for the last layer, which may compute only the selected tokens."""
         return self
 
     def in_decoder(self) -> Rows:
-        """The rows for the last layer as `encoder.MaskDecoder` applies it, as `in_last_layer`."""
+        """The rows for the last layer with the queries of `encoder.MaskDecoder`."""
         return self
 
     def put(self, values: Tensor, last: Tensor) -> Tensor:
-        """`values`, in which `last` takes the place of those that the last layer gives."""
+        """The `values`, with `last` in place of those that the last layer computes."""
         return last
 
     def select(self, last: Tensor) -> Tensor:
-        """What the last layer gave -> [K, D]; all of it where no tokens are selected."""
+        """The selected tokens [K, D] of the last layer's output; all of it if no tokens are selected."""
         return last if self.selected_K is None else last.flatten(0, 1)[self.selected_K]
 
 
 class EncoderLayer(nn.Module):
-    """Attention, then feed-forward, each as LayerNorm(x + Dropout(sublayer(x))).
+    """A layer: attention, then feed-forward, each as LayerNorm(x + Dropout(sublayer(x))).
 
     The norm is after the sum ("post-LayerNorm"), as in Vaswani et al. 2017, section 3.1.
     """
@@ -193,19 +193,19 @@ class EncoderLayer(nn.Module):
     def forward(
         self, hidden_BTD: Tensor, rows: Rows, *shared: Tensor, queries_BTD: Tensor | None = None
     ) -> Tensor:
-        """[B, T, D] -> [B, T, D] of `rows`; `shared`: what `Encoder.shared` gives to the attention of all
-        layers. `queries_BTD`: what attends to the tokens; None: themselves."""
+        """Run the layer on `rows`: [B, T, D] -> [B, T, D]. `shared` comes from `Encoder.shared`;
+        `queries_BTD` replaces the hidden states as the queries' input and in the sum after attention."""
         attended_BTD = self.attention(
             self.before_attention(hidden_BTD), rows.mask_B11T, *shared, queries_BTD=queries_BTD
         )
         return self.combine(hidden_BTD if queries_BTD is None else queries_BTD, attended_BTD)
 
     def before_attention(self, hidden_BTD: Tensor) -> Tensor:
-        """The input of attention, for each token by itself."""
+        """The input of attention; each token is computed by itself."""
         return hidden_BTD
 
     def combine(self, hidden_BTD: Tensor, attended_BTD: Tensor) -> Tensor:
-        """The part after attention, for each token by itself."""
+        """The output of the layer after attention; each token is computed by itself."""
         dtype = hidden_BTD.dtype  # under CUDA's autocast a norm returns fp32
         hidden_BTD = self.attention_norm(hidden_BTD + self.attention_dropout(attended_BTD)).to(dtype)
         return self.feed_forward_norm(hidden_BTD + self.dropout(self.feed_forward(hidden_BTD))).to(dtype)

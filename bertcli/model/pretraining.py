@@ -1,4 +1,4 @@
-"""The pretraining model: rows of ids -> logits of its objectives."""
+"""The pretraining models: rows of ids -> the logits of their objectives."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from bertcli.model.init import initialize, initialize_outputs
 class PretrainingOutput(NamedTuple):
     mlm_logits_MV: Tensor
     pair_logits_B2: Tensor | None
-    """As `heads.PairHead`; None in a model without one."""
+    """The logits of `heads.PairHead`; None in a model without this head."""
     hidden_BTD: Tensor | None = None
-    """Of the last layer, where it was asked for."""
+    """The hidden states of the last layer if they were requested."""
 
 
 class PretrainingModel(nn.Module):
     """The body with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
 
-    `pair_head=False`: without the pair head and its pooler.
+    A model with `pair_head=False` has neither the pair head nor its pooler.
     """
 
     def __init__(self, architecture: Architecture, pair_head: bool = True) -> None:
@@ -51,11 +51,11 @@ class PretrainingModel(nn.Module):
         masked_M: Tensor | None = None,
         hidden: bool = False,
     ) -> PretrainingOutput:
-        """Logits of the words at `masked_M`, and of each row's pair; other arguments are those of `Body`.
+        """The logits of the words at `masked_M` and of each row's pair; other arguments are those of `Body`.
 
-        Only the tokens `masked_M` (int64, flat positions b * T + t of real ones; None: all B * T) go through
-        the MLM head, whose projection to the vocabulary costs more than the encoder of small models. Only
-        they and the first tokens go through most of the last layer; with `hidden` all tokens do.
+        Only the tokens `masked_M` (int64, flat positions b * T + t of real tokens; None means all B * T) go
+        through the MLM head, whose projection to the vocabulary costs more than the encoder of small models.
+        Only they and the first tokens go through most of the last layer; with `hidden`, all tokens do.
         """
         hidden_BTD = None
         positions_TD = None if self.mask_decoder is None else self.mask_decoder(ids_BT.shape[1])
@@ -77,16 +77,17 @@ class PretrainingModel(nn.Module):
 
 
 _CHUNK = 1 << 19
-"""Probabilities that are summed at once: they stay in the cache."""
+"""The number of probabilities that are summed at once; so many stay in the cache."""
 
 
 class RtdOutput(NamedTuple):
-    """
+    """The outputs of `ReplacedTokenModel`.
+
     Attributes:
-        mlm_logits_MV: of the generator, at the masked tokens.
-        sampled_N: int64, the words with which it replaced the first N of them.
-        rtd_logits_K: of the discriminator, at the real tokens: high if a token was replaced.
-        real_K: int64, their flat positions b * T + t.
+        mlm_logits_MV: the generator's logits at the masked tokens.
+        sampled_N: int64, the words with which it replaced the first N masked tokens.
+        rtd_logits_K: the discriminator's logits at the real tokens; high if a token was replaced.
+        real_K: int64, the flat positions b * T + t of the real tokens.
     """
 
     mlm_logits_MV: Tensor
@@ -96,9 +97,10 @@ class RtdOutput(NamedTuple):
 
 
 class ReplacedTokenModel(nn.Module):
-    """The discriminator, which is the model, with its generator; freshly initialized.
+    """The discriminator, which is the actual model, with its generator; freshly initialized.
 
-    `sharing`: `families.family.Generator`. Raises `ValueError` if `architecture` has no generator.
+    `sharing` is explained at `families.family.Generator`. Raises `ValueError` if `architecture` has no
+    generator.
     """
 
     def __init__(self, architecture: Architecture, sharing: Sharing) -> None:
@@ -128,18 +130,18 @@ class ReplacedTokenModel(nn.Module):
         masked_M: Tensor,
         draws_N: Tensor,
     ) -> RtdOutput:
-        """Masked rows -> the generator's words, and the discriminator's opinion of the rows with them.
+        """Fill masked rows with the generator's words -> the logits of generator and discriminator.
 
         Args:
-            masked_M: as in `PretrainingModel`; only its first N places are replaced.
-            draws_N: float64 in [0, 1), a uniform draw for each.
+            masked_M: the masked tokens, as in `PretrainingModel`; only the first N are replaced.
+            draws_N: float64 in [0, 1), a uniform draw for each of these.
         """
         logits_MV = self.generator(ids_BT, segments_BT, mask_BT, masked_M).mlm_logits_MV
         sampled_N = sample(logits_MV[: len(draws_N)].detach(), draws_N)
         replaced_BT = ids_BT.flatten().scatter(0, masked_M[: len(draws_N)], sampled_N).view_as(ids_BT)
         hidden_BTD = self.body(replaced_BT, segments_BT, mask_BT)
         real_BT = torch.ones(ids_BT.shape, dtype=torch.bool) if mask_BT is None else mask_BT
-        places_R = real_places(real_BT).to(ids_BT.device)  # few sizes, as for all other tensors of a batch
+        places_R = real_places(real_BT).to(ids_BT.device)  # a few sizes only, as for other tensors of a batch
         hidden_RD = take_distinct(hidden_BTD.flatten(0, 1), places_R)
         first_RD = take(hidden_BTD[:, 0], places_R // ids_BT.shape[1])
         logits_R, num_real = self.rtd_head(hidden_RD, first_RD), int(real_BT.sum())
@@ -157,16 +159,16 @@ class DisentangledEmbedding(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """[V, E], the sum."""
+        """The sum of both tables: [V, E]."""
         return self._table[0].weight.detach() + self.difference
 
     def forward(self, ids: Tensor) -> Tensor:
-        """[...] -> [..., E]."""
+        """Embed ids [...] -> [..., E]."""
         return F.embedding(ids, self._table[0].weight.detach()) + F.embedding(ids, self.difference)
 
 
 def sample(logits_NV: Tensor, draws_N: Tensor) -> Tensor:
-    """int64 [N]: a word for each row of logits, drawn by its probability with a uniform draw."""
+    """A word for each row of logits, drawn by its probability with a uniform draw: int64 [N]."""
     words_N = torch.empty(len(logits_NV), dtype=torch.int64, device=logits_NV.device)
     rows = max(1, _CHUNK // logits_NV.shape[1])
     for start in range(0, len(logits_NV), rows):

@@ -1,4 +1,4 @@
-"""Attention with rotary positions, in some layers to a window of neighbors: ModernBERT's."""
+"""ModernBERT's attention, with rotary positions and, in local layers, a window; and its layer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bertcli.model.seam import replaceable
 
 
 class RotaryAttention(Attention):
-    """Queries and keys are turned by angles that grow with their place, so that a score depends on the
-    distance alone (Su et al. 2021, section 3.2.2). A local layer attends to `window` tokens to each side
-    (Warner et al. 2024, section 2.1)."""
+    """Attention whose queries and keys are rotated by angles that grow with their place, so that positions
+    enter a score only as their distance (Su et al. 2021, section 3.2.2). A local layer attends to `window`
+    tokens to each side (Warner et al. 2024, section 2.1)."""
 
     any_queries = False
 
     def __init__(self, architecture: Architecture, number: int) -> None:
-        """`number`: of the layer, from 0."""
+        """Build the attention of the layer `number`, from 0."""
         super().__init__(architecture)
         assert architecture.rotary_bases is not None
         is_local = architecture.local_layers[number]
@@ -33,7 +33,7 @@ class RotaryAttention(Attention):
         *shared: Tensor,
         mask_B11T: Tensor | None,
     ) -> Tensor:
-        """As `Attention.attend`, with all queries of the rows (W = T)."""
+        """The context of `Attention.attend`; all queries of the rows are needed (W = T)."""
         inputs = rotate(query_BNWH, self.base), rotate(key_BNTH, self.base), value_BNTH
         if self.window is None:
             return attend(*inputs, mask_B11T=mask_B11T, dropout=self.dropout_now)
@@ -48,7 +48,7 @@ class RotaryAttention(Attention):
 
 
 def rotate(values_BNTH: Tensor, base: float) -> Tensor:
-    """Turns the pair (x_h, x_(h + H/2)) of the token t by the angle t * base ** (-2 h / H), in fp32."""
+    """Rotate the pair (x_h, x_(h + H/2)) of the token t by the angle t * base ** (-2 h / H), in fp32."""
     (num_tokens, size), device = values_BNTH.shape[-2:], values_BNTH.device
     frequencies_P = base ** -(torch.arange(0, size, 2, device=device, dtype=torch.float32) / size)
     angles_TP = torch.arange(num_tokens, device=device, dtype=torch.float32)[:, None] * frequencies_P
@@ -69,15 +69,15 @@ def attend_window(
     window: int,
     dropout: float,
 ) -> Tensor:
-    """As `attention.attend`, where each token attends to at most `window` tokens to each side."""
+    """The context of `layer.attend`, where each token attends to at most `window` tokens to each side."""
     mask_B1TT = window_mask(mask_B11T, window, like=key_BNTH)
     return attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B1TT, dropout=dropout)
 
 
 def window_mask(mask_B11T: Tensor | None, window: int, like: Tensor) -> Tensor:
-    """bool [B or 1, 1, T, T]: which tokens (columns) a token (row) attends to: real ones nearby, and itself.
+    """The mask bool [B or 1, 1, T, T]: a token (row) attends to real tokens (columns) nearby and to itself.
 
-    Padding far from all real tokens attends to itself alone: a softmax over nothing would be NaN.
+    Padding far from all real tokens attends only to itself, because a softmax over nothing is NaN.
     """
     places_T = torch.arange(like.shape[-2], device=like.device)
     distance_TT = (places_T[:, None] - places_T).abs()
@@ -88,7 +88,7 @@ def window_mask(mask_B11T: Tensor | None, window: int, like: Tensor) -> Tensor:
 
 
 class GatedFeedForward(nn.Module):
-    """D -> 2 F -> F -> D: the activation of one half times the other half (Shazeer 2020, "GeGLU")."""
+    """The network D -> 2 F -> F -> D: activation(one half) * the other half (Shazeer 2020, "GeGLU")."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -99,14 +99,14 @@ class GatedFeedForward(nn.Module):
         self.contract = nn.Linear(inner, hidden, bias=architecture.biases)
 
     def forward(self, hidden_BTD: Tensor) -> Tensor:
-        """[..., D] -> [..., D]."""
+        """Apply the network to each token: [..., D] -> [..., D]."""
         inner, gate = self.expand(hidden_BTD).chunk(2, dim=-1)
         return self.contract(self.dropout(self.activation(inner) * gate))
 
 
 class PreNormLayer(EncoderLayer):
-    """x + sublayer(LayerNorm(x)), for attention and feed-forward (Xiong et al. 2020; Warner et al. 2024,
-    section 2.1). The first layer has no norm before attention: the embeddings end in one."""
+    """A layer of x + sublayer(LayerNorm(x)), for attention and feed-forward (Xiong et al. 2020; Warner et al.
+    2024, section 2.1). The first layer has no norm before attention, because the embeddings end in one."""
 
     def __init__(self, architecture: Architecture, attention: Attention, is_first: bool) -> None:
         super().__init__(architecture, attention, GatedFeedForward(architecture))

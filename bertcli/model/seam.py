@@ -1,4 +1,4 @@
-"""Plain functions that `bertcli.model.fast` replaces by faster ones, and the switch that turns these off."""
+"""The replacement of plain functions by those of `bertcli.model.fast`, and the switch to turn it off."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _faster: dict[Callable[..., Any], list[Any]] = {}
 
 @contextmanager
 def plain_path(*paths: str) -> Iterator[None]:
-    """Inside, models do not use these `PATHS`; without arguments, none of them.
+    """Turn off the given faster `PATHS` inside the context; no name means all of them.
 
-    For reading, for export, and for comparison. A backward pass must be inside with its forward pass.
+    This serves reading, export and comparison. A backward pass must be inside together with its forward pass.
     """
     global _off
     before, _off = _off, _off | (frozenset(paths) or PATHS)
@@ -37,12 +37,12 @@ def is_on(path: str) -> bool:
 
 
 def is_on_cpu(path: str, values: Tensor) -> bool:
-    """For paths that are faster only on a CPU: GPUs and compiled code have their own."""
+    """True if a path that is faster only on a CPU applies; GPUs and compiled code have their own."""
     return is_on(path) and values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def replaceable(plain: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a plain function or method, for which `replace` may name a faster one."""
+    """Decorate a plain function or method for which `replace` may name a faster one."""
     faster: list[tuple[Callable[..., bool], Callable[P, R]]] = []
 
     @wraps(plain)
@@ -57,6 +57,6 @@ def replaceable(plain: Callable[P, R]) -> Callable[P, R]:
 
 
 def replace(plain: Callable[..., R], fast: Callable[..., R], when: Callable[..., bool]) -> None:
-    """From now on `fast`, which computes the same as the `replaceable` function `plain`, is called in its
-    place if `when` is true for the arguments."""
+    """Call `fast` in place of the `replaceable` function `plain`, which computes the same, if `when` is true
+    for the arguments."""
     _faster[plain].append((when, fast))

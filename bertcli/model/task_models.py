@@ -1,4 +1,4 @@
-"""The body with a head for a labeled task, or without a head: labels of rows or tokens, answers, vectors."""
+"""The body with a head for a labeled task, or without one: labels of rows or tokens, answers, vectors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from bertcli.system.errors import UserError
 
 
 def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: PoolingMode) -> Tensor:
-    """vectors_BD: the mean or the maximum over the real tokens of a row, or the first token's hidden state.
+    """The vectors_BD: the mean or maximum over a row's real tokens, or the first token's hidden state.
 
-    `mask_BT` (bool): True at real tokens, also special ones; None: no padding.
+    `mask_BT` (bool) is True at real tokens, including special tokens; None means no padding.
     """
     if mode == "cls":
         return hidden_BTD[:, 0]
@@ -36,7 +36,7 @@ def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: PoolingMode) -> Tenso
 
 
 class VectorModel(nn.Module):
-    """The body, whose hidden states are pooled to a vector a row; `normalize`: to length 1."""
+    """The body with pooling to one vector per row; `normalize` scales vectors to length 1."""
 
     def __init__(
         self, architecture: Architecture, mode: PoolingMode = "mean", normalize: bool = False
@@ -49,7 +49,7 @@ class VectorModel(nn.Module):
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns vectors_BD, fp32; the arguments are those of `Body`."""
+        """The vectors_BD in fp32; the arguments are those of `Body`."""
         if self.mode == "cls":
             vectors_BD = self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT)).float()
         else:
@@ -59,7 +59,7 @@ class VectorModel(nn.Module):
 
 @dataclass(frozen=True)
 class Standardization:
-    """What the output of a regression's last layer stands for: (number - mean) / scale.
+    """The meaning of the output of a regression's last layer: (number - mean) / scale.
 
     Training standardizes its numbers, so that the loss and the gradient do not depend on their scale.
     """
@@ -69,15 +69,15 @@ class Standardization:
 
 
 AS_THEY_ARE = Standardization()
-"""The output is the number itself, as every reader of a model folder expects."""
+"""The standardization of model folders: the output is the number itself, as every reader expects."""
 
 
 def restandardized(
     weights: Mapping[str, Tensor], before: Standardization, after: Standardization
 ) -> dict[str, Tensor]:
-    """The weights of a regression whose outputs stand for the same numbers in another standardization.
+    """The weights of a regression that give the same numbers in another standardization.
 
-    Equal ones change no bit.
+    Equal standardizations change no bit.
     """
     changed = dict(weights)
     if before != after and weights:
@@ -89,10 +89,10 @@ def restandardized(
 
 
 class SequenceModel(nn.Module):
-    """One vector of logits a row: pooled first token (or mean of the tokens, `Architecture.pooling`),
+    """One vector of logits per row: pooled first token (or mean of the tokens, `Architecture.pooling`),
     dropout, dense (Devlin et al. 2019, section 4.1).
 
-    Classification and regression; multiple choice with one logit a row (section 4.4).
+    The model serves classification and regression, and multiple choice with one logit per row (section 4.4).
     """
 
     def __init__(self, architecture: Architecture, num_labels: int, head: Head) -> None:
@@ -105,7 +105,7 @@ class SequenceModel(nn.Module):
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns logits_BC; the arguments are those of `Body`."""
+        """The logits_BC; the arguments are those of `Body`."""
         if self.architecture.pooling == "mean":
             read_BD = mean(self.body(ids_BT, segments_BT, mask_BT), mask_BT)
         else:
@@ -114,7 +114,7 @@ class SequenceModel(nn.Module):
 
 
 class TokenModel(nn.Module):
-    """A vector of logits a token: [pooler,] dropout, dense (Devlin et al. 2019, section 5.3)."""
+    """One vector of logits per token: [pooler,] dropout, dense (Devlin et al. 2019, section 5.3)."""
 
     def __init__(self, architecture: Architecture, num_labels: int, head: Head) -> None:
         super().__init__()
@@ -126,12 +126,12 @@ class TokenModel(nn.Module):
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns logits_BTC; the arguments are those of `Body`."""
+        """The logits_BTC; the arguments are those of `Body`."""
         return self.classifier(self.dropout(self.pooler(self.body(ids_BT, segments_BT, mask_BT))))
 
 
 class SpanModel(nn.Module):
-    """Two logits a token, start and end of the answer (Devlin et al. 2019, section 4.2)."""
+    """Two logits per token, for the start and the end of the answer (Devlin et al. 2019, section 4.2)."""
 
     def __init__(self, architecture: Architecture, head: Head) -> None:
         super().__init__()
@@ -143,14 +143,14 @@ class SpanModel(nn.Module):
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns logits_BT2, start and end; the arguments are those of `Body`."""
+        """The logits_BT2 of start and end; the arguments are those of `Body`."""
         return self.qa_outputs(self.dropout(self.pooler(self.body(ids_BT, segments_BT, mask_BT))))
 
 
 class PooledModel(nn.Module):
-    """The body alone, or with a pooler, for sentence vectors. Freshly initialized.
+    """The body alone, or with a pooler, for sentence vectors; freshly initialized.
 
-    `pair_head`, which reads the pooler, and `rtd_head` are for folders with no other head.
+    `pair_head`, which reads the pooler, and `rtd_head` serve folders with no other head.
     """
 
     def __init__(
@@ -165,8 +165,7 @@ class PooledModel(nn.Module):
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """Returns hidden_BTD; the arguments are those of `Body`. `pooler(hidden_BTD[:, 0])` gives
-        pooled_BD."""
+        """The hidden_BTD; the arguments are those of `Body`. `pooler(hidden_BTD[:, 0])` gives pooled_BD."""
         return self.body(ids_BT, segments_BT, mask_BT)
 
 
@@ -174,9 +173,9 @@ TaskModel = SequenceModel | TokenModel | SpanModel | VectorModel
 
 
 def build_task_model(task: TaskType, architecture: Architecture, num_labels: int) -> TaskModel:
-    """The body with the head of `task` that its family has in transformers, freshly initialized.
+    """Build the body with the head that its family has for `task` in transformers, freshly initialized.
 
-    `num_labels` is for classification and token-classification; the other tasks have fixed outputs.
+    `num_labels` applies to classification and token-classification; other tasks have fixed outputs. The task
     sentence-embedding has no head.
     """
     if task == "sentence-embedding":
@@ -194,16 +193,16 @@ def _dropout(architecture: Architecture, head: Head) -> Dropout:
 
 
 def evenly_spaced(layers: int, kept: int) -> list[int]:
-    """The numbers of the layers that are kept, the first and the last among them: 0, 2, 4, 7, 9, 11 for six
-    of twelve (Sanh et al. 2019)."""
+    """The numbers of the layers to keep, with the first and the last: 0, 2, 4, 7, 9, 11 for six of twelve
+    (Sanh et al. 2019)."""
     return [round(number * (layers - 1) / max(1, kept - 1)) for number in range(kept)]
 
 
 def keep_layers(model: TaskModel, number: int) -> None:
-    """Leave `number` layers in the model, evenly spaced.
+    """Keep `number` evenly spaced layers of the model.
 
     Raises:
-        UserError: it has fewer; several groups of layers share their weights.
+        UserError: the model has fewer layers; its layers share weights in several groups.
     """
     sizes, encoder = model.architecture, model.body.encoder
     if number > sizes.layers:

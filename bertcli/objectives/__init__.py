@@ -1,1 +1,1 @@
-"""What a model learns from text alone: masked words, pairs, replaced words, a teacher's answers."""
+"""The objectives of pretraining on text: masked words, pairs, replaced words, a teacher's answers."""

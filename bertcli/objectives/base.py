@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 
 class TaskBatch(Protocol):
-    """What a task reads in one forward pass."""
+    """The input of a task in one forward pass."""
 
     @property
     def num_tokens(self) -> int:
-        """Number of real tokens, for the reported speed."""
+        """The number of real tokens, for the reported speed."""
         ...
 
     def to(self, device: torch.device) -> Self:
@@ -27,14 +27,14 @@ class TaskBatch(Protocol):
 
 @dataclass(frozen=True)
 class Term:
-    """One term of the loss over one micro-batch: sums, which are divided by the count of the full batch.
+    """One term of the loss over one micro-batch: sums, to be divided by the count of the full batch.
 
     Attributes:
         loss: float32 scalar, the sum of the losses; differentiable.
         correct: int64 scalar, the number of right predictions; None if the term does not count them.
-        weight: its factor in the loss of the step.
-        unit: the loss is reported times this, for example as squared error of the labels' own scale.
-        shares: name -> two int64 scalars, a part and its whole: further figures of an evaluation.
+        weight: the factor of the term in the loss of the step.
+        unit: the factor of the loss in reports, for example to give a squared error on the labels' own scale.
+        shares: further figures of an evaluation: name -> two int64 scalars, a part and its whole.
     """
 
     loss: Tensor
@@ -45,7 +45,7 @@ class Term:
 
 
 class Task(Protocol):
-    """What a model learns. The loss of a step is the sum over terms of weight * (sum of losses) / (count)."""
+    """A task. The loss of a step is the sum over its terms of weight * (sum of losses) / (count)."""
 
     def counts(self, batch: Any) -> Mapping[str, float]:
         """Term name -> the number of losses in its sum, known before the forward pass; may be 0.
@@ -55,45 +55,45 @@ class Task(Protocol):
         ...
 
     def terms(self, model: nn.Module, batch: Any) -> Mapping[str, Term]:
-        """Forward pass of one micro-batch."""
+        """Run the forward pass of one micro-batch -> its terms by name."""
         ...
 
 
 class JointTask(ABC):
-    """A task with one loss over all rows of a step, which is no sum over rows.
+    """A task with one loss over all rows of a step that is not a sum over rows.
 
-    It is a `Task` of steps that are one micro-batch; `training.loop` computes those of several.
+    It is a `Task` if a step has one micro-batch; `training.loop` computes steps of several micro-batches.
     """
 
     @abstractmethod
     def counts(self, batch: Any) -> Mapping[str, float]:
-        """As `Task.counts`, of a term whose name is ""."""
+        """The counts as in `Task.counts`; the only term has the name ""."""
 
     @abstractmethod
     def outputs(self, model: nn.Module, batch: Any) -> Tensor:
-        """Forward pass of one micro-batch: float32 [rows, ...]."""
+        """Run the forward pass of one micro-batch -> float32 [rows, ...]."""
 
     @abstractmethod
     def term(self, outputs: Tensor, batches: Sequence[Any]) -> Term:
-        """The loss of the step, times its count; `outputs` of its micro-batches, one after the other."""
+        """The loss of the step, times its count; `outputs` holds those of its micro-batches in order."""
 
     def terms(self, model: nn.Module, batch: Any) -> dict[str, Term]:
-        """As `Task.terms`, of a batch that is the whole step."""
+        """The terms as in `Task.terms`, for a batch that is the whole step."""
         return {"": self.term(self.outputs(model, batch), [batch])}
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Reference lines of one term; losses in nats.
+    """The reference values of one term; losses are in nats.
 
     Attributes:
-        term: its name in the scores.
-        first_loss: expected of a fresh model; None: the model starts from trained weights.
-        chance_loss: of a model that does not use the context.
-        line: explains `chance_loss` to the user.
-        chance_accuracy: of the best constant answer; None: no constant answer is often right.
-        predicts_words: the term predicts words: its loss has a perplexity, and at `chance_loss` the model
-            has learned only word frequencies.
+        term: the name of the term in the scores.
+        first_loss: the expected loss of a fresh model; None if the model starts from trained weights.
+        chance_loss: the loss of a model that does not use the context.
+        line: an explanation of `chance_loss` for the user.
+        chance_accuracy: the accuracy of the best constant answer; None if no such answer is often right.
+        predicts_words: true if the term predicts words: its loss has a perplexity, and at `chance_loss` the
+            model has learned only word frequencies.
     """
 
     term: str
@@ -105,10 +105,12 @@ class Reference:
 
 
 def words_reference(unigram_entropy: float, first_loss: float | None) -> Reference:
-    """Of masked words.
+    """The reference of the term of masked words.
 
     Args:
-        unigram_entropy: of the corpus, in nats: the loss of a model that knows only word frequencies.
+        unigram_entropy: the entropy of the corpus in nats: the loss of a model that knows only word
+            frequencies.
+        first_loss: the expected loss of a fresh model, or None.
     """
     return Reference(
         term="mlm",
@@ -121,5 +123,5 @@ def words_reference(unigram_entropy: float, first_loss: float | None) -> Referen
 
 
 def perplexity(loss: float) -> float:
-    """exp of a loss in nats a word; the loss is clipped at 700, because a float overflows beyond it."""
+    """The exponential of a loss in nats per word, clipped at 700, because a float overflows beyond that."""
     return math.exp(min(loss, 700))

@@ -28,8 +28,8 @@ class Distillation:
     """The terms of `MaskedLanguage`, the teacher's words at the masked tokens (`kl`), and the direction of
     the hidden states at all real tokens (`cosine`).
 
-    The original takes the teacher's words at all tokens by default, and at the masked ones by an option: the
-    vocabulary then costs a sixth.
+    The original uses the teacher's words at all tokens by default, and at the masked tokens as an option,
+    which reduces the cost of the vocabulary to a sixth.
     """
 
     def __init__(
@@ -39,7 +39,8 @@ class Distillation:
         temperature: float,
         weights: tuple[float, float, float],
     ) -> None:
-        """`weights`: of kl, mlm and cosine. With the weight 0 mlm is still measured, the others are not."""
+        """Freeze the teacher. `weights` are those of kl, mlm and cosine. A weight of 0 turns off kl or
+        cosine; mlm is always measured."""
         self._words, self._temperature = words, temperature
         self.teacher = teacher.eval().requires_grad_(False)
         kl, mlm, cosine = weights
@@ -73,22 +74,22 @@ class Distillation:
     def references(
         self, architecture: Architecture, unigram_entropy: float, fresh: bool
     ) -> tuple[Reference, ...]:
-        """As `MaskedLanguage.references`; a student that starts with the teacher's layers has no expected
-        first loss."""
+        """The references of `MaskedLanguage`; a student that starts with the teacher's layers (not `fresh`)
+        has no expected first loss."""
         return self._words.references(architecture, unigram_entropy, fresh=fresh)
 
 
 def _angles(hidden_BTD: Tensor, teacher_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
-    """The sum over real tokens of 1 - cos(student, teacher)."""
+    """The sum of 1 - cos(student, teacher) over real tokens."""
     distance_BT = 1.0 - F.cosine_similarity(hidden_BTD.float(), teacher_BTD.float(), dim=-1)
     return (distance_BT if mask_BT is None else distance_BT[mask_BT.to(distance_BT.device)]).sum()
 
 
 def taught(task: PretrainingTask, config: PretrainConfig, tokenizer: Tokenizer) -> Distillation:
-    """The task with the teacher of `config.shared`, after `check_teacher`.
+    """The task with the teacher of `config.distillation`, which must not be None, after `check_teacher`.
 
     Raises:
-        UserError: the teacher cannot be read, or has another tokenizer.
+        UserError: the teacher cannot be read, lacks an MLM head, or has another tokenizer.
     """
     assert config.distillation is not None
     assert isinstance(task, MaskedLanguage)
@@ -113,7 +114,7 @@ def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> Pretraini
 def start_like(student: PretrainingModel, teacher: PretrainingModel) -> None:
     """Give a fresh student the teacher's weights wherever both have a parameter of the same name and shape.
 
-    Its layers are those of the teacher that `evenly_spaced` gives.
+    The student's layers get the weights of the teacher's layers that `evenly_spaced` chooses.
     """
     source = teacher.state_dict()
     given: dict[str, Tensor] = {}

@@ -1,4 +1,4 @@
-"""The cross-entropy of a vocabulary: its sum, its gradient, and how many predictions are right."""
+"""Masked language modeling: the cross-entropy over a vocabulary, and the task with its pair term."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from bertcli.model.pretraining import PretrainingOutput
 from bertcli.objectives.base import Reference, Term, words_reference
 
 _CHUNK = 1 << 19
-"""Logits computed at once in fp32: 2 MB, so that they stay in the cache for all passes."""
+"""The number of logits computed at once in fp32: 2 MB, so that they stay in the cache for all passes."""
 
 
 IGNORED = -100
-"""The target that is not counted, as in torch."""
+"""The target of a token that is not counted, as in torch."""
 
 
 def vocabulary_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Term:
-    """The sum over M of -log softmax(logits)[target], in fp32 for logits of any dtype.
+    """The sum over M of -log softmax(logits)[target], in fp32 for logits of any dtype, and right predictions.
 
     A prediction is right if no other word has a higher logit than the target.
     """
@@ -56,7 +56,7 @@ def _num_right(at_target_M: Tensor, highest_M: Tensor, targets_M: Tensor) -> Ten
 
 
 class _InChunks(torch.autograd.Function):
-    """The gradient, softmax - one-hot, is computed with the loss, from the same softmax of a chunk."""
+    """The cross-entropy in chunks; loss and gradient (softmax - one-hot) share one softmax per chunk."""
 
     @staticmethod
     def forward(ctx: Any, logits_MV: Tensor, targets_M: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,11 +70,11 @@ class _InChunks(torch.autograd.Function):
             if gradient_MV is not None:
                 gradient_MV[chunk] = softmax
         at_target_M, highest_M = _at_target_and_highest(logits_MV, targets_M)
-        # The largest probability, 1 / sum(exp(logits - the highest)), is never too small for its logarithm.
+        # The largest probability, 1 / sum(exp(logits - highest)), is never too small for a logarithm.
         losses_M = highest_M.float() - most_likely_M.log() - at_target_M
         if gradient_MV is not None:
             of_target_M = losses_M.neg().expm1().to(gradient_MV.dtype)  # exp(-loss) - 1
-            # Not scatter_, which copies a whole bf16 tensor, nor a bool mask, which reads all of it.
+            # Indexing: scatter_ would copy a whole bf16 tensor, and a bool mask would read all of it.
             gradient_MV[torch.arange(len(targets_M)), targets_M.clamp_min(0)] = of_target_M
             gradient_MV.index_fill_(0, (targets_M == IGNORED).nonzero().squeeze(1), 0.0)
         ctx.save_for_backward(gradient_MV)
@@ -91,7 +91,7 @@ class _InChunks(torch.autograd.Function):
 class MaskedLanguage:
     """MLM over the masked tokens and, if the batch has labels, the pair rule's own term over the rows.
 
-    `compiled`: torch compiles the cross-entropy, which then needs fewer passes over the logits.
+    If `compiled`, torch compiles the cross-entropy, which then needs fewer passes over the logits.
     """
 
     def __init__(self, pairs: PairRule, compiled: bool = False) -> None:
@@ -109,7 +109,7 @@ class MaskedLanguage:
         return self.terms_of(model(batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M), batch)
 
     def terms_of(self, output: PretrainingOutput, batch: Batch) -> dict[str, Term]:
-        """`terms` of a forward pass over a batch of `round_masked`."""
+        """The terms of a forward pass over a batch from `round_masked`."""
         terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, batch.targets_M)}
         if batch.labels_B is None or output.pair_logits_B2 is None:
             return terms
@@ -121,8 +121,9 @@ class MaskedLanguage:
         """The reference of each term.
 
         Args:
-            unigram_entropy: of the corpus, in nats: the loss of a model that knows only word frequencies.
-            fresh: the model starts from random weights.
+            unigram_entropy: the entropy of the corpus in nats: the loss of a model that knows only word
+                frequencies.
+            fresh: true if the model starts from random weights.
         """
         first_loss = expected_first_mlm_loss(architecture) if fresh else None
         words = words_reference(unigram_entropy, first_loss)
@@ -132,7 +133,7 @@ class MaskedLanguage:
         loss, accuracy = (
             math.log(num_labels),
             1 / num_labels,
-        )  # a batch has equally many rows of each label
+        )  # a batch has equal numbers of rows with each label
         return words, Reference(
             term=self._pairs.term,
             first_loss=loss if fresh else None,

@@ -1,4 +1,4 @@
-"""`data.objective` -> the model that learns it, its task, and its folder."""
+"""The value of `data.objective` -> the model that learns it, its task, and its folder."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ PretrainingTask = MaskedLanguage | ReplacedTokens
 
 
 def start_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
-    """Fresh weights, from torch's generator, or those of `model.init_from`; prints what is new there.
+    """The model with fresh weights from torch's generator, or with those of `model.init_from`.
+
+    Lines for the user tell which weights were loaded and which are new.
 
     Raises:
-        UserError: the folder cannot be read; sizes that the family cannot have.
+        UserError: the folder cannot be read; the family cannot have these sizes.
     """
     objective, dropout = config.data.objective, config.model.dropout
     if config.model.init_from is None:
@@ -55,7 +57,7 @@ def start_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
 
 
 def words_of(config: PretrainConfig, source: Path) -> PretrainingModel | None:
-    """The part of a folder that predicts words, as `predicts_words`; None: it has none."""
+    """The part of a folder's model that predicts words (see `predicts_words`); None if it has none."""
     if config.data.objective == "rtd":
         return load_rtd_folder(source, _sharing(config, source)).generator
     loaded = load_model_folder(source, pairs=False, mask_decoder=True)
@@ -63,7 +65,7 @@ def words_of(config: PretrainConfig, source: Path) -> PretrainingModel | None:
 
 
 def build_model(config: ModelConfig, objective: str, sizes: Architecture) -> Model:
-    """The model of an objective with fresh weights."""
+    """Build the model of an objective with fresh weights."""
     if objective == "rtd":
         return ReplacedTokenModel(sizes, sharing(config, sizes.family))
     return PretrainingModel(sizes, pair_head=PAIR_RULES[objective].is_pair)
@@ -72,19 +74,19 @@ def build_model(config: ModelConfig, objective: str, sizes: Architecture) -> Mod
 def objective_task(
     objective: str, rtd_weight: float = 50.0, mask_rate: float = 0.15, compiled: bool = False
 ) -> PretrainingTask:
-    """The task of an objective; `mask_rate`: of its batches."""
+    """The task of an objective; `mask_rate` is that of its batches."""
     if objective == "rtd":
         return ReplacedTokens(rtd_weight, mask_rate, compiled=compiled)
     return MaskedLanguage(PAIR_RULES[objective], compiled=compiled)
 
 
 def predicts_words(model: Model) -> PretrainingModel:
-    """The model with the MLM head: itself, or its generator."""
+    """The model with the MLM head: the model itself, or its generator."""
     return model.generator if isinstance(model, ReplacedTokenModel) else model
 
 
 def words_alone(model: Model, weights: Mapping[str, Tensor]) -> PretrainingModel:
-    """A copy of `predicts_words(model)` with these full weights, which no rank shares."""
+    """A copy of `predicts_words(model)` with these full weights, which are not sharded over ranks."""
     words = predicts_words(model)
     prefix = "" if words is model else "generator."
     copy = PretrainingModel(words.architecture, pair_head=words.pair_head is not None)
@@ -104,7 +106,7 @@ def save_folder(
 ) -> None:
     """Write the model's folder with these weights, file by file.
 
-    `trained_length`: of `folders.model_files.Declaration`.
+    `trained_length` is explained at `folders.model_files.Declaration`.
     """
     given = {"trained_length": trained_length, "weights": weights, "card": card}
     if isinstance(model, ReplacedTokenModel):
@@ -114,7 +116,7 @@ def save_folder(
 
 
 def load_saved(config: PretrainConfig, folder: Path) -> Model:
-    """The model in a folder of the run, as it was trained. Raises `UserError` as `load_model_folder`."""
+    """The model in a folder of the run, as it was trained. Raises `UserError` as `load_model_folder` does."""
     if config.data.objective == "rtd":
         return load_rtd_folder(folder, _sharing(config, folder))
     return load_model_folder(folder, mask_decoder=True).model

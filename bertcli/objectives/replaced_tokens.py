@@ -17,13 +17,14 @@ from bertcli.objectives.masked_language import round_masked, vocabulary_cross_en
 
 
 class ReplacedTokens:
-    """MLM of the generator, and over all real tokens whether they were replaced, `weight` times.
+    """The MLM loss of the generator, plus `weight` times the discriminator's loss over all real tokens.
 
-    A word that the generator guessed right was not replaced.
+    A token that the generator guessed right counts as not replaced.
     """
 
     def __init__(self, weight: float, mask_rate: float, compiled: bool = False) -> None:
-        """`mask_rate`: of the batches, for the reference; `compiled` as in `MaskedLanguage`."""
+        """Build the task. `mask_rate` is that of the batches, for the reference; `compiled` as in
+        `MaskedLanguage`."""
         self._weight, self._mask_rate = weight, mask_rate
         self._cross_entropy = (
             torch.compile(vocabulary_cross_entropy) if compiled else vocabulary_cross_entropy
@@ -50,7 +51,7 @@ class ReplacedTokens:
         return {"mlm": words, "rtd": Term(loss, correct, self._weight, shares=shares)}
 
     def _labels(self, batch: Batch, output: RtdOutput) -> Tensor:
-        """bool [K], True where a token is not the original."""
+        """The labels bool [K], True for each token that differs from the original."""
         is_replaced = torch.zeros(batch.ids_BT.numel(), dtype=torch.bool, device=batch.ids_BT.device)
         is_replaced[batch.masked_M] = output.sampled_N != batch.targets_M
         return is_replaced[output.real_K]
@@ -58,7 +59,7 @@ class ReplacedTokens:
     def references(
         self, generator: Architecture, unigram_entropy: float, fresh: bool
     ) -> tuple[Reference, ...]:
-        """As `MaskedLanguage.references`, with the architecture of the generator."""
+        """The references as in `MaskedLanguage.references`; `generator` is the generator's architecture."""
         first_loss = expected_first_mlm_loss(generator) if fresh else None
         rate = self._mask_rate
         chance = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)

@@ -1,1 +1,1 @@
-"""A run folder -> one HTML page that needs nothing but itself: no network, no second file."""
+"""Reports: run folders -> one HTML page, which needs no network and no second file."""

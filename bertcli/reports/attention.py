@@ -1,4 +1,4 @@
-"""The attention of a row as a page: the probabilities in 8 bits, and a script that draws them."""
+"""The page that shows the attention of a row: the probabilities in 8 bits, and a script that draws them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bertcli.reports.passages import ScoredWord, scored_words
 from bertcli.system.errors import UserError
 
 MOST_VALUES = 675_000
-"""A byte each; in base64 900 kB, which leaves room for the rest of a page of 1 MB."""
+"""Largest number of probabilities in a page, one byte each. They take 900 kB in base64; a page has 1 MB."""
 _TITLE = 80
-"""Characters of the window's title."""
+"""Largest number of characters in the window's title."""
 
 
 def fit_layers(attention: Attention, first: int, are_given: bool) -> Attention:
-    """The layers that fit into a page: all, or some at equal distances, with the layer `first` among them.
+    """The layers that fit into a page: all, or some at equal distances; the layer `first` is among them.
 
-    `are_given`: the user named the layers. Raises `UserError` if these do not fit, or no layer does.
+    `are_given`: the user named the layers. Raises `UserError` if they do not all fit, or if no layer fits.
     """
     tokens, number = len(attention.tokens), len(attention.layers)
     most = MOST_VALUES // (attention.heads * tokens**2)
@@ -56,9 +56,9 @@ def attention_page(
     """The HTML document.
 
     Args:
-        model: its folder, or its id on the hub.
+        model: the folder of the model, or its id on the hub.
         head: the layer and the head that are shown first.
-        reason: why these, in a clause.
+        reason: a clause that says why these are shown first.
     """
     special = dict.fromkeys(unit.text for unit in attention.units if unit.is_special)
     values = {
@@ -84,7 +84,7 @@ def attention_page(
 
 def _data(attention: Attention, head: tuple[int, int]) -> dict[str, Any]:
     segments = {word.tokens.start: word.segment for word in attention.read.words}
-    # The root keeps small weights apart: of 1 %, the step is 0.08 %.
+    # Square roots keep small weights apart: near 1 %, two neighboring bytes differ by 0.08 %.
     bytes_LNTT = (attention.probabilities_LNTT.clamp(0, 1).sqrt() * 255).round().byte()
     return {
         "tokens": attention.tokens,

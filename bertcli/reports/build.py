@@ -1,4 +1,4 @@
-"""Several pretraining runs -> whether their losses can be compared, and the figure that can be."""
+"""The report of one run or several: what it reads, what can be compared, and the file it is written to."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OTHER_TOKENS = (
 
 
 def comparison_note(views: Sequence[RunView]) -> str | None:
-    """What speaks against a comparison of the losses, as far as the stores are there; None: nothing."""
+    """The reason why the losses cannot be compared, as far as the token stores show it; None: no reason."""
     manifests = [view.manifest for view in views if view.manifest is not None]
     if len({_heldout_text(each) for each in manifests}) > 1:
         return OTHER_TEXT
@@ -47,7 +47,7 @@ def comparison_note(views: Sequence[RunView]) -> str | None:
 
 
 def nats_per_word(view: RunView) -> Score | None:
-    """As `training.gain.Gain` has it; None: no store, or no evaluation."""
+    """The loss in nats per word, as in `training.gain.Gain`; None: there is no store, or no evaluation."""
     row = chosen_row(view)
     terms = [each.term for each in references_of(view) if each.predicts_words]
     loss = row.get(term_key(terms[0], "loss")) if row and terms else None
@@ -61,16 +61,16 @@ def _heldout_text(manifest: Manifest) -> tuple[int, int]:
 
 
 def _tokens(manifest: Manifest) -> tuple[object, ...]:
-    """Equal where the text has the same tokens, whatever the ids and names of the special ones."""
+    """A key that is equal if the text has the same tokens; ids and names of special tokens may differ."""
     return manifest.train, manifest.heldout, round(manifest.unigram_entropy, 6)
 
 
 MOST_RUNS = 8
-"""Beside each other; more cannot be told apart in a chart."""
+"""Largest number of runs side by side; readers cannot tell more apart in a chart."""
 
 
 def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
-    """The page of these runs (`read_runs`). Nothing is written. Raises `UserError` for a missing device."""
+    """The page of these runs (`read_runs`); nothing is written. Raises `UserError` for a missing device."""
     notes, first = Notes(), views[0]
     parts = _parts(first, options, notes) if len(views) == 1 else None
     if parts is not None and first.state.word == "finished":
@@ -107,10 +107,11 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
 
 
 def read_runs(roots: Sequence[Path]) -> list[RunView]:
-    """The runs of a report, which are of one kind.
+    """The runs of a report, which must be of one kind.
 
     Raises:
-        UserError: a folder is not that of a run, or its files are damaged; runs of unlike kinds; too many.
+        UserError: a folder is not a run folder, or its files are damaged; the runs are of several kinds;
+            there are too many runs.
     """
     if len(roots) > MOST_RUNS:
         raise UserError(f"{len(roots)} runs: a report compares at most {MOST_RUNS}; give fewer")
@@ -133,14 +134,14 @@ def _parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingPa
 
 
 def _shared_baselines(scores: Sequence[Score]) -> Mapping[str, str]:
-    """Key of a score -> its baseline, where the runs that have one do not differ in it."""
+    """Key of a score -> its baseline, if all runs with a baseline have the same one."""
     known = {(score.key, score.baseline) for score in scores if score.baseline}
     times = Counter(key for key, _ in known)
     return {key: baseline for key, baseline in known if times[key] == 1}
 
 
 def _num_parameters(model: nn.Module | None) -> Facts:
-    """All of them; a shared one counts once."""
+    """The number of all parameters; a shared parameter counts once."""
     if model is None:
         return []
     return [("parameters", number(sum(parameter.numel() for parameter in model.parameters())))]
@@ -150,13 +151,14 @@ ELSEWHERE = "write it elsewhere: --output FILE.html"
 
 
 def write_report(roots: Sequence[Path], options: ReportOptions, output: Path | None = None) -> Path:
-    """Write the report of these runs; returns its path.
+    """Write the report of these runs; return its path.
 
-    `output`: None: `report.html` in the first run folder, where only a report of bertcli is replaced.
+    `output`: the path to write to; None: `report.html` in the first run folder, where only a report of
+    bertcli is replaced.
 
     Raises:
-        UserError: as `read_runs`; the file cannot be written, or is not bertcli's. Before the work begins,
-            where that is known.
+        UserError: as `read_runs`; or the file cannot be written or is not bertcli's, which is checked before
+            the work begins if possible.
     """
     views = read_runs(roots)
     if options.attributions and (len(views) > 1 or views[0].kind == "pretraining"):
@@ -177,7 +179,7 @@ def write_report(roots: Sequence[Path], options: ReportOptions, output: Path | N
 
 
 def write_report_if_asked(config: PretrainConfig | FinetuneConfig) -> None:
-    """Write the report of a run that has just ended; a failure is one line, because the model is saved."""
+    """Write the report of a run that has just ended. A failure prints only a line: the model is saved."""
     if not config.logging.report:
         return
     root = Path(config.output_dir)

@@ -1,4 +1,4 @@
-"""Parts of a published card: front matter as YAML, a user's words as plain text, no local paths."""
+"""Model cards for publication, of pretrained and fine-tuned models; they show no local paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bertcli.tasks.data import LabeledData
 from bertcli.training.evaluate import Scores
 
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~&$!#]|(?<![^\W_])_|_(?![^\W_])")
-"""An underscore within a word is not markup."""
+"""Characters of Markdown that are escaped; an underscore within a word is not markup."""
 _HUB_CACHE = "models--"
 
 
@@ -31,15 +31,15 @@ def front_matter(values: Mapping[str, Any]) -> str:
 
 
 def plain(text: str) -> str:
-    """A user's words on one line, escaped so that Markdown shows them unchanged."""
+    """The text on one line, escaped so that Markdown shows it unchanged."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return _MARKUP.sub(r"\\\g<0>", " ".join(printable.split()))
 
 
 def public_name(path: str) -> str:
-    """The name of a file or folder in a card: a relative path as given, else the last part alone.
+    """The name of a file or folder in a card: a relative path as given, else only the last part.
 
-    A model in the cache of the hub has its id, and the `model` of a run also the name of the run.
+    A model in the cache of the hub is named by its id. The `model` of a run also has the name of the run.
     """
     given = Path(path)
     cached = [part for part in given.parts if part.startswith(_HUB_CACHE)]
@@ -61,8 +61,7 @@ def model_card(
     scores: Scores | None,
     lines: Sequence[str],
 ) -> str:
-    """The card, as Markdown with the front matter that model hubs read; `lines`: what the run said at its
-    end."""
+    """The card, as Markdown with front matter for model hubs. `lines`: what the run said at its end."""
     sizes = model.architecture
     parameters = sum(parameter.numel() for parameter in model.parameters())
     family = FAMILIES[sizes.family]
@@ -114,7 +113,7 @@ The model was trained on this corpus alone, and reproduces its content and its p
 
 
 def _to_fill(config: PretrainConfig, store: OpenStore) -> str:
-    """An example for English alone; a sentence of the corpus may be private."""
+    """A text with a mask, only for English a real sentence: a sentence of the corpus may be private."""
     mask = store.tokenizer.mask_token
     return f'"The {mask} was dark."' if config.corpus.language == "en" else f'"... {mask} ..."'
 
@@ -162,7 +161,7 @@ def _recipe(config: PretrainConfig, store: OpenStore, model: PretrainingModel | 
 
 
 def _of_objective(config: PretrainConfig, model: PretrainingModel | ReplacedTokenModel) -> str:
-    """Rows of the table that only some objectives have, a line each."""
+    """The rows of the table that only some objectives have, one line each."""
     rows = ""
     if isinstance(model, ReplacedTokenModel):
         sizes = model.generator.architecture
@@ -202,9 +201,9 @@ _PIPELINES = {
     "multiple-choice": "multiple-choice",
     "sentence-embedding": "sentence-similarity",
 }
-"""Task -> its name on model hubs."""
+"""Type of task -> its name on model hubs."""
 _LISTED = 50
-"""Maximum number of labels in the card."""
+"""Largest number of labels in the card."""
 
 
 def task_card(
@@ -267,7 +266,7 @@ bertcli predict . --input FILE
 
 
 def _student(config: FinetuneConfig) -> str:
-    """Rows of the table about kept layers and a teacher, a line each."""
+    """The rows of the table about kept layers and a teacher, one line each."""
     kept, taught = config.training.keep_layers, config.distillation
     rows = f"| layers | {kept} of the model's |\n" if kept else ""
     if taught is None:

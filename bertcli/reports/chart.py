@@ -1,4 +1,4 @@
-"""Many points -> few that draw the same line: the highest and the lowest of each stretch stay."""
+"""Charts as numbers for an SVG: thinned curves, ranges, ticks, reference lines and markers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bertcli.reports.page import number
 
 
 def thin(values: Sequence[float], most: int) -> list[int]:
-    """The places of at most `most` of `values`, ascending; the first, the last and every extreme are kept.
+    """The indices of at most `most` of `values`, ascending, that draw nearly the same line.
 
-    `most`: 4 or more.
+    The first and the last are kept, and the highest and the lowest of each stretch. `most`: 4 or more.
     """
     count = len(values)
     if count <= most:
@@ -28,7 +28,7 @@ def thin(values: Sequence[float], most: int) -> list[int]:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most `most` places among `count`, evenly spread, the first and the last among them."""
+    """The indices below `count`, at most `most`, evenly spread; the first and the last are among them."""
     if count <= most:
         return list(range(count))
     return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
@@ -37,14 +37,14 @@ def spread(count: int, most: int) -> list[int]:
 Range = tuple[float, float]
 """The lowest and the highest value."""
 _FAR = 4.0
-"""A reference line is left out where it would make the range of the values larger than this times."""
+"""A reference line is left out if it would make the range of the values this many times larger."""
 _NEAR_ZERO = 0.05
-"""Of the range across: one that begins so close to zero begins there."""
+"""Share of the highest value; a horizontal range that begins below it begins at zero."""
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def range_across(values: Iterable[float]) -> Range:
-    """Of steps, tokens or seconds."""
+    """The horizontal range: of steps, tokens or seconds."""
     low, high = _ends(values)
     if 0 < low < _NEAR_ZERO * high:
         low = 0.0
@@ -52,7 +52,7 @@ def range_across(values: Iterable[float]) -> Range:
 
 
 def range_up(values: Iterable[float], references: Iterable[float]) -> Range:
-    """Of what was measured, with a margin, and with those references that do not flatten its curves."""
+    """The vertical range of the measured values, with a margin, and of references that do not flatten it."""
     low, high = _ends(values)
     extent = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-12)
     for reference in references:
@@ -67,7 +67,7 @@ def range_up(values: Iterable[float], references: Iterable[float]) -> Range:
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """At most `most` multiples of 1, 2 or 5 times a power of ten between `low` and `high`; `low` < `high`."""
+    """Multiples of 1, 2 or 5 times a power of ten, at most `most`, from `low` to `high`; `low` < `high`."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
@@ -76,7 +76,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def tick_labels(values: list[float]) -> list[str]:
-    """With as many decimals as the distance between two needs; thousands as `12k`, millions as `1.5M`."""
+    """Labels with as many decimals as the step needs; thousands as `12k`, millions as `1.5M`."""
     if len(values) < 2:
         return [f"{value:g}" for value in values]
     step, largest = values[1] - values[0], max(map(abs, values))
@@ -105,7 +105,7 @@ Weight = Literal["light", "strong", "plain"]
 _CHARACTER = 6.6
 """Width of a digit at the font size of a chart."""
 _MARKED, _FEWEST, _MOST = 48, 4, 24
-"""Markers of one chart, and the limits of one curve in it."""
+"""Number of markers in one chart, and the fewest and the most of one curve in it."""
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
     "M-3.2-3.2h6.4v6.4h-6.4Z",
@@ -114,7 +114,7 @@ MARKERS = (
     "M0 4.2L4-3H-4Z",
     "M-4-1.3h2.7V-4h2.6v2.7H4v2.6H1.3V4h-2.6V1.3H-4Z",
 )
-"""Around (0, 0), one a series, so that color is never alone."""
+"""SVG paths of markers around (0, 0), one per series, so that no series is told by its color alone."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class Curve:
     """One line of a chart.
 
     Attributes:
-        series: the number of its color, dashes and marker.
-        weight: light (training, behind), strong (held out, with markers) or plain (alone in its chart).
+        series: the number that selects color, dashes and marker.
+        weight: light (training, in the background), strong (held out, with markers) or plain (alone).
     """
 
     name: str
@@ -141,7 +141,7 @@ class Level:
 
 
 class Size(NamedTuple):
-    """Of a chart, in the units of its SVG."""
+    """The size of a chart, in the units of its SVG."""
 
     width: float
     height: float
@@ -152,7 +152,7 @@ WIDE, SMALL = Size(480, 270), Size(320, 170)
 
 @dataclass(frozen=True)
 class Drawn:
-    """A curve in the places of an SVG: its points and its path, and those of them that have a marker."""
+    """A curve in the coordinates of an SVG: its points, its path, and the points that have a marker."""
 
     series: int
     weight: Weight
@@ -164,7 +164,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Plot:
-    """A chart ready to be written: every number is a place in its SVG."""
+    """A chart that is ready to be written; every number is a coordinate in its SVG."""
 
     size: Size
     left: float
@@ -176,12 +176,12 @@ class Plot:
     x_title: str
     curves: Sequence[Drawn]
     levels: Sequence[tuple[float, float, str]]
-    """Of each: the height of the line, that of its label, and the label."""
+    """Reference lines: y of the line, y of its label, and the label."""
     description: str
 
 
 def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: Size = WIDE) -> Plot:
-    """Lay out a chart; at least one curve has a point."""
+    """Lay out a chart; at least one curve must have a point."""
     points = [point for curve in curves for point in curve.points]
     x_low, x_high = range_across(x for x, _ in points)
     y_low, y_high = range_up((y for _, y in points), [level.value for level in levels])
@@ -225,7 +225,7 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
 
 
 def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Drawn:
-    """`most`: markers."""
+    """The curve with these points. `most`: the largest number of markers."""
     points = [(round(x, 1), round(y, 1)) for x, y in points]
     with_markers = curve.weight == "strong" or len(points) == 1
     return Drawn(
@@ -239,7 +239,7 @@ def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Drawn:
 
 
 def _placed(levels: Sequence[tuple[float, str]], top: float) -> list[tuple[float, float, str]]:
-    """A label stands on its line, or below it where there is no room above."""
+    """The lines with places for their labels: above the line, or below it if there is no room above."""
     placed: list[tuple[float, float, str]] = []
     for y, label in sorted(levels):
         above = y - 5

@@ -1,4 +1,4 @@
-"""The rows of some runs -> a chart for each figure that the rows have, whatever its name."""
+"""The rows of some runs -> one chart for each figure that the rows have, whatever its name."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from bertcli.reports.run_view import Row, RunView
 
 AXES = ("step", "tokens", "seconds")
 PLACE = (*AXES, "epoch", "split", "skipped_steps", "positive_label")
-"""Keys of a row that say where and of what it is, not what was measured."""
+"""Keys of a row that say where it belongs, not what was measured."""
 _TRAINING = ("learning_rate", "grad_norm", "tokens_per_second", "loss_scale")
-"""How the training went."""
+"""Keys of figures about the course of the training."""
 _POINTS, _FEWEST, _MOST = 600, 24, 200
-"""Of one chart, and the limits of one curve in it."""
+"""Number of points in one chart, and the fewest and the most of one curve in it."""
 _CELLS, _FEWEST_ROWS, _MOST_ROWS = 400, 8, 40
-"""Of the table of numbers of one chart."""
+"""Number of cells in the table of one chart, and its fewest and most rows."""
 _LARGE, _CHARTS = 4, 12
-"""Charts of what was learned: that are large, and all."""
+"""Numbers of charts about the scores: large ones, and all."""
 MOST_SERIES = 12
 _LONGEST = 40
-"""Characters of a label."""
+"""Largest number of characters of a label."""
 _SPLITS = {"train": "training", "heldout": "held out"}
 
 
 @dataclass(frozen=True)
 class Series:
-    """A run, or a run of one seed, with its number in every chart."""
+    """A run, or the run of one seed, with its number in every chart."""
 
     number: int
     name: str
@@ -42,9 +42,9 @@ class Chart:
 
     Attributes:
         plots: a plot for each of `AXES`.
-        small: of the less important half.
-        head, rows: of the table of its numbers; None: not measured there.
-        noted: the reference lines that are too far away to be drawn.
+        small: True for the less important charts.
+        head, rows: the table of the numbers; None: not measured there.
+        noted: texts on the reference lines that are too far away to be drawn.
     """
 
     title: str
@@ -57,7 +57,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class _Figure:
-    """The rows of one curve that have a finite number."""
+    """The rows of one curve; each has a finite number."""
 
     name: str
     series: int
@@ -66,7 +66,7 @@ class _Figure:
 
 
 def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
-    """The lines of each chart, at most `MOST_SERIES`, and how many were left out."""
+    """The series of every chart, at most `MOST_SERIES`, and how many were left out."""
     named = [
         (part, [view.name] * (len(views) > 1) + [part.name] * bool(view.seeds))
         for view in views
@@ -77,10 +77,10 @@ def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
 
 
 def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metric: str = "") -> list[Chart]:
-    """The charts of losses, of other scores, and of how the training went.
+    """The charts of losses, of other scores, and of the course of the training.
 
     Args:
-        levels: by key of a row.
+        levels: key of a row -> its reference lines.
         metric: the score that comes first.
     """
     rows = [row for each in series for row in each.view.rows]
@@ -96,14 +96,14 @@ def charts(series: Sequence[Series], levels: Mapping[str, Sequence[Level]], metr
 
 
 def _has(row: Row, key: str) -> bool:
-    """Whether a row has a figure of this name; `loss` is none where it is a sum of others."""
+    """True if a row has a figure of this name; `loss` does not count if it is a sum of other losses."""
     if key in PLACE or (key == "loss" and any(other.endswith("_loss") for other in row)):
         return False
     return isinstance(row.get(key), int | float) and math.isfinite(row[key])
 
 
 def shown_name(key: str, rows: Iterable[Row] = ()) -> str:
-    """A key of `rows` for people: `mlm loss`; `f1 of spam` where it is that of one of two labels."""
+    """The name of a key of `rows` for people: `mlm loss`; `f1 of spam` for the F1 of one of two labels."""
     labels = {row["positive_label"] for row in rows if key == "f1" and "positive_label" in row}
     return f"f1 of {short(labels.pop(), _LONGEST)}" if len(labels) == 1 else key.replace("_", " ")
 
@@ -159,7 +159,7 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def _numbers(key: str, found: Sequence[_Figure]) -> tuple[list[list[float | None]], list[str]]:
-    """The rows of the table, and a line if they are not all; held-out values come first."""
+    """The rows of the table, and a line if some are left out; rows with held-out values are preferred."""
     columns = [{row["step"]: row[key] for row in each.rows} for each in found]
     steps = sorted({step for column in columns for step in column})
     heldout = sorted({row["step"] for each in found if each.weight == "strong" for row in each.rows})

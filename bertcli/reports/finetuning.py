@@ -1,4 +1,4 @@
-"""Right and given labels -> a matrix that can be read: of all labels, or of the most confused ones."""
+"""The parts of a report on a fine-tuning run: answers on the dev data, confused labels, classes, mistakes."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from bertcli.training.evaluate import Scores
 from bertcli.training.identity import read_run_data
 
 MOST_LABELS = 12
-"""Rows and columns of a matrix that is still read."""
+"""Largest number of rows and columns of a matrix that can still be read."""
 MOST_CONFUSIONS = 20
 LONGEST = 40
-"""Characters of a label."""
+"""Largest number of characters of a label."""
 OTHERS = "all others"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """How often one label was given for another; `share`: of the rows with the right label."""
+    """The number of times that one label was given for another. `share`: in the rows with the right label."""
 
     count: int
     share: float
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def level(self) -> int:
-        """The share in tenths, for its shade; 0 only where there is nothing."""
+        """The shade of the share, 1 to 9; 0 only for a count of 0."""
         return 0 if not self.count else max(1, min(9, round(9 * self.share)))
 
 
@@ -54,9 +54,9 @@ class Confusion:
     """A matrix with a row for each right label and a column for each given one.
 
     Attributes:
-        labels: of rows and columns; the last is `OTHERS` where labels were put together.
-        worst: the most frequent mistakes among all labels: right, given, how often.
-        num_labels: all of them.
+        labels: labels of rows and columns; the last is `OTHERS` if labels were put together.
+        worst: the most frequent mistakes among all labels: right label, given label, count.
+        num_labels: the number of all labels.
     """
 
     labels: Sequence[str]
@@ -66,7 +66,7 @@ class Confusion:
 
 
 def confusion(right: Sequence[str], given: Sequence[str], labels: Sequence[str]) -> Confusion:
-    """The matrix of `labels` in their order; of many, those in the most mistakes, the worst first."""
+    """The matrix of `labels` in their order; of many labels, those with the most mistakes, worst first."""
     wrong = Counter(pair for pair in zip(right, given, strict=True) if pair[0] != pair[1])
     worst = [
         (short(a, LONGEST), short(b, LONGEST), count) for (a, b), count in wrong.most_common(MOST_CONFUSIONS)
@@ -99,7 +99,7 @@ MOST_POINTS = 400
 
 @dataclass(frozen=True)
 class ClassTable:
-    """Precision, recall, F1 and count of each label or type; the worst ones, if there are many."""
+    """Precision, recall, F1 and count of each label or type; if there are many, only the worst ones."""
 
     rows: Sequence[tuple[str, Mapping[str, float]]]
     num_classes: int
@@ -107,13 +107,13 @@ class ClassTable:
 
 @dataclass(frozen=True)
 class FinetuningParts:
-    """None: that part is missing, or the task has none.
+    """The parts of the report. None: the part is missing, or the task has none.
 
     Attributes:
-        verdict: what the run said at its end, or would have said.
-        answers: to the dev data, of the model of the run.
-        num_wrong: of these rows; `mistakes` has the first few.
-        scatter: of given and right values.
+        verdict: the verdict of the run at its end, or the one it would have.
+        answers: the answers of the run's model on the dev data.
+        num_wrong: the number of wrong answers; `mistakes` has the first few.
+        scatter: a plot of right and given values.
     """
 
     verdict: KeptVerdict | None
@@ -128,12 +128,12 @@ class FinetuningParts:
 
     @property
     def model(self) -> TaskModel | None:
-        """The one that answered."""
+        """The model that answered."""
         return None if self.answers is None else self.answers.loaded.model
 
 
 def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> FinetuningParts:
-    """Compute them. Raises `UserError` for a missing device."""
+    """Compute the parts of the report. Raises `UserError` for a missing device."""
     config, device = view.config, resolve_device(options.device)
     assert isinstance(config, FinetuneConfig)
     what = "the answers on the dev data"
@@ -149,7 +149,7 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
     if answers is None:
         return FinetuningParts(view.verdict, data, seeds)
     mistakes = mistakes_of(answers)
-    of_vectors = answers.task.settings.type == "sentence-embedding"  # no one output to explain
+    of_vectors = answers.task.settings.type == "sentence-embedding"  # there is no single output to explain
     return FinetuningParts(
         view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
         data,
@@ -164,7 +164,7 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
 
 
 def _model_folder(view: RunView) -> Path:
-    """Of the run; while its seeds are trained, of the first that has a model. Raises `UserError`."""
+    """The run's model, or while seeds are trained, that of the first finished one. Raises `UserError`."""
     for seed in view.seeds:
         if not RunLayout(view.root).model.is_dir() and RunLayout(seed.root).model.is_dir():
             return resolve_model(seed.root)
@@ -172,7 +172,7 @@ def _model_folder(view: RunView) -> Path:
 
 
 def _changed(view: RunView) -> list[str]:
-    """The labeled files that are not what they were at the start of the run."""
+    """A line for each labeled file that has changed since the start of the run."""
     task = view.config.task if isinstance(view.config, FinetuneConfig) else None
     assert task is not None
     found = read_run_data(RunLayout(view.parts[0].root).data, {"files": dict}) or {"files": {}}
@@ -182,7 +182,7 @@ def _changed(view: RunView) -> list[str]:
 
 
 def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
-    """By the answers to all of the dev data."""
+    """The verdict by the answers on the dev data; None: not all rows were answered."""
     if len(answers.examples) < answers.rows:
         return None
     scores = Scores({}, {}, 0, metrics=answers.metrics)
@@ -191,7 +191,7 @@ def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
 
 
 def _confusion(answers: DevAnswers) -> Confusion | None:
-    """Of single labels."""
+    """The confusion matrix; None: the task does not give each row a single label."""
     pairs = [
         (str(example.label), answer.labels[0])
         for example, answer in zip(answers.examples, answers.predictions, strict=True)
@@ -214,7 +214,7 @@ def _classes(metrics: Mapping[str, Any]) -> ClassTable | None:
 
 
 def _scatter(answers: DevAnswers) -> Plot | None:
-    """The line on which right and given values are equal, and a point a row; of many, always the same."""
+    """A point for each row, and the line of equal values; of many rows, always the same ones are shown."""
     if answers.task.settings.type != "regression":
         return None
     rows = np.random.default_rng(0).permutation(len(answers.examples))[:MOST_POINTS].tolist()

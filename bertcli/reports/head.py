@@ -1,4 +1,4 @@
-"""The token store of a pretraining run -> what the corpus is, without reading it again."""
+"""The first parts of a report: the state, facts and scores of each run, its corpus, and its settings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bertcli.reports.run_view import RunView, State
 from bertcli.reports.scores import Score, scores_of
 
 Facts = list[tuple[str, str]]
-"""Name -> value, to be read."""
+"""Pairs of name and value, as readers see them."""
 _FILES = 8
 _LONGEST_PATH = 300
 
 
 def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
-    """Documents, sentences, tokens and the vocabulary, as the store has counted them."""
+    """Documents, sentences, tokens and vocabulary, as counted in the store; the corpus is not read again."""
     train, heldout = manifest.train, manifest.heldout
     names = [Path(source.name).name for source in manifest.sources[:_FILES]]
     more = len(manifest.sources) - len(names)
@@ -54,7 +54,7 @@ def _side(side: SideCounts) -> str:
 
 
 def _vocabulary(manifest: Manifest, config: PretrainConfig) -> str:
-    """A given tokenizer has a kind and a case of its own, which the config does not say."""
+    """The size and kind of the vocabulary; the config does not say the kind and case of a given tokenizer."""
     given = config.tokenizer.path is not None or config.model.init_from is not None
     lower = "lower-cased" if config.tokenizer.lowercase is True else "cased"
     kind = "of a given tokenizer" if given else f"{config.tokenizer.kind}, {lower}"
@@ -62,11 +62,11 @@ def _vocabulary(manifest: Manifest, config: PretrainConfig) -> str:
 
 
 _LONGEST_VALUE = 120
-"""Characters of a value."""
+"""Largest number of characters of a value."""
 _MOST = 200
-"""Keys: a weight for each of many labels makes many."""
+"""Largest number of keys; a weight for each of many labels makes many keys."""
 _OF_THE_RUN = ("output_dir", "corpus.store", "seeds")
-"""Differences that say nothing about what was learned."""
+"""Keys whose differences say nothing about what was learned."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Recipe:
-    """All settings, those in which the runs differ, and how many keys were left out."""
+    """The settings: all of them, those in which the runs differ, and the number of keys left out."""
 
     settings: Sequence[Setting]
     different: Sequence[Setting]
@@ -88,7 +88,7 @@ class Recipe:
 
 
 def recipe_of(views: Sequence[RunView]) -> Recipe:
-    """The effective configs, as the runs wrote them."""
+    """The settings of the effective configs, as the runs wrote them."""
     flat = [flatten(view.config.model_dump(mode="json")) for view in views]
     settings = []
     for key in dict.fromkeys(key for each in flat for key in each):
@@ -111,12 +111,12 @@ def _shown(value: Any) -> str:
 
 _LONGEST = 160
 _WORDS = ("verdict: ", "warning: ")
-"""How the first line of a verdict begins."""
+"""Words that begin the first line of a verdict."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """A line of a run's end; `word`: verdict or warning, empty for what follows it."""
+    """A line at the end of a run. `word`: verdict or warning; empty for the lines after it."""
 
     word: str
     text: str
@@ -124,12 +124,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Head:
-    """One run.
+    """The head of one run.
 
     Attributes:
-        what: a sentence.
-        facts: how it was trained.
-        scores: of the model that it keeps; of several seeds their means.
+        what: a sentence on what the run is.
+        facts: facts on how it was trained.
+        scores: the scores of the model that it keeps; for several seeds, their means.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Head:
 
 
 def head_of(view: RunView) -> Head:
-    """The head of a run; of several seeds it has the verdict of each."""
+    """The head of a run; for several seeds, it has the verdict of each."""
     return Head(
         name=view.name,
         what=_what(view),
@@ -199,7 +199,7 @@ def _facts(view: RunView) -> Facts:
     if last:
         facts.append(("time in training", duration(sum(row.get("seconds") or 0 for row in last))))
         facts.append(("tokens read", number(sum(row.get("tokens") or 0 for row in last))))
-    if known:  # of the logged steps, the one in the middle
+    if known:  # the median of the logged steps
         facts.append(("speed", f"{median(known):,.0f} tokens/s"))
     if skipped:
         facts.append(("skipped steps", f"{number(skipped)}, whose loss or gradient was not finite"))

@@ -1,4 +1,4 @@
-"""The labeled files of a fine-tuning run -> rows, labels, lengths, and what to mend there."""
+"""The labeled files of a fine-tuning run: rows, labels, lengths, findings, and answers on the dev data."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _LONGEST = 40
 
 @dataclass(frozen=True)
 class LabeledFigures:
-    """What `bertcli check-data` says of the files.
+    """The figures and findings of `bertcli check-data` on the files.
 
     Attributes:
-        figures: `tasks.data_report.figures`.
-        labels: the most frequent: the name, and for each split how many rows have it, and which share of the
-            rows that is; empty for numbers.
-        left_out: labels that are not listed.
+        figures: the result of `tasks.data_report.figures`.
+        labels: the most frequent labels: the name, and for each split the number and share of the rows that
+            have it; empty for numbers.
+        left_out: the number of labels that are not listed.
     """
 
     figures: Mapping[str, Any]
@@ -47,14 +47,14 @@ class LabeledFigures:
 
 
 def labeled_figures(config: FinetuneConfig, folder: Path, asked: bool) -> LabeledFigures:
-    """Read the files again.
+    """Read the labeled files again.
 
     Args:
-        folder: of the run's model, whose tokenizer measures the rows.
-        asked: also large files.
+        folder: the folder of the run's model, whose tokenizer measures the rows.
+        asked: read large files too.
 
     Raises:
-        UserError: the files are gone, or large and nobody asked.
+        UserError: the files are gone, or they are large and `asked` is False.
     """
     names = [name for name in (config.task.train, config.task.dev) if name is not None]
     size = sum(find_labeled_file(name).stat().st_size for name in names)
@@ -79,7 +79,7 @@ def labeled_figures(config: FinetuneConfig, folder: Path, asked: bool) -> Labele
 
 
 def _without(folders: set[str], finding: Finding) -> Finding:
-    """The finding, with the names of files alone."""
+    """The finding, with file names in place of paths."""
     problem, places = finding.problem, list(finding.places)
     for folder in folders:
         problem, places = problem.replace(folder, ""), [place.replace(folder, "") for place in places]
@@ -88,9 +88,9 @@ def _without(folders: set[str], finding: Finding) -> Finding:
 
 MOST_ROWS = 5_000
 MOST_SECONDS = 60.0
-"""A report is not a second evaluation: after this time the rows answered so far must do."""
+"""Time limit for the answers; the report then uses the rows answered so far."""
 _AT_ONCE = 64
-"""Examples between two looks at the clock."""
+"""Number of examples between two checks of the time."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class DevAnswers:
     """Rows of the dev data with the answers of a model, in the order of the file.
 
     Attributes:
-        rows: of the dev data; more than `examples` where there was no time for all of them.
-        metrics: of these rows.
+        rows: the number of rows in the dev data; `examples` has fewer if there was no time for all.
+        metrics: the metrics of the answered rows.
     """
 
     loaded: LoadedTask
@@ -111,16 +111,16 @@ class DevAnswers:
 
     @property
     def wrong(self) -> list[int]:
-        """The places of the rows with a wrong answer."""
+        """The indices of the rows with a wrong answer."""
         pairs = zip(self.examples, self.predictions, strict=True)
         return [i for i, (example, answer) in enumerate(pairs) if not self.task.is_right(example, answer)]
 
 
 def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> DevAnswers | None:
-    """Answer the dev data, or a random part of it that is always the same; None: there are none.
+    """Answer the dev data, or a random part of it that is always the same; None: there is no dev data.
 
     Raises:
-        UserError: the model or the data are gone, or cannot be read.
+        UserError: the model or the data is missing or cannot be read.
     """
     examples = dev_examples(config)
     if not examples:
@@ -152,7 +152,7 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
 
 
 def dev_examples(config: FinetuneConfig) -> Sequence[Example]:
-    """The rows that the run was evaluated on. Raises `UserError` where they cannot be read."""
+    """The rows that the run was evaluated on. Raises `UserError` if they cannot be read."""
     task = config.task
     name = task.dev if task.dev is not None else task.train
     if task.dev is None and task.dev_fraction is None:

@@ -1,4 +1,4 @@
-"""Rows with a wrong answer -> what was asked, what is right, what the model said, and for which words."""
+"""Wrong answers for a report: the texts, the right answer, the given one, and the words that explain it."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from bertcli.tasks.token_classification import Tagged
 
 MOST = 50
 _EXPLAINED, _WORDS = 20, 80
-"""Mistakes that are explained, which takes some thirty passes forward and back each, and words of each."""
+"""Number of explained mistakes, each some thirty forward and backward passes, and of words shown for each."""
 _LONGEST_NAME = 80
-"""Of an answer or a place."""
+"""Largest number of characters of an answer or a place."""
 NO_ANSWER = "(no answer)"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The words of a row with their scores; `is_complete`: these add up, as they must.
+    """The words of a row with their scores. `is_complete`: the scores add up to the output.
 
-    `answer`: the one that the scores are for, as `inference.decision` names it.
+    `answer`: the answer that the scores explain, as `inference.decision` names it.
     """
 
     answer: str
@@ -63,12 +63,12 @@ class Mistake:
     """One wrong answer.
 
     Attributes:
-        row: its place among the answered rows.
-        where: its place in the file, which has no folder.
-        right, given: the answers; empty where the passages show them.
-        score: of the given answer: a probability, or for numbers the distance.
-        sureness: mistakes are sorted by it.
-        explanation: what each word adds to the output for the answer; None: nobody asked, or no word does.
+        row: the index among the answered rows.
+        where: the place in the file; the file is named without its folder.
+        right, given: the answers; empty if the passages show them.
+        score: the score of the given answer: a probability, or for numbers the distance.
+        sureness: the sort key of the mistakes.
+        explanation: what each word adds to the output for the answer; None: not asked for, or no word.
     """
 
     row: int
@@ -82,7 +82,7 @@ class Mistake:
 
 
 def mistakes_of(answers: DevAnswers) -> list[Mistake]:
-    """The mistakes of which the model was surest; of numbers and vectors, those farthest off."""
+    """The mistakes with the highest sureness; for numbers and vectors, those with the largest errors."""
     vectors = partial(_of_vectors, examples=answers.examples)
     builders: dict[str, Callable[[int, Any, Any], Mistake]] = _BUILDERS | {"sentence-embedding": vectors}
     build = builders[answers.task.settings.type]
@@ -91,7 +91,7 @@ def mistakes_of(answers: DevAnswers) -> list[Mistake]:
 
 
 def explained(mistakes: Sequence[Mistake], answers: DevAnswers) -> list[Mistake]:
-    """The same mistakes, the first few of them with an explanation."""
+    """The same mistakes; the first few have an explanation."""
     first = [
         replace(mistake, explanation=_explanation(answers, mistake.row)) for mistake in mistakes[:_EXPLAINED]
     ]
@@ -165,13 +165,13 @@ def _of_choice(row: int, example: ChoiceExample, answer: Chosen) -> Mistake:
 def _of_vectors(
     row: int, example: SimilarExample, answer: Ranked | Scored, examples: Sequence[SimilarExample]
 ) -> Mistake:
-    """The positive beside the text of all `examples` nearest to the anchor; or a pair and its score."""
+    """A mistake of vectors: the positive and the nearest text of `examples`; or a pair and its score."""
     if isinstance(answer, Scored):
         off = abs(answer.place - answer.right_place)
         right, given = number(example.score), number(answer.similarity)
         mistake = _mistake(row, example, right=right, given=given, sureness=off)
         return replace(mistake, score=f"off by {percent(off)}")
-    assert answer.nearest is not None  # else there is nothing that could be nearer
+    assert answer.nearest is not None  # without another text, no answer is wrong
     other, place = answer.nearest
     anchor, positive, nearest = (
         short(text, LONGEST // 3) for text in (*example.texts[:2], examples[other].texts[place])
@@ -193,7 +193,7 @@ def _mistake(
     given: str = "",
     sureness: float = 0.0,
 ) -> Mistake:
-    """`passages`: none: the texts of the example."""
+    """The mistake in this row. `passages`: the marked texts; if empty, the plain texts of the example."""
     path, comma, rest = example.where.partition(", ")
     return Mistake(
         row,
@@ -207,7 +207,7 @@ def _mistake(
 
 
 def _passages(texts: Sequence[str]) -> list[Passage]:
-    """One text, or two with their names."""
+    """A passage for each text; two texts are named A and B."""
     names = ["A", "B"] if len(texts) > 1 else [""]
     return [
         Passage(name, [Piece(short(text, LONGEST // len(texts)))])

@@ -1,4 +1,4 @@
-"""Numbers, shares, times and texts as a page shows them: rounded, and cut to what is read."""
+"""HTML pages from templates, and the numbers, shares, times and texts in them: rounded and shortened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONE, ELLIPSIS = "–", "…"
 
 
 def number(value: float | None) -> str:
-    """`1,234,567`, `3.50`, `0.0123`, `5.00e-5`; whole numbers keep all their digits."""
+    """The number as `1,234,567`, `3.50`, `0.0123` or `5.00e-5`; whole numbers keep all their digits."""
     if value is None or not math.isfinite(value):
         return NONE
     if isinstance(value, int) or abs(value) >= 999.5:
@@ -32,7 +32,7 @@ def number(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share of 1 as `34.1%`; what would be rounded to none or to all is `<0.1%` or `>99.9%`."""
+    """A share of 1 as `34.1%`; shares that would be rounded to 0% or 100% are `<0.1%` or `>99.9%`."""
     if value is None or not math.isfinite(value):
         return NONE
     if 0 < value < 0.0005:
@@ -41,7 +41,7 @@ def percent(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`42 s`, `6 min`, `3.2 h`."""
+    """The time as `42 s`, `6 min` or `3.2 h`."""
     if seconds is None or not math.isfinite(seconds):
         return NONE
     if seconds < 120:
@@ -50,12 +50,12 @@ def duration(seconds: float | None) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """The beginning of a text of more than `most` characters; the ellipsis says that there is more."""
+    """The text, cut to `most` characters; an ellipsis shows that it was cut."""
     return text if len(text) <= most else text[: most - 1].rstrip() + ELLIPSIS
 
 
 def around(text: str, start: int, end: int, most: int) -> tuple[int, int]:
-    """The piece of `text` of at most `most` characters with `start` to `end` in its middle; where it is."""
+    """Start and end of a piece of `text`: at most `most` characters, with `start` to `end` in its middle."""
     room = max(0, most - (end - start)) // 2
     first = max(0, min(start - room, len(text) - most))
     return first, min(len(text), first + most)
@@ -64,14 +64,15 @@ def around(text: str, start: int, end: int, most: int) -> tuple[int, int]:
 Made = TypeVar("Made")
 
 SMALL = 10_000_000
-"""Bytes of a corpus, or of labeled files, that are read again without being asked."""
+"""Largest number of bytes of a corpus, or of labeled files, that is read again without being asked."""
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """
+    """Options of a report.
+
     Attributes:
-        device: computes the answers of the model.
+        device: the device that computes the answers of the model.
         check_data: read corpus or labeled files again, however large, for the findings of `check-data`.
         attributions: explain the first mistakes by the words of their texts.
     """
@@ -83,12 +84,12 @@ class ReportOptions:
 
 @dataclass
 class Notes:
-    """`lines`: what a reader must know of the whole report, and why a part of it is left out."""
+    """Notes for the reader. `lines`: what concerns the whole report, and why parts of it are left out."""
 
     lines: list[str] = field(default_factory=list)
 
     def unless_missing(self, what: str, make: Callable[[], Made]) -> Made | None:
-        """What `make` returns; None where it raises a `UserError`, which is noted as the reason."""
+        """The result of `make`; None if it raises a `UserError`, which is noted as the reason."""
         try:
             return make()
         except UserError as error:
@@ -98,22 +99,22 @@ class Notes:
 
 TEMPLATES = Path(__file__).parent / "templates"
 DATA_ID = "data"
-"""Of the element that holds the page's data as JSON, for its script."""
+"""The id of the HTML element that holds the page's data as JSON for its script."""
 
 
 def page(
     title: str, template: str, values: Mapping[str, Any], script: str | None = None, data: Any = None
 ) -> str:
-    """The document of a template that extends `base.html.j2`.
+    """The HTML document of a template that extends `base.html.j2`.
 
     Args:
-        title: of the window.
-        template: its name in `templates/`.
-        values: for the template; texts of users may hold anything.
-        script: a file in `templates/` that runs after the page is read; None: the page has no script.
+        title: the title of the window.
+        template: the name of the template in `templates/`.
+        values: the values for the template; texts of users may hold anything.
+        script: a file in `templates/` that runs after the page is loaded; None: the page has no script.
         data: JSON for the script, in the element `DATA_ID`.
 
-    Raises `jinja2.UndefinedError` where the template names a value that is missing.
+    Raises `jinja2.UndefinedError` if the template names a value that is missing.
     """
     code = None if script is None else (TEMPLATES / script).read_text(encoding="utf-8")
     document = _ENVIRONMENT.get_template(template).render(
@@ -124,7 +125,7 @@ def page(
         data=_shown(data),
         data_id=DATA_ID,
     )
-    return document.encode(errors="backslashreplace").decode()  # half a surrogate pair has no UTF-8
+    return document.encode(errors="backslashreplace").decode()  # UTF-8 has no half of a surrogate pair
 
 
 def _policy(code: str | None) -> str:
@@ -136,7 +137,7 @@ def _policy(code: str | None) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """A value for a template or a script, its control characters made visible."""
+    """The value for a template or a script, with its control characters made visible."""
     if isinstance(value, Mapping):
         return {_shown(key): _shown(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Texts with marked spans: entities that were missed or invented, answers beside the right ones."""
+"""Texts with marked spans for a report: entities, answers to questions, and words with scores."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.token_classification import Chunk, Tagged, chunks
 
 LONGEST = 400
-"""Characters of a text."""
+"""Largest number of characters of a text."""
 _LONGEST_TYPE = 24
 Kind = Literal["", "right", "given", "both", "other"]
-"""right: missed; given: wrong; both: found; other: found with another type or other ends."""
+"""Kinds of marks. right: missed; given: wrong; both: found; other: found with another type or other ends."""
 _Span = tuple[int, int]
 _Mark = tuple[int, int, Kind, str]
-"""Start, end, kind and note."""
+"""A mark: start, end, kind and note."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a text; `kind` says how it is marked, `note` stands behind it."""
+    """A part of a text. `kind` says how it is marked; `note` is written after it."""
 
     text: str
     kind: Kind = ""
@@ -35,14 +35,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text in pieces, and its name beside the others of its row."""
+    """A text in pieces, and its name, which tells it from the other texts of its row."""
 
     name: str
     pieces: Sequence[Piece]
 
 
 def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passage], float]:
-    """The text with all entities, right and given, and the highest score of a wrong one (0: only missed)."""
+    """The text with all right and given entities, and the highest score of a wrong one (0: none is wrong)."""
     right, given = set(chunks(example.tags or ())), set(chunks(answer.tags))
     scores = zip(chunks(answer.tags), answer.entities, strict=True)
     sureness = max((entity.score for chunk, entity in scores if chunk not in right), default=0.0)
@@ -59,7 +59,7 @@ def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passag
 
 
 def answer_passages(example: QuestionExample, answer: Answered) -> list[Passage]:
-    """The question, and the context around the given answer, with it and the right one marked."""
+    """The question, and the context around the answer; the given and the right answer are marked in it."""
     right = next(((each.start, each.start + len(each.text)) for each in example.answers or ()), None)
     given = None if answer.start is None or answer.end is None else (answer.start, answer.end)
     marks = _of_answers(right, given)
@@ -73,7 +73,7 @@ def answer_passages(example: QuestionExample, answer: Answered) -> list[Passage]
 
 
 def _chunks_of_words(found: set[Chunk], num_words: int) -> list[Chunk | None]:
-    """The entity that each word is in."""
+    """The entity that each word is in; None: it is in none."""
     of_word: list[Chunk | None] = [None] * num_words
     for chunk in found:
         of_word[chunk.start : chunk.end] = [chunk] * (chunk.end - chunk.start)
@@ -90,7 +90,7 @@ def _kind_and_note(right: Chunk | None, given: Chunk | None) -> tuple[Kind, str]
 
 
 def _of_answers(right: _Span | None, given: _Span | None) -> list[_Mark]:
-    """Two spans, which may overlap: what is in both of them is `both`."""
+    """The marks of two spans, which may overlap; the common part has the kind `both`."""
     spans: dict[Kind, _Span | None] = {"right": right, "given": given}
     edges = sorted({edge for span in spans.values() if span for edge in span})
     marks: list[_Mark] = []
@@ -101,7 +101,7 @@ def _of_answers(right: _Span | None, given: _Span | None) -> list[_Mark]:
 
 
 def _pieces(text: str, window: _Span, marks: Sequence[_Mark]) -> list[Piece]:
-    """The text in `window`, cut at the marks, which are in order and do not overlap."""
+    """The text in `window`, cut at the marks; marks must be in order and must not overlap."""
     at, end = window
     pieces = [Piece(ELLIPSIS if at > 0 else "")]
     for first, last, kind, note in marks:
@@ -113,7 +113,7 @@ def _pieces(text: str, window: _Span, marks: Sequence[_Mark]) -> list[Piece]:
 
 
 _LONGEST = 40
-"""Characters of a word."""
+"""Largest number of characters of a word."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class ScoredWord:
     """A word, and what it adds to the output of a model.
 
     Attributes:
-        score: with its sign, and as many digits as make three of the largest score.
-        level: of the shade: the share of the largest score, in ninths.
+        score: the score with its sign; the largest score has three significant digits.
+        level: the shade: the share of the largest score, in ninths.
     """
 
     text: str
@@ -138,7 +138,7 @@ def scored_words(attributions: Attributions) -> Sequence[ScoredWord]:
     return [
         ScoredWord(
             short(word, _LONGEST),
-            f"{score:+.{decimals}f}".replace("-", "−"),  # a sign as wide as the plus
+            f"{score:+.{decimals}f}".replace("-", "−"),  # this sign is as wide as the plus
             level=round(9 * abs(score) / largest),
             is_for=score >= 0,
         )

@@ -1,4 +1,4 @@
-"""Held-out sentences with one masked word each -> what the model would put there."""
+"""The parts of a report on a pretraining run: corpus, findings, masked words and replaced tokens."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from bertcli.training.metrics_log import term_key
 SENTENCES = 12
 _LOOKED_AT = 400
 _SHORTEST, _LONGEST = 8, 40
-"""Tokens of a sentence: enough context, and few enough to be read."""
+"""Fewest and most tokens of a sentence: enough context, and short enough to read."""
 WORDS = 5
 _SIDE = 200
-"""Characters of the text on either side of the mask."""
+"""Largest number of characters on either side of the mask."""
 _LONG_WORD = 4
-"""Characters; shorter words, mostly articles and commas, are masked only where there is no longer one."""
+"""Least characters of a long word; shorter ones, mostly articles and commas, are masked if none is long."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A word that the model would put in the mask's place, and whether it is the one of the text."""
+    """A word that the model predicts for the mask. `right`: it is the word of the text."""
 
     word: str
     probability: float
@@ -56,7 +56,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class MaskedExample:
-    """A sentence around its mask; `rank`: of the right word among all words, from 1."""
+    """A sentence around its mask. `rank`: the rank of the right word among all words, from 1."""
 
     before: str
     after: str
@@ -86,7 +86,7 @@ def masked_examples(model: PretrainingModel, store: OpenStore, device: torch.dev
     model = model.to(device).eval()
     logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV.float().cpu()
     probabilities_MV = logits_MV.softmax(-1)[:, : tokenizer.vocab_size]
-    probabilities_MV[:, list(tokenizer.special_ids)] = 0  # they are never in the text
+    probabilities_MV[:, list(tokenizer.special_ids)] = 0  # special tokens are never in the text
     return [
         _example(ids, at, probabilities_V.numpy(), tokenizer=tokenizer)
         for (ids, at), probabilities_V in zip(chosen, probabilities_MV, strict=True)
@@ -94,9 +94,9 @@ def masked_examples(model: PretrainingModel, store: OpenStore, device: torch.dev
 
 
 def some_sentences(store: OpenStore, longest: int) -> Iterator[list[int]]:
-    """The ids of sentences from all over the held-out text, or of the training text where none is held out.
+    """The ids of sentences from all parts of the held-out text, or of the training text if none is held out.
 
-    `longest`: tokens that a row has room for.
+    `longest`: the largest number of tokens in a row.
     """
     side = store.heldout if store.heldout.num_documents else store.train
     for place in spread(side.num_sentences, _LOOKED_AT):
@@ -129,7 +129,7 @@ def _example(ids: Sequence[int], at: int, probabilities_V: np.ndarray, tokenizer
 
 
 def _whole_words(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """The places of words of one piece; of long ones alone, if there are some."""
+    """The indices of words of one piece; if some are long, only those."""
     ends = [*(not tokenizer.continuation[i] for i in ids[1:]), True]
     whole = [
         at
@@ -148,8 +148,8 @@ class ShownToken:
     """A token as the model saw it.
 
     Attributes:
-        original: what the text has in its place; None: the token itself.
-        probability: that it was replaced, as the model says.
+        original: the token of the text in its place; None: the token itself.
+        probability: the model's probability that the token was replaced.
     """
 
     text: str
@@ -196,12 +196,12 @@ def replaced_examples(
 
 @dataclass(frozen=True)
 class PretrainingParts:
-    """None, or nothing: that part is missing, and the notes say why.
+    """The parts of the report. None or empty: the part is missing, and the notes say why.
 
     Attributes:
-        verdict: what the run said at its end, or would have said.
-        findings: of `bertcli check-data`; None: the corpus is large, and nobody asked for them.
-        heldout: whether the sentences are of held-out text.
+        verdict: the verdict of the run at its end, or the one it would have.
+        findings: the findings of `bertcli check-data`; None: the corpus is large, and nobody asked for them.
+        heldout: True if the sentences are from held-out text.
     """
 
     verdict: KeptVerdict | None
@@ -214,7 +214,7 @@ class PretrainingParts:
 
 
 def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingParts:
-    """Compute them. Raises `UserError` for a missing device."""
+    """Compute the parts of the report. Raises `UserError` for a missing device."""
     config, device = view.config, resolve_device(options.device)
     assert isinstance(config, PretrainConfig)
     store = notes.unless_missing("the corpus and the examples", lambda: open_store(store_folder(config)))
@@ -241,12 +241,12 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
 
 
 def _is_small(manifest: Manifest | None) -> bool:
-    """Whether the text is known, and can be read again in seconds."""
+    """True if the store is known and its text can be read again in seconds."""
     return manifest is not None and manifest.train.bytes + manifest.heldout.bytes <= SMALL
 
 
 def _verdict(view: RunView, config: PretrainConfig, sizes: Architecture | None) -> KeptVerdict | None:
-    """By the last evaluation, which must be that of the last step."""
+    """The verdict by the last evaluation; None: it is not the evaluation of the last step."""
     references, rows = references_of(view), view.split("heldout")
     if sizes is None or not references or not rows or rows[-1]["step"] < view.state.step:
         return None

@@ -1,4 +1,4 @@
-"""A finished pretraining run -> whether it learned more than word frequencies, and what to change."""
+"""The verdict on a pretraining run: whether it learned more than word frequencies, and what to change."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, peak_rate
 from bertcli.training.step_report import StepReport
 
 MARGIN = 0.15
-"""Nats: within this distance of the unigram entropy, only frequencies were learned."""
+"""Distance in nats from the unigram entropy; a model within it learned only word frequencies."""
 RTD_MARGIN = 0.05
-"""Share of the loss of a constant answer: a smaller gain is none."""
+"""Share of the loss of a constant answer; a smaller gain counts as none."""
 PAIR_MARGIN = 0.03
-"""Share of the pairs: so little above chance, nothing was learned from them."""
+"""Share of the pairs; a model less than this above chance learned nothing from pairs."""
 WORSE = 0.02
-"""Nats above the lowest held-out loss of the run: it became worse."""
+"""Distance in nats above the lowest held-out loss of the run; a model beyond it became worse."""
 
 
 def verdict(
@@ -36,11 +36,11 @@ def verdict(
     """One paragraph for the log and the model card.
 
     Args:
-        scores: of the final model on held-out text; None: nothing was held out.
-        references: of the task's terms; the verdict is on the one that predicts words.
-        config: with every auto decided.
-        sizes: of the model.
-        rows: of the run's evaluations, in which an earlier one may have been better.
+        scores: the scores of the final model on held-out text; None: nothing was held out.
+        references: the references of the task's terms; the verdict is on the one that predicts words.
+        config: the config with every auto decided.
+        sizes: the sizes of the model.
+        rows: the rows of the run's evaluations; an earlier one may have been better.
     """
     if scores is None:
         return "verdict: none, because nothing was held out (corpus.heldout_fraction)"
@@ -53,7 +53,7 @@ def verdict(
 
 
 def _on_pairs(scores: Scores, pairs: Reference) -> str:
-    """Empty where they are better than chance, or not measured."""
+    """A sentence on the pairs; empty if their accuracy is better than chance, or not measured."""
     accuracy, chance = scores.accuracies.get(pairs.term), pairs.chance_accuracy
     if accuracy is None or chance is None or accuracy - chance >= PAIR_MARGIN:
         return ""
@@ -65,7 +65,7 @@ def _on_pairs(scores: Scores, pairs: Reference) -> str:
 
 
 def _on_worse(loss: float, term: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Empty where no evaluation was clearly better than the last."""
+    """A sentence on an earlier, better evaluation; empty if none was clearly better than the last."""
     key = term_key(term, "loss")
     known = [row for row in rows if isinstance(row.get(key), int | float)]
     best = min(known, key=lambda row: row[key], default=None)
@@ -100,7 +100,7 @@ def _on_words(scores: Scores, words: Reference, config: PretrainConfig, sizes: A
 
 
 def _on_replaced_tokens(scores: Scores, config: PretrainConfig, sizes: Architecture) -> str:
-    """Compared with an answer that knows only how many tokens are replaced."""
+    """The verdict on rtd, compared with an answer that knows only how many tokens are replaced."""
     share, found = scores.metrics["rtd_replaced"], scores.metrics["rtd_found"]
     loss, accuracy = scores.losses["rtd"], scores.accuracies["rtd"]
     constant = -share * math.log(share) - (1 - share) * math.log(1 - share) if 0 < share < 1 else 0.0
@@ -130,9 +130,9 @@ def _advice(config: PretrainConfig, sizes: Architecture) -> Iterator[str]:
 
 
 _FIRST_LOSS_TOLERANCE = 0.5
-"""Nats; a fresh model is within 0.05 of the expected value."""
+"""Tolerated distance of the first loss in nats; a fresh model is within 0.05 of the expected value."""
 _PATIENCE = 0.3
-"""Share of the run after which a plateau causes a warning."""
+"""Share of the run's steps after which a plateau causes a warning."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ class Health:
     """The values with which the losses of a run are compared.
 
     Attributes:
-        references: of each term; without any, there are no warnings.
-        steps: of the run.
-        short_steps: on rows of `short_length` tokens; later positions are trained only after them.
+        references: the references of the terms; if there are none, there are no warnings.
+        steps: number of steps of the run.
+        short_steps: number of steps on rows of `short_length` tokens; later positions are trained after them.
     """
 
     references: Sequence[Reference] = ()

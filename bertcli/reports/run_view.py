@@ -1,4 +1,4 @@
-"""A run folder -> what it holds of its run: config, log, verdict, state, and the runs of its seeds."""
+"""The content of a run folder for a report: config, log, verdict, state, and the runs of its seeds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bertcli.system.files import is_locked, looked_in
 from bertcli.training.metrics_log import read_metrics
 
 Row = dict[str, Any]
-"""Of metrics.jsonl."""
+"""A row of metrics.jsonl."""
 
 
 @dataclass(frozen=True)
 class State:
-    """How far a run is.
+    """The state of a run.
 
     Attributes:
-        step: the last logged one; of all seeds together.
+        step: the last logged step; for several seeds, the sum of theirs.
         planned: the steps of the whole run; None: the log does not show them yet.
-        seeds: how many are finished, and how many there are; None: there is one run.
+        seeds: the number of finished seeds and of all seeds; None: there is one run.
     """
 
     word: Literal["finished", "running", "stopped"]
@@ -39,7 +39,7 @@ class State:
 
     @property
     def steps(self) -> str:
-        """The steps, to be read after the word."""
+        """The text on the steps, which follows the word."""
         if not self.step:
             return "before the first logged step"
         of = "" if self.planned is None or self.word == "finished" else f" of {number(self.planned)}"
@@ -49,14 +49,14 @@ class State:
 
 @dataclass(frozen=True)
 class RunView:
-    """What one run folder holds.
+    """The content of one run folder.
 
     Attributes:
-        name: of the folder, as a reader tells several runs apart.
-        rows: of metrics.jsonl; none where `seeds` has them.
-        verdict: what it said at its end; None: it has not ended, or goes on.
-        seeds: the runs of several seeds, which have rows of their own.
-        manifest: of the token store; None: it is gone or damaged, or the task is labeled.
+        name: the name of the folder, by which readers tell several runs apart.
+        rows: the rows of metrics.jsonl; empty if `seeds` has them.
+        verdict: the verdict of the run at its end; None: it has not ended, or goes on.
+        seeds: the runs of several seeds, which have their own rows.
+        manifest: the manifest of the token store; None: it is gone or damaged, or the task is labeled.
     """
 
     root: Path
@@ -111,7 +111,7 @@ def read_run(root: Path) -> RunView:
     rows = read_metrics(layout.metrics)
     verdict = read_verdict(layout.verdict)
     if verdict is not None and rows and verdict.step < rows[-1]["step"]:
-        verdict = None  # of a shorter run, which then went on
+        verdict = None  # it is the verdict of a shorter run, which then went on
     state = (
         _of_seeds(layout, seeds, len(folders)) if folders else _state(layout, config, rows, verdict=verdict)
     )

@@ -1,4 +1,4 @@
-"""A run -> what its scores are compared with: chance, word frequencies, an answer that reads no text."""
+"""The scores of a run, and their baselines: chance, word frequencies, an answer that reads no text."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from bertcli.training.metrics_log import term_key
 
 
 def references_of(view: RunView) -> tuple[Reference, ...]:
-    """The references of the terms of a pretraining run; none without its store."""
+    """The references of the terms of a pretraining run; empty if its store is missing."""
     config, manifest = view.config, view.manifest
     if not isinstance(config, PretrainConfig) or manifest is None:
         return ()
     objective, fresh = config.data.objective, config.model.init_from is None and config.distillation is None
     try:
         sizes = new_architecture(config.model, manifest.vocab_size, objective=objective)
-    except UserError:  # of a folder with sizes that a new model of the family cannot have
+    except UserError:  # the folder has sizes that a new model of the family cannot have
         return ()
     task = objective_task(objective, config.training.rtd_weight, mask_rate=ends(config.data.mask_rate)[1])
     return task.references(sizes.generator or sizes, manifest.unigram_entropy, fresh=fresh)
 
 
 def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
-    """Key of a log's row -> the reference lines of its chart; a line that several runs share is one."""
+    """Key of a log row -> the reference lines of its chart; equal lines of several runs become one."""
     found: dict[str, dict[tuple[str, float], list[tuple[str, Level]]]] = {}
     for view in views:
         for key, level in _levels(view):
@@ -52,7 +52,7 @@ def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
 
 
 def _named(lines: Sequence[tuple[str, Level]], alone: bool) -> Level:
-    """The line that some runs share; of one run among several, with its name."""
+    """The line that some runs share. `alone`: it belongs to one run among several, whose name is added."""
     name, level = lines[0]
     return Level(level.value, f"{level.label} ({name})") if alone else level
 
@@ -113,8 +113,8 @@ class Score:
     """One figure of an evaluation.
 
     Attributes:
-        key: its name in the log.
-        baseline: of an answer that reads no text, or of word frequencies alone; empty: unknown, or none.
+        key: the name of the figure in the log.
+        baseline: the score of an answer that reads no text, or of word frequencies; empty: unknown, or none.
     """
 
     key: str
@@ -130,7 +130,7 @@ def metric_of(config: FinetuneConfig) -> str:
 
 
 def chosen_row(view: RunView) -> Row | None:
-    """The evaluation of the model that a run keeps: the best one of a labeled task, else the last."""
+    """The evaluation of the model that a run keeps: the best one for a labeled task, else the last."""
     rows = view.split("heldout")
     if not rows or isinstance(view.config, PretrainConfig):
         return rows[-1] if rows else None
@@ -139,7 +139,7 @@ def chosen_row(view: RunView) -> Row | None:
 
 
 def scores_of(view: RunView) -> list[Score]:
-    """The scores of `chosen_row`, of several seeds their means; empty: nothing was held out, or evaluated."""
+    """The scores of `chosen_row`, or their means over seeds; empty: nothing was held out or evaluated."""
     rows = [row for part in view.parts if (row := chosen_row(part)) is not None]
     if not rows:
         return []
@@ -161,13 +161,13 @@ def scores_of(view: RunView) -> list[Score]:
 
 
 def _means(rows: Sequence[Row]) -> Row:
-    """Of each key that is a number in all rows."""
+    """The mean of each key that is a number in all rows."""
     numbers = [key for key in rows[0] if all(isinstance(row.get(key), int | float) for row in rows)]
     return {key: sum(row[key] for row in rows) / len(rows) for key in numbers}
 
 
 def _meaning(key: str) -> str:
-    """Empty where the name is all that is known."""
+    """The meaning of a score for readers; empty: only the name is known."""
     endings = (said for ending, said in _ENDINGS.items() if key.endswith(ending))
     return _MEANINGS.get(key) or next(endings, "")
 
@@ -191,7 +191,7 @@ def _of_terms(figures: Row, references: Sequence[Reference]) -> list[Score]:
 
 
 def _chance(what: str, reference: Reference, replaced: float | None) -> float | None:
-    """Of loss or accuracy; `replaced`: the share of the tokens, if the term asks which were replaced."""
+    """The chance value of a loss or accuracy. `replaced`: the share of replaced tokens; None: not rtd."""
     if what not in ("loss", "accuracy"):
         return None
     if replaced is None:
@@ -216,7 +216,7 @@ def _of_loss(loss: float | None, reference: Reference) -> str:
 
 @dataclass(frozen=True)
 class SeedScore:
-    """One score of all seeds; None where a seed has not got so far. `baseline`, `meaning`: of `Score`."""
+    """One score of all seeds; None: a seed has no value yet. `baseline`, `meaning`: the fields of `Score`."""
 
     name: str
     baseline: str
@@ -236,7 +236,7 @@ class SeedTable:
 
 
 def seed_table(view: RunView) -> SeedTable | None:
-    """None: no seed was evaluated yet. Mean and range are of all seeds, also those that are not listed."""
+    """The table of the seeds; None: none was evaluated yet. Mean and range cover all seeds, listed or not."""
     rows = [chosen_row(each) or {} for each in view.seeds]
     if not any(rows):
         return None

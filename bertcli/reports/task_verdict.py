@@ -1,4 +1,4 @@
-"""Scores of a labeled task -> whether they beat a baseline that reads no text, and what to change if not."""
+"""The verdict on a labeled task: whether it beats a baseline that reads no text, and what to change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bertcli.training.evaluate import Scores
 
 _NO_SCORE = "no score can show what was learned"
 SURE = 2.0
-"""Standard errors by which a score must differ from the baseline's to be more than noise."""
+"""Number of standard errors by which a score must differ from the baseline to be more than noise."""
 
 _ADVICE = (
     "raise training.epochs or change training.learning_rate; start from a model that was pretrained on more "
@@ -26,13 +26,13 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a model is better than a baseline that does not read the text.
+    """The comparison of a model with a baseline that does not read the text.
 
     Attributes:
-        better: by more than noise.
+        better: True if the model is better by more than noise.
         baseline: metric -> the score of the baseline.
-        text: a sentence without its period.
-        advice: what to change if it is not better.
+        text: the verdict, a sentence without its period.
+        advice: what to change if the model is not better.
     """
 
     better: bool
@@ -42,20 +42,20 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The verdict in a line, with advice."""
+        """The verdict and the advice in one line."""
         advice = f". What may help: {self.advice}" if self.advice else ""
         return f"{'verdict' if self.better else 'warning'}: {self.text}{advice}"
 
     def as_json(self) -> dict[str, Any]:
-        """All fields."""
+        """All fields as a dictionary."""
         return asdict(self)
 
 
 def task_verdict(settings: TaskSettings, examples: Sequence[Any], scores: Scores) -> Verdict:
-    """The verdict on the scores of `examples`, at least one, with labels.
+    """The verdict on the scores of `examples`: one or more, with labels.
 
-    The baselines: the most frequent label; the best constant set of labels; the mean value; no entity; "no
-    answer", if some questions have none; the most frequent place of the right choice, or chance; texts in
+    The baselines are: the most frequent label; the best constant set of labels; the mean value; no entity;
+    "no answer", if some questions have none; the most frequent place of the right choice, or chance; texts in
     random order.
     """
     verdicts: dict[str, Callable[[Sequence[Any], Any], Verdict]] = {
@@ -70,7 +70,7 @@ def task_verdict(settings: TaskSettings, examples: Sequence[Any], scores: Scores
 
 
 def _of_labels(examples: Sequence[Any], metrics: Any) -> Verdict:
-    """Both answer the same rows: only rows count where exactly one of the two is right (McNemar 1947)."""
+    """The verdict on labels. Only rows count that just one of model and baseline has right (McNemar 1947)."""
     n = len(examples)
     label, count = max(Counter(example.label for example in examples).items(), key=lambda each: each[1])
     accuracy, share = metrics["accuracy"], count / n
@@ -148,7 +148,7 @@ def _of_tags(examples: Sequence[Any], metrics: Any) -> Verdict:
 
 
 def _of_answers(examples: Sequence[Any], metrics: Any) -> Verdict:
-    """SQuAD's scores are percentages."""
+    """The verdict on answers to questions; SQuAD's scores are percentages."""
     share = sum(not example.answers for example in examples) / len(examples)
     exact = metrics["exact_match"] / 100
     if share > 0:
@@ -218,7 +218,7 @@ def _of_shares(
 
 
 def _too_few(baseline: dict[str, float], said: str, blind: str, rows: int) -> Verdict:
-    """For rows of which answers without a mistake would not surely be better than the baseline."""
+    """The verdict on too few rows: even perfect answers would not surely be better than the baseline."""
     what = "row is" if rows == 1 else "rows are"
     text = f"{said} beside {blind}: {rows:,} {what} too few to tell whether anything was learned"
     return Verdict(False, baseline, text, advice="measure on more rows, with more of the rare answers")
@@ -227,7 +227,7 @@ def _too_few(baseline: dict[str, float], said: str, blind: str, rows: int) -> Ve
 def _no_better(
     baseline: dict[str, float], said: str, blind: str, noise_of: int | None, advice: str = ""
 ) -> Verdict:
-    """`noise_of`: the number of rows, if the score is above the baseline by no more than noise."""
+    """The verdict on a useless score. `noise_of`: the number of rows, if it is better only within noise."""
     noise = f", within the noise of {noise_of:,} rows" if noise_of else ""
     text = f"{said}, which is no better than {blind}{noise}: nothing useful was learned"
     return Verdict(False, baseline, text, advice=_ADVICE + advice)

@@ -3,7 +3,7 @@
 import errno
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The system's numbers for it: the disk, a share of it, or a file as large as it may be."""
+"""The system's error numbers for a full disk, a used-up quota, and a file of the largest allowed size."""
 
 
 class UserError(ValueError):

@@ -1,4 +1,4 @@
-"""An error of a system that has run out of memory, threads or shared memory, or of a file -> one message."""
+"""One message for an error of a system that has run out of memory, threads or shared memory, or of a file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NOT_SHARED = (
 
 
 def describe_exhausted(error: BaseException) -> str | None:
-    """A message with what ran out and what to do; None: the error has another cause."""
+    """A message with what ran out and what to do; None if the error has another cause."""
     for each in _chain(error):
         text = f"{type(each).__name__}: {each}"
         number = each.errno if isinstance(each, OSError) else None
@@ -76,7 +76,7 @@ def describe_exhausted(error: BaseException) -> str | None:
 
 
 def describe_os_error(error: BaseException) -> str | None:
-    """A message for an error of a named file, or of a full disk; None: it is another error."""
+    """A message for an error of a named file, or of a full disk; None if it is another error."""
     if not isinstance(error, OSError):
         return None
     reason = (error.strerror or "cannot be used").lower()
@@ -98,13 +98,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _shares_memory(error: BaseException) -> bool:
-    """Whether it was raised in `multiprocessing`, which keeps shared data in /dev/shm."""
+    """True if the error was raised in `multiprocessing`, which keeps shared data in /dev/shm."""
     frames = traceback.extract_tb(error.__traceback__)
     return any("multiprocessing" in frame.filename for frame in frames)
 
 
 def _short(error: BaseException) -> str:
-    """The most specific line of its message, without the prefix of torch."""
+    """The most specific line of an error's message, without the prefix of torch."""
     lines = [re.sub(r"^\[.*?\]\s*(\.\s*)?", "", line.strip()) for line in str(error).splitlines()]
     specific = [line for line in lines if _NO_MEMORY.search(line) or _NO_THREADS.search(line)]
     return next((line for line in specific + lines if line), type(error).__name__)[:200].rstrip(".")

@@ -26,7 +26,7 @@ from bertcli.system.errors import DISK_FULL, UserError
 def disk_errors(doing: str, if_full: str = "", if_refused: str = "") -> Iterator[None]:
     """Turn a full disk, or a place that may not be written, into a `UserError`.
 
-    `doing`: what failed; the other two: what to do next (the defaults are for runs).
+    `doing`: what failed; `if_full`, `if_refused`: what to do next (the defaults are for runs).
     """
     try:
         yield
@@ -60,7 +60,7 @@ def _error_number(error: Exception) -> int:
 
 _LOCK = re.compile(rb"(process \d+ on [^\n]*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?")
 _LOOK = 0.5
-"""Seconds. Whoever looks at a lock (`is_locked`) holds it for microseconds; a run holds it to its end."""
+"""Seconds to wait for a lock: `is_locked` holds it for microseconds while it looks, a run to its end."""
 _OF_SHELLS = re.compile(r"/dev/(null|stdin|fd/\d+)|/proc/(self|\d+)/fd/\d+")
 _CANNOT = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 _held: set[TextIO] = set()
@@ -77,7 +77,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 
 
 def is_lock(path: Path) -> bool:
-    """Whether bertcli made this lock, held or not; it is empty if its process was killed at the start."""
+    """True if bertcli made this lock, held or not; it is empty if its process was killed at the start."""
     try:
         return stat.S_ISREG(path.lstat().st_mode) and bool(_LOCK.fullmatch(path.read_bytes()))
     except OSError:
@@ -93,7 +93,8 @@ def _open_lock(path: Path, instead: str) -> TextIO:
 
 
 def _take(file: IO[Any]) -> bool:
-    """Whether the lock is this file's now; asked again for a while, because it may only be looked at."""
+    """True if the lock is this file's now. It is tried for `_LOOK` seconds, because `is_locked` may hold
+    it."""
     last = time.monotonic() + _LOOK
     while not lock_descriptor(file.fileno(), blocking=False):
         if time.monotonic() > last:
@@ -103,7 +104,7 @@ def _take(file: IO[Any]) -> bool:
 
 
 def _is_at(file: IO[Any], path: Path) -> bool:
-    """Whether the file still has this path; its last holder may have removed or renamed it."""
+    """True if the file still has this path; its last holder may have removed or renamed it."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
@@ -114,7 +115,7 @@ def _is_at(file: IO[Any], path: Path) -> bool:
 def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """Hold the lock `path`, created if missing; a lock ends with its process.
 
-    On a file system without locks, nothing is held.
+    A file system without locks is accepted: nothing is held there.
 
     Raises:
         UserError: another process holds it (the message: `refusal`, the holder, what to do `instead`), or the
@@ -142,7 +143,7 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock `path` for longer than `_LOOK`. Takes a free one for a moment."""
+    """True if a process holds the lock `path` for longer than `_LOOK`. A free lock is taken for a moment."""
     if not is_lock(path):
         return False
     try:
@@ -178,8 +179,8 @@ def refuse_special(path: Path) -> None:
 def open_input(path: Path) -> io.BufferedReader:
     """Open a file that a user names, or the pipe of a shell: `/dev/stdin`, or `/dev/fd/63` for `<(...)`.
 
-    Raises `UserError` as `refuse_special`, and `OSError`. A pipe with a name of its own would wait for a
-    writer, perhaps for ever.
+    Raises the errors of `refuse_special`, and `OSError`. A named pipe is refused, because it may wait for a
+    writer for ever.
     """
     if not _OF_SHELLS.fullmatch(str(path)):
         refuse_special(path)
@@ -187,7 +188,7 @@ def open_input(path: Path) -> io.BufferedReader:
 
 
 def has_file(path: Path) -> bool:
-    """Whether a plain file is there, or a link to one. Raises `UserError` as `refuse_special`."""
+    """True if a plain file is there, or a link to one. Raises the errors of `refuse_special`."""
     refuse_special(path)
     return path.is_file()
 
@@ -195,7 +196,7 @@ def has_file(path: Path) -> bool:
 def open_plain(path: Path) -> io.BufferedReader:
     """Open a file of a model, a run or a store to read it.
 
-    Raises `UserError` as `refuse_special`, without waiting for a writer, and `OSError`.
+    Raises the errors of `refuse_special`, without waiting for a writer, and `OSError`.
     """
     refuse_special(path)
     file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115  (the caller closes it)
@@ -210,7 +211,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def plain_bytes(path: Path) -> bytes:
-    """The content of a file; raises as `open_plain`."""
+    """The content of a file. Raises the errors of `open_plain`."""
     with open_plain(path) as file:
         return file.read()
 
@@ -218,21 +219,21 @@ def plain_bytes(path: Path) -> bytes:
 def plain_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> str:
     """The content of a UTF-8 file, with its line ends as they are.
 
-    Raises as `open_plain`, and `UnicodeDecodeError`.
+    Raises the errors of `open_plain`, and `UnicodeDecodeError`.
     """
     return plain_bytes(path).decode("utf-8", errors)
 
 
 def is_cut(array: Any) -> bool:
-    """Whether the file of a memory-mapped array is shorter than when it was mapped.
+    """True if the file of a memory-mapped array is shorter now than when it was mapped.
 
-    To read what is gone ends the process.
+    Reading the lost part would end the process.
     """
     return isinstance(array.base, mmap.mmap) and array.base.size() < len(array.base)
 
 
 def looked_in(path: Path) -> str:
-    """For messages about a missing path: the folder that a relative path starts from."""
+    """The folder from which a relative path starts, for messages about a missing path."""
     return "" if path.is_absolute() else f" in {Path.cwd()}, where bertcli was called"
 
 
@@ -243,7 +244,7 @@ def file_hash(path: Path, kind: str = "sha256") -> str:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk, as `flush_to_disk`."""
+    """Wait until a file or folder is on the disk, by `flush_to_disk`."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         _fsync(descriptor)

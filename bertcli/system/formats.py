@@ -28,9 +28,9 @@ def read_json_value(path: Path) -> Any:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a path that a JSON file names stays inside the folder of that file.
+    """True if a path that a JSON file names stays inside the folder of that file.
 
-    It may be a link, as every file in the hub's cache is.
+    The path may be a link, as every file in the hub's cache is.
     """
     path = PureWindowsPath(name)  # reads both kinds of slashes, and drives
     return bool(path.name) and not path.anchor and ".." not in path.parts and "\0" not in name

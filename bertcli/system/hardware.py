@@ -25,16 +25,19 @@ Precision = Literal["bf16", "fp16", "fp32"]
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
-"""Tokens at once; beyond that a device of this kind gains no speed, and only uses more memory."""
+"""Most tokens at once. A device of this kind gains no speed beyond it, and only uses more memory."""
 _LABELED_ROWS, _LABELED_TOKENS = 16, 512
-"""Labeled rows at once on a CPU: a multiple of 16 with about 512 tokens, at least 16. Rows are sorted by
-length, so more at once have more padding; fewer pay more often for the fixed work of a pass (`LOG.md`)."""
+"""Labeled rows at once on a CPU: a multiple of 16 with about 512 tokens, at least 16.
+
+Rows are sorted by length. More rows at once have more padding; fewer rows at once pay more often for the
+fixed work of a pass (`LOG.md`).
+"""
 USABLE = 0.75
-"""Share of the memory to use: others need some too, and a step's need is known to about 10 %."""
+"""Share of the memory to use: other processes need some too, and a step's need is known to about 10 %."""
 
 
 def resolve_device(name: str) -> torch.device:
-    """`auto`, or a name that `torch.device` takes. Raises `UserError` for a device that does not exist."""
+    """The device for `auto` or a name that `torch.device` takes. Raises `UserError` if it does not exist."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -50,10 +53,8 @@ def resolve_device(name: str) -> torch.device:
 
 
 def resolve_precision(name: Literal["auto"] | Precision, device: torch.device) -> Precision:
-    """`auto` is bf16 on hardware that multiplies it fast: Ampere and later, AMX, AVX-512 BF16.
-
-    Else it is fp16 on a GPU with tensor cores (Volta, Turing), and fp32 on other devices.
-    """
+    """The precision for a name; `auto` is bf16 on hardware that multiplies it fast (Ampere and later, AMX,
+    AVX-512 BF16), fp16 on other GPUs with tensor cores (Volta, Turing), else fp32."""
     if name != "auto":
         return name
     if device.type == "cuda":
@@ -71,7 +72,7 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
 def sum_in_order(device: torch.device) -> None:
     """Make a GPU sum in the same order each time, so that a resumed run gives the same bits.
 
-    By default the order depends on its threads, for example in the backward pass of attention.
+    The default order depends on the GPU's threads, for example in the backward pass of attention.
     """
     if device.type != "cuda":
         return
@@ -100,7 +101,7 @@ def auto_micro_batch_size(
     """Rows at once: as many as fit into the device's memory and still gain speed.
 
     Args:
-        sizes: of the step; its `rows` are ignored.
+        sizes: the sizes of the step; its `rows` are ignored.
         batch_size: the most rows.
         num_local_ranks: processes on this machine, which share a CPU's memory.
         memory: bytes; None: all that the device has.
@@ -130,9 +131,9 @@ def fitting_rows(
 ) -> int:
     """Rows at once: as many as fit into the memory. The arguments are those of `auto_micro_batch_size`.
 
-    What is free at the moment has no say: the rows at once decide which dropout is drawn and how sums are
-    rounded, so one config would give other weights on a busy machine. A CPU also holds a copy of weights and
-    moments, from which checkpoints are written.
+    The memory that is free now does not count. The rows at once decide which dropout is drawn and how sums
+    are rounded, so the same config would give other weights on a busy machine. A CPU also holds a copy of
+    weights and moments, from which checkpoints are written.
     """
     parameters = sum(pretraining_parameters(architecture, pair_head=True).values())
     available = USABLE * (all_memory(device) if memory is None else memory)

@@ -23,7 +23,7 @@ _TASK_HEADS = ("classifier", "qa_outputs")
 
 
 def count_parameters(model: nn.Module) -> dict[str, int]:
-    """By part: embeddings, encoder, and the heads by their names, or `head` for that of a labeled task.
+    """Parameters of each part: embeddings, encoder, and the heads by name; a labeled task's is called `head`.
 
     The MLM head shares its decoder with the word embeddings, which are counted once.
     """
@@ -37,7 +37,7 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
 def pretraining_parameters(
     architecture: Architecture, pair_head: bool, sharing: Sharing = "tied"
 ) -> dict[str, int]:
-    """As `count_parameters`, of a model that is built without values; with a generator, of both."""
+    """The counts of `count_parameters`, for a model built without values, and its generator if it has one."""
     with sizes_alone():
         if architecture.generator is not None:
             return count_parameters(ReplacedTokenModel(architecture, sharing))
@@ -46,7 +46,7 @@ def pretraining_parameters(
 
 FP32, HALF, BOOL = 4, 2, 1
 CHECKPOINT_BYTES = 3 * FP32
-"""Per parameter: its weight and AdamW's two moments."""
+"""Bytes in a checkpoint for each parameter: its weight and AdamW's two moments."""
 HEAP_WASTE = 1.65
 """Bytes of a CPU's heap per byte of activations, once some steps have fragmented it: measured (`LOG.md`)."""
 
@@ -58,9 +58,9 @@ class StepSizes:
     Attributes:
         rows, length: number of rows, and tokens of each.
         predicted: share of the tokens whose word is predicted; 0 for a labeled task.
-        half: 16-bit precision.
-        checkpointing: activations of a layer are recomputed, not kept.
-        on_cpu: on a CPU; False: on a GPU.
+        half: true for 16-bit precision.
+        checkpointing: true if activations of a layer are recomputed, not kept.
+        on_cpu: true on a CPU, false on a GPU.
     """
 
     rows: int
@@ -72,7 +72,7 @@ class StepSizes:
 
     @property
     def tokens(self) -> int:
-        """Of a micro-batch, padding included."""
+        """Tokens of a micro-batch, padding included."""
         return self.rows * self.length
 
     @property
@@ -83,13 +83,13 @@ class StepSizes:
 
 @dataclass(frozen=True)
 class StepMemory:
-    """Bytes by part.
+    """The memory of a step: bytes of each part.
 
     Attributes:
-        weights: with a 16-bit copy in 16-bit precision.
-        moments: AdamW's two.
-        activations: kept for the backward pass, with the gradients of those of one layer.
-        logits: of the predicted tokens, with their gradient, and on a GPU their softmax.
+        weights: the weights, and their 16-bit copy in 16-bit precision.
+        moments: AdamW's two moments.
+        activations: what is kept for the backward pass, and the gradients of one layer's activations.
+        logits: logits of the predicted tokens, their gradient, and on a GPU their softmax.
     """
 
     weights: float
@@ -105,13 +105,15 @@ class StepMemory:
 
 
 def step_memory(architecture: Architecture, parameters: int, trained: int, sizes: StepSizes) -> StepMemory:
-    """Bytes held at the peak of a step: after the second micro-batch's forward pass, with the gradients of
-    the first. (The gradients of a lone micro-batch come when activations go, but a CPU's heap does not reuse
-    that memory for them.)
+    """Bytes at the peak of a step: after the second micro-batch's forward pass, with the first one's
+    gradients.
+
+    A single micro-batch's gradients come when its activations go, but a CPU's heap does not reuse that
+    memory.
 
     Args:
-        parameters: of the model, `trained` of them by AdamW: weight, gradient and two moments, all in fp32.
-            With a generator, of both.
+        parameters: number of the model's parameters, with those of a generator. AdamW trains `trained` of
+            them: weight, gradient and two moments, all in fp32.
     """
     if architecture.generator is not None:
         alone, whole_rows = replace(architecture, generator=None), replace(sizes, predicted=0.0)
@@ -127,10 +129,10 @@ def step_memory(architecture: Architecture, parameters: int, trained: int, sizes
         last_layer = per_token * _layer_bytes(architecture, sizes, sizes.selected)
         layers = (architecture.layers - 1) * one_layer + last_layer
     embeddings = per_token * 3 * FP32 * hidden
-    inner = 3 if architecture.pre_norm else 1  # with a gate: of the product, and of both halves
+    inner = 3 if architecture.pre_norm else 1  # gates: gradients of the product and of both halves
     backward = per_token * narrow * (2 * hidden + inner * architecture.feed_forward)
     if sizes.on_cpu and not sizes.checkpointing:  # the gradients of keys and values may need more
-        of_attention = 7 if architecture.relative is None else 12  # with those of positions
+        of_attention = 7 if architecture.relative is None else 12  # relative positions need 5 more
         backward = max(sizes.selected * backward, per_token * of_attention * narrow * hidden)
     bytes_per_logit = 2 * narrow if sizes.on_cpu else 3 * FP32
     logits = per_token * bytes_per_logit * sizes.predicted * architecture.vocab_size
@@ -154,7 +156,10 @@ def rows_that_fit(
     architecture: Architecture, parameters: int, sizes: StepSizes, available: float, at_most: int
 ) -> int:
     """The most rows, 1 to `at_most`, with which a step that trains all parameters fits into `available`
-    bytes; 1 if no number fits. `sizes.rows` is ignored."""
+    bytes.
+
+    The result is 1 if no number fits. `sizes.rows` is ignored.
+    """
     low, high = 1, at_most
     while low < high:
         middle = (low + high + 1) // 2
@@ -164,8 +169,10 @@ def rows_that_fit(
 
 
 def _layer_bytes(architecture: Architecture, sizes: StepSizes, selected: float) -> float:
-    """Bytes a token that a layer keeps if the share `selected` of the tokens goes through all of it: measured
-    on a CPU; on a GPU by what torch's kernels save."""
+    """Bytes a token that a layer keeps if the share `selected` of the tokens goes through all of it.
+
+    The values are measured on a CPU; on a GPU they follow from what torch's kernels save.
+    """
     hidden, narrow = architecture.hidden, HALF if sizes.half else FP32
     inner = 4 if architecture.pre_norm else 2  # before and after GELU; with a gate: the gate and the product
     kept = inner * narrow * selected * architecture.feed_forward
@@ -181,7 +188,7 @@ def _layer_bytes(architecture: Architecture, sizes: StepSizes, selected: float) 
         kept += 4 * narrow * selected * hidden  # inputs and outputs of the LayerNorms
         if architecture.relative is not None:
             return kept
-        matrices = 2 if architecture.attention_dropout else 1  # of selected queries and all keys
+        matrices = 2 if architecture.attention_dropout else 1  # the size: selected queries x all keys
         return kept + matrices * narrow * selected * architecture.heads * sizes.length
     kept += 4 * narrow * hidden  # query, key, value, context
     kept += 2 * FP32 * selected * hidden  # inputs of the LayerNorms, which compute in fp32
@@ -208,7 +215,8 @@ def all_memory(device: torch.device) -> int:
 
 
 def _bytes(what: str) -> int:
-    """What the machine says of its memory (MemAvailable: without swapping); if nothing, all of its memory."""
+    """Bytes that the machine reports for `what` (MemAvailable: without swapping); if none, all of its
+    memory."""
     try:
         for line in MEMINFO.read_text().splitlines():
             if line.startswith(f"{what}:"):
@@ -219,8 +227,7 @@ def _bytes(what: str) -> int:
 
 
 def _cgroups() -> Iterator[tuple[int, int]]:
-    """The limit, and the bytes left, of the memory cgroup of this process and of each above it, if they have
-    limits."""
+    """(limit, bytes left) of each memory cgroup that has a limit: this process's group and those above it."""
     try:
         entries = [line.split(":", 2) for line in OWN_CGROUP.read_text().splitlines()]
     except OSError:
@@ -243,7 +250,7 @@ def _cgroups() -> Iterator[tuple[int, int]]:
 
 
 def _limit_and_left(folder: Path, limit: str, usage: str, cache: str) -> tuple[int, int] | None:
-    """The limit of one group and the bytes left; None: it has no limit. The page cache counts as free."""
+    """The limit of one group and the bytes left; None if it has no limit. The page cache counts as free."""
     try:
         most = (folder / limit).read_text().strip()
         if most == "max":
@@ -256,14 +263,14 @@ def _limit_and_left(folder: Path, limit: str, usage: str, cache: str) -> tuple[i
 
 
 def peak_memory(device: torch.device) -> int:
-    """Bytes: on a GPU the most that torch has reserved; else the peak of the process's resident memory."""
+    """The peak in bytes: on a GPU the most that torch has reserved; else the process's resident memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_reserved(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def resident_memory(device: torch.device) -> int:
-    """Bytes held now: on a GPU reserved by torch; else the process's resident memory."""
+    """Bytes held now: on a GPU those reserved by torch; else the process's resident memory."""
     if device.type == "cuda":
         return torch.cuda.memory_reserved(device)
     try:
@@ -277,9 +284,9 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
 def keep_freed_memory() -> None:
-    """If the C library is glibc, let it keep large blocks that are freed.
+    """Let the C library keep large blocks that are freed, if it is glibc.
 
-    By default it returns them to the system, which then fills each page with zeros at every step.
+    Its default returns them to the system, which then fills each page with zeros at every step.
     """
     if not (hasattr(os, "confstr_names") and "CS_GNU_LIBC_VERSION" in os.confstr_names):
         return

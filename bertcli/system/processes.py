@@ -20,7 +20,7 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 _IN_FLIGHT = 3
-"""Pieces per process: enough that no process waits, few enough that memory stays flat."""
+"""Pieces in work per process: enough that no process waits, few enough that memory stays flat."""
 
 
 def in_processes(
@@ -61,9 +61,9 @@ def in_processes(
 
 
 def _end_sending(pool: ProcessPoolExecutor) -> None:
-    """Close the pipe of a pool that is broken, where Python does not.
+    """Close the pipe of a broken pool, where Python does not.
 
-    Before 3.11.5 it waits for ever for its own thread, which sends a piece that no process will read:
+    Python before 3.11.5 waits for ever for its own thread, which sends a piece that no process will read:
     https://github.com/python/cpython/issues/94777
     """
     if sys.version_info < (3, 11, 5):
@@ -72,9 +72,9 @@ def _end_sending(pool: ProcessPoolExecutor) -> None:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """In the block, new Python processes take no file in the current folder for a module of theirs.
+    """Keep new Python processes from importing files of the current folder, as long as the block runs.
 
-    A pool starts one when it is made, for what it shares, and the others when they have work.
+    A pool starts one process when it is made, for what it shares, and the others when they have work.
     """
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"

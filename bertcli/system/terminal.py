@@ -53,7 +53,7 @@ class VisibleStream:
 class LosableTerminal:
     """A text stream to a terminal; what is written after the terminal was closed is discarded.
 
-    Writing fails a moment before SIGHUP arrives. The signal shall decide how the command ends.
+    Writing fails a moment before SIGHUP arrives, and the signal must decide how the command ends.
     """
 
     def __init__(self, raw: Any):
@@ -81,15 +81,17 @@ class LosableTerminal:
 
 
 def discard(number: int) -> None:
-    """From now on, discard what is written to this file descriptor."""
+    """Discard from now on what is written to this file descriptor."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, number)
     os.close(null)
 
 
 def guard_streams() -> None:
-    """From now on, escape control characters on standard error, and on standard output if it is a terminal;
-    in a pipe or a file it stays exact. A terminal for standard error may be closed."""
+    """Escape control characters from now on: on standard error, and on standard output if it is a terminal.
+
+    Standard output stays exact in a pipe or a file. A terminal of standard error may be closed.
+    """
     raw = raw_stream(sys.stderr)
     sys.stderr = VisibleStream(LosableTerminal(raw) if raw.isatty() else raw)
     if sys.stdout.isatty():
@@ -112,7 +114,10 @@ _options: ContextVar[Mapping[str, str] | None] = ContextVar("options", default=N
 
 @contextmanager
 def told_in_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Within a command without a config: its options, key -> `--option`, for `in_options` and `say`."""
+    """Name options instead of config keys while the block, a command without a config, runs.
+
+    `options`: key -> `--option`, which `in_options` and `say` use.
+    """
     token = _options.set(options)
     try:
         yield
@@ -121,7 +126,7 @@ def told_in_options(options: Mapping[str, str]) -> Iterator[None]:
 
 
 def in_options(text: str) -> str:
-    """`set task.format: jsonl` as `give --format jsonl`, within a command that has this option."""
+    """The text, with `set task.format: jsonl` as `give --format jsonl`, if the command has this option."""
     if _options.get() is None:
         return text
     return _KEY.sub(_in_option, text.replace("leave task.columns out", "give --columns ''"))
@@ -143,7 +148,7 @@ BETWEEN_LINES = 4.0
 """Seconds between two lines of a display: fewer than `SILENCE`, so that nothing is said twice."""
 
 _spoken = 0.0
-"""When a guarded stream was last written to (`time.monotonic`)."""
+"""The time of the last write to a guarded stream (`time.monotonic`)."""
 
 _at_work: list[Callable[[], str]] = [lambda: "still at work; Ctrl-C stops"]
 """The lines of the blocks of `working` that run now, the innermost last."""
@@ -151,8 +156,10 @@ _at_work: list[Callable[[], str]] = [lambda: "still at work; Ctrl-C stops"]
 
 @contextmanager
 def working(line: Callable[[], str]) -> Iterator[None]:
-    """If the block is silent for long, a command prints `line()`: what it does and how far it is. An empty
-    line is not printed: the block has a display of its own."""
+    """Let a command that is silent for long print `line()`: what the block does and how far it is.
+
+    An empty line is not printed: the block has a display of its own.
+    """
     _at_work.append(line)
     try:
         yield
@@ -162,7 +169,7 @@ def working(line: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def told_while_silent() -> Iterator[None]:
-    """While the block runs and prints nothing, print every few seconds what it does (`working`)."""
+    """Print every few seconds what the block does (`working`), while it prints nothing itself."""
     global _spoken
     begun = _spoken = time.monotonic()
     ended = threading.Event()
@@ -187,15 +194,15 @@ def told_while_silent() -> Iterator[None]:
 
 
 owns_process = True
-"""Whether a second Ctrl-C may end the process; not in a call from Python, whose process is the caller's."""
+"""True if a second Ctrl-C may end the process; false in a call from Python, whose process is the caller's."""
 
 _lines: list[Callable[[], str]] = []
-"""Of the blocks of `said_on_ctrl_c` that run now, the innermost last."""
+"""The lines of the blocks of `said_on_ctrl_c` that run now, the innermost last."""
 
 
 @contextmanager
 def said_on_ctrl_c(line: Callable[[], str]) -> Iterator[None]:
-    """Print `line()` if Ctrl-C ends the block, but not after that of a block inside, which knows more.
+    """Print `line()` if Ctrl-C ends the block, unless a block inside has already printed its own line.
 
     Another Ctrl-C then ends the process without further work, if the process is ours.
     """
@@ -213,12 +220,16 @@ def said_on_ctrl_c(line: Callable[[], str]) -> Iterator[None]:
 
 
 def line_on_ctrl_c() -> str:
-    """What Ctrl-C says now: the line of the innermost block of `said_on_ctrl_c`, if there is one."""
+    """The line that Ctrl-C would print now: the line of the innermost block of `said_on_ctrl_c`, or
+    "stopped"."""
     return _lines[-1]() if _lines else "stopped"
 
 
 def say_in_handler(text: str) -> None:
-    """As `say`, for a signal's handler: it may have interrupted a write to the stream, which then refuses."""
+    """Print a line from a signal's handler.
+
+    `say` could fail there: the signal may have interrupted a write to the stream, which then refuses another.
+    """
     bar = "\n" if sys.stderr.isatty() else ""
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno(), f"{bar}{visible(text)}\n".encode())

@@ -20,8 +20,8 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 def normalize_answer(answer: str) -> str:
     """The form for comparing answers: lower case, no ASCII punctuation, no articles, single spaces.
 
-    In text of scripts without blanks between words, such as Chinese and Thai, each character with its marks
-    is a word, and no punctuation counts, as in the scorer of MLQA (Lewis et al. 2020).
+    Text in a script without blanks between words, such as Chinese or Thai, is compared as in the scorer of
+    MLQA (Lewis et al. 2020): each character with its marks is a word, and no punctuation counts.
     """
     text = answer.lower().translate(_PUNCTUATION)
     if not text.isascii() and any(map(needs_no_blank, text)):
@@ -30,7 +30,7 @@ def normalize_answer(answer: str) -> str:
 
 
 def _apart(text: str) -> Iterator[str]:
-    """The characters without punctuation; blanks around each one that needs none, and its marks."""
+    """The characters without punctuation; one that needs no blank gets blanks around it and its marks."""
     inside = False
     for character in text:
         category = unicodedata.category(character)
@@ -43,17 +43,17 @@ def _apart(text: str) -> Iterator[str]:
 
 
 def is_exact(answer: str, gold: Sequence[str]) -> bool:
-    """Whether an answer ("": no answer) is one of the right answers."""
+    """True if an answer ("": no answer) is one of the right answers."""
     return normalize_answer(answer) in {normalize_answer(right) for right in gold or [""]}
 
 
 def answer_scores(gold: Gold, answers: Sequence[str]) -> dict[str, float]:
     """`exact_match` and `f1` in percent, as in the official scorers (Rajpurkar et al. 2016, 2018).
 
-    `f1` is the best overlap of words with a right answer; `normalize_answer` says what a word is. If some
-    question has no answer, the rules are those of SQuAD 2.0, else those of 1.1; they differ for answers of
-    articles alone. "" means "no answer". In the first case, both scores are also given for the questions with
-    an answer and for those without.
+    `f1` is the best overlap of words with a right answer; `normalize_answer` says what a word is. The rules
+    are those of SQuAD 2.0 if some question has no answer, else those of 1.1; they differ for answers of
+    articles alone. "" means "no answer". The rules of 2.0 also give both scores for the questions with an
+    answer and for those without.
     """
     pairs = _per_question(gold, answers)
     scores = _mean(pairs)
@@ -75,9 +75,10 @@ def best_thresholds(
         null_differences: how much better "no answer" is than that; above the threshold it is the answer.
 
     Returns:
-        `best_exact_match` and `best_f1` in percent, and the threshold of each. Unlike in the official search,
-        all questions with the same difference are on the same side, and the threshold for no answers at all
-        is below all differences. So each threshold, when it is applied, gives exactly its score.
+        `best_exact_match` and `best_f1` in percent, and the threshold of each. Two rules differ from the
+        official search: all questions with the same difference are on the same side, and the threshold for no
+        answers at all is below all differences. Each threshold therefore gives exactly its score when it is
+        applied.
     """
     pairs = _per_question(gold, answers)
     order = sorted(range(len(gold)), key=null_differences.__getitem__)

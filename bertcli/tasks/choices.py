@@ -15,7 +15,7 @@ _LETTERS = "ABCDEFGHIJ"
 
 
 def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[ChoiceExample | BadRow]:
-    """An example for each row. Its choices are a list, at least two, or a column each.
+    """An example for each row. The choices, at least two, are a list in one column, or a column each.
 
     A label is the text of the right choice, its number (from 0, or from `first_choice`), its letter, or the
     name of its column. Raises `UserError` if a column is missing, or numbers count from another first one.
@@ -74,7 +74,7 @@ class _Numbering:
         """The number of the right choice, from 0.
 
         Args:
-            names: of the columns of the choices; none if they are a list.
+            names: the names of the columns of the choices; empty if the choices are a list.
         """
         value = row.value(column)
         text = "" if value is None else scalar_text(value, row.where).strip()
@@ -105,10 +105,10 @@ class _Numbering:
         return right
 
     def _number(self, text: str, where: str, choices: int) -> int | None:
-        """The choice of this number; None: there is none.
+        """The choice with this number, counted from 0; None if there is none.
 
-        Raises `UserError` where the file counts from another first number: without such rows all others would
-        be shifted.
+        Raises `UserError` if the file counts from another first number: if such rows were only left out, the
+        labels of all others would be shifted.
         """
         if not text.isdecimal():
             return None

@@ -57,7 +57,7 @@ def pair_ranking(
 
 
 THRESHOLD = 0.5
-"""With `multi_label`, labels of at least this probability are predicted."""
+"""Least probability of a predicted label with `multi_label`."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Classified:
 
     @property
     def probabilities(self) -> dict[str, float]:
-        """Of every label."""
+        """The probability of every label."""
         logits_C = torch.from_numpy(self.logits_C)
         probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
         return dict(zip(self.names, probabilities_C.tolist(), strict=True))
@@ -89,7 +89,7 @@ class Classification(LabeledTask):
     def __init__(
         self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None
     ):
-        """`weights`: of each label in the loss; None: all equal.
+        """`weights`: the weight of each label in the loss; None: all are equal.
 
         Raises `UserError` if `settings.positive_label` is not one of two labels.
         """
@@ -108,18 +108,19 @@ class Classification(LabeledTask):
         return self._several(label) if self.multi_label else self._numbers[label]
 
     def _several(self, labels: Iterable[str]) -> list[int]:
-        """Their numbers. A label that the model does not have has none."""
+        """The numbers of the labels; labels that the model does not have are left out."""
         return [self._numbers[label] for label in labels if label in self._numbers]
 
     def count(self, batch: LabeledBatch) -> float:
-        """Texts, or (text, label) pairs; not weights, which would cancel in a batch with one label."""
+        """The number of texts, or of (text, label) pairs with `multi_label`. Weights are not counted: they
+        would cancel in a batch with one label."""
         return len(batch.items) * (len(self.labels) if self.multi_label else 1)
 
     def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
         return logits.float()
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """Weighted cross-entropy (int64 [B]), or for several labels binary cross-entropy (float32 [B, C])."""
+        """Weighted cross-entropy (int64 [B]); binary cross-entropy with `multi_label` (float32 [B, C])."""
         if self.multi_label:
             targets_BC = torch.from_numpy(self._flags([item.target for item in batch.items]))
             targets = targets_BC.float().to(logits.device)
@@ -140,7 +141,7 @@ class Classification(LabeledTask):
         return Classified(chosen, self.labels, logits_C.numpy(), multi_label=self.multi_label)
 
     def _flags(self, rows: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-        """[rows, labels]: whether the row has the label, by the numbers of its labels."""
+        """bool [rows, labels]: True where a row has the label. `rows` holds the label numbers of each row."""
         flags_NC = np.zeros((len(rows), len(self.labels)), np.bool_)
         for row, numbers in enumerate(rows):
             flags_NC[row, list(numbers)] = True

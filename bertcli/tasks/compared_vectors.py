@@ -14,18 +14,19 @@ from torch import Tensor
 from bertcli.tasks.scores import mean_ranks
 
 Key = Hashable
-"""Equal for equal texts."""
+"""A value that is equal for equal texts."""
 
 
 def ranking_loss(vectors_BCD: Tensor, keys: Sequence[Sequence[Key]], scale: float) -> Tensor:
     """Cross-entropy of each anchor's own positive among all positives and negatives of the batch.
 
-    Henderson et al. 2017, section 4.4, with cosines times `scale` as logits (Reimers and Gurevych's library).
-    Texts that are right for an anchor by another row, and the anchor itself, are no candidates for it.
+    The loss is that of Henderson et al. 2017, section 4.4, with cosines times `scale` as logits (Reimers and
+    Gurevych's library). The candidates of an anchor exclude the anchor itself and its positives in other
+    rows.
 
     Args:
         vectors_BCD: anchor, positive, negatives of each row, fp32.
-        keys: of these texts, [B][C].
+        keys: the keys of these texts, [B][C].
 
     Returns the mean over the rows, a scalar.
     """
@@ -43,7 +44,7 @@ def ranking_loss(vectors_BCD: Tensor, keys: Sequence[Sequence[Key]], scale: floa
 def left_out_candidates(
     keys: Sequence[Sequence[Key]], columns: Sequence[Key], own: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """(row, column) of each candidate that is not to be compared with the row's own positive.
+    """The (row, column) of each candidate that is not compared with the row's own positive.
 
     Args:
         keys: anchor, positive and further texts of each row.
@@ -68,33 +69,34 @@ def left_out_candidates(
 def cosent_loss(vectors_B2D: Tensor, scores_B: Tensor, scale: float) -> Tensor:
     """log(1 + sum of exp(scale * (cos_j - cos_i)) over all rows i with a higher score than row j), a scalar.
 
-    Su 2022, "CoSENT"; by a cumulative sum over the rows in the order of their scores, not over all pairs.
+    The loss is CoSENT (Su 2022). A cumulative sum over the rows in the order of their scores replaces the sum
+    over all pairs.
     """
     unit_B2D = F.normalize(vectors_B2D, dim=-1)
     scores_B, order_B = scores_B.sort()
     cosines_B = scale * (unit_B2D[:, 0] * unit_B2D[:, 1]).sum(dim=-1)[order_B]
     nothing = cosines_B.new_tensor([-torch.inf])
-    below_B = torch.cat([nothing, cosines_B.logcumsumexp(dim=0)])  # of the first 0, 1, 2 ... rows
+    below_B = torch.cat([nothing, cosines_B.logcumsumexp(dim=0)])  # for the first 0, 1, 2 ... rows
     num_lower_B = torch.searchsorted(scores_B, scores_B)
     return torch.cat([cosines_B.new_zeros(1), below_B[num_lower_B] - cosines_B]).logsumexp(dim=0)
 
 
 _AT_ONCE = 1 << 24
-"""Cosines in memory."""
+"""Number of cosines in memory at once."""
 FAR = 0.25
-"""Share of all pairs between a pair's place by its score and that by its cosine, from which it is wrong."""
+"""Least distance that counts as wrong, between a pair's places (0 to 1) by its score and by its cosine."""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """Where an anchor finds its positive.
+    """The rank of an anchor's positive among the candidates.
 
     Attributes:
-        rank: of the positive by its cosine, from 1; with ties the middle of them.
-        similarity: its cosine.
-        candidates: the number of texts that are compared, with the positive.
-        nearest: the example and the place in it of the nearest of the other texts; None: there is none.
-        nearest_similarity: its cosine.
+        rank: the rank of the positive by its cosine, from 1; among ties the middle rank.
+        similarity: the cosine of the positive.
+        candidates: the number of texts that are compared, the positive included.
+        nearest: the nearest other text, as its example and its place in it; None if there is none.
+        nearest_similarity: the cosine of that text.
     """
 
     rank: int
@@ -105,7 +107,7 @@ class Ranked:
 
     @property
     def is_right(self) -> bool:
-        """Whether no other text is nearer."""
+        """True if the rank is 1."""
         return self.rank == 1
 
     def as_json(self) -> dict[str, Any]:
@@ -124,11 +126,11 @@ class Scored:
 
     @property
     def is_right(self) -> bool:
-        """Whether the two places are not far from each other."""
+        """True if the two places are less than `FAR` apart."""
         return abs(self.place - self.right_place) < FAR
 
     def as_json(self) -> dict[str, Any]:
-        """All three."""
+        """The cosine and the two places."""
         return {"similarity": self.similarity, "place": self.place, "right_place": self.right_place}
 
 
@@ -169,7 +171,7 @@ def _by_row(pairs: Sequence[tuple[int, int]], rows: int) -> list[list[int]]:
 
 
 def _ranked(cosines_BK: Tensor, own_B: Tensor, places: Sequence[tuple[int, int]]) -> Iterator[Ranked]:
-    """One a row; a text that is left out has the cosine -inf."""
+    """A `Ranked` for each row; a text that is left out has the cosine -inf."""
     of_own_B1 = cosines_BK.gather(1, own_B[:, None])
     nearer_B = (cosines_BK > of_own_B1).sum(dim=1)
     ties_B = (cosines_BK == of_own_B1).sum(dim=1) - 1

@@ -25,7 +25,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 def build_task(
     settings: TaskSettings, labels: tuple[str, ...], class_weights: Mapping[str, float] | None = None
 ) -> LabeledTask:
-    """`labels`: in the order of the head's outputs; `class_weights`: for classification alone."""
+    """The task. `labels` are in the order of the head's outputs; `class_weights` only for classification."""
     if settings.type == "classification":
         return Classification(settings, labels, class_weights)
     others = {
@@ -61,7 +61,7 @@ class LabeledData:
     dev: Split | None
 
     def joint_rows(self, batch_size: int) -> int | None:
-        """Rows of a step of `batch_size` items, if one loss joins them; None: it is a sum over items."""
+        """Rows of a step of `batch_size` items if one loss joins them; None if it is a sum over items."""
         if not isinstance(self.task, SentenceEmbedding):
             return None
         return batch_size * len(self.train.items[0].rows)

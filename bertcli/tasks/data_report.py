@@ -22,9 +22,9 @@ from bertcli.tasks.examples import (
 from bertcli.tasks.label_doubts import label_doubts
 
 _LISTED = 12
-"""Labels that are named; the others are counted."""
+"""Number of labels that are named; the others are counted."""
 _SHOWN = 3
-"""Contradictions that are shown."""
+"""Number of contradictions that are shown."""
 Splits = Mapping[str, Sequence[Example]]
 """Examples by split: "train", "dev"."""
 
@@ -72,15 +72,15 @@ def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) 
 
     Args:
         splits: the examples of "train", and of "dev" if there is one.
-        sizes: of each split that could be encoded.
+        sizes: the sizes of each split that could be encoded.
 
     Returns:
         `rows`, `counts` and `duplicates`, each {train, dev}, or {train} without dev. `counts` are the rows of
         each label, or for token-classification the entities of each type; regression has `values` {min, mean,
         max} instead. `duplicates` are rows that repeat an earlier one, with {across}: rows of dev whose text
-        is in train. `lengths` of each split {median, p95, max, max_length, longer: share of the rows longer
-        than max_length}. `windows` of each split, for tasks that divide long texts. `contradictions`: texts
-        of train with several labels, {text, where, labels} each.
+        is in train. `lengths` has {median, p95, max, max_length, longer: share of the rows longer than
+        max_length} for each split. `windows` has their number in each split, for tasks that divide long
+        texts. `contradictions`: texts of train with several labels, {text, where, labels} each.
     """
     train, dev = splits["train"], splits.get("dev")
     in_windows = settings.type in ("token-classification", "question-answering")
@@ -109,7 +109,7 @@ def _hashes(examples: Sequence[Example]) -> NDArray[np.int64]:
 
 
 def _twice(hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which hashes occur more than once."""
+    """True for each hash that occurs more than once."""
     _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     return counts[places] > 1
 
@@ -141,7 +141,7 @@ def _values(examples: Sequence[Example]) -> dict[str, float]:
 
 
 def _counts(examples: Sequence[Example]) -> dict[str, int]:
-    """The most frequent first."""
+    """How often each label occurs, the most frequent first."""
     counts = Counter(name for example in examples for name in _names(example))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 

@@ -17,7 +17,7 @@ from bertcli.tasks.rows import format_hint
 from bertcli.tasks.table import Row, Table, check_names
 
 Record = tuple[int, list[str]]
-"""The number of its first line, from 1, and its fields; a blank line has none."""
+"""The number of a record's first line, from 1, and its fields; a blank line has no fields."""
 
 
 class _BadQuotes(UserError):
@@ -25,8 +25,8 @@ class _BadQuotes(UserError):
 
 
 def find_separator(path: Path, format: str, settings: TaskSettings) -> str:
-    """`task.separator`, or that of the format: in csv the first of comma, semicolon and tab that occurs in
-    the first line. Where the comma is the decimal point, spreadsheets separate by semicolons."""
+    """`task.separator`, or the separator of the format: in csv the first of comma, semicolon and tab that
+    occurs in the first line. Spreadsheets write semicolons where the comma is the decimal point."""
     if settings.separator is not None or format == "tsv":
         return settings.separator or "\t"
     first_line = next((line for line in _lines(path, settings.decoding) if line), "")
@@ -70,7 +70,7 @@ def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record
 
 
 def _makes_sense_quoted(path: Path, settings: TaskSettings, separator: str) -> bool:
-    """Whether quotes enclose fields: the rule of `task.quoting: auto`, applied to all of the file."""
+    """True if quotes enclose fields: the rule of `task.quoting: auto`, applied to all of the file."""
     own_lines: list[str] = []
 
     def watched() -> Iterator[str]:
@@ -96,7 +96,7 @@ def _makes_sense_quoted(path: Path, settings: TaskSettings, separator: str) -> b
 
 
 _NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons"}
-"""Of separators, in messages."""
+"""Names of separators in messages."""
 
 
 def open_delimited(
@@ -109,9 +109,9 @@ def open_delimited(
 ) -> Table:
     """The rows of a file with a header, or with the names of `settings.columns`.
 
-    In a labeled file, rows without any text are skipped, as spreadsheets leave such rows behind. In a file to
-    predict they are rows with an empty text, and so are blank lines of a table with one column, since each
-    row has a prediction. Blank lines of a table with several columns are no rows, and are reported.
+    Rows without any text are skipped in a labeled file, since spreadsheets leave such rows behind. A file to
+    predict keeps them as rows with an empty text, since each row has a prediction; it also keeps blank lines
+    of a table with one column. Blank lines of a table with several columns are no rows, and are reported.
 
     A file to predict (not `labeled`) may have another layout than the training file: its first line is a
     header if it names the columns to read, whatever `columns` says, and the label's column may be missing.
@@ -181,7 +181,7 @@ def _names(
     read = {column for column in (*settings.text_columns, *choices) if column is not None}
     if not labeled and read <= {name.strip() for name in first}:
         return True, check_names(path, first)
-    if not labeled and len(first) < len(columns) and read <= set(columns):  # numbers would count wrongly
+    if not labeled and len(first) < len(columns) and read <= set(columns):  # numbers would be wrong
         columns = [
             name for number, name in enumerate(columns) if not {number, name} & {*settings.label_columns}
         ]
@@ -189,7 +189,7 @@ def _names(
 
 
 def _rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow | None]:
-    """Those of a file to predict; None: a blank line that is no row."""
+    """The rows of a file to predict; None for a blank line that is no row."""
     for number, fields in records:
         is_blank = len(names) > 1 and len(fields) < 2 and not "".join(fields).strip()
         yield None if is_blank else _row(path, names, (number, fields or [""]))

@@ -27,13 +27,13 @@ class Example(ABC):
     @property
     @abstractmethod
     def texts(self) -> tuple[str, ...]:
-        """All texts that the model reads. In a labeled file none may be empty; examples with equal ones are
+        """All texts that the model reads. None may be empty in a labeled file. Examples with equal texts are
         duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextExample(Example):
-    """classification, regression: a text or a pair, and its label (None: unlabeled).
+    """A text or a pair and its label (None: unlabeled), for classification and regression.
 
     `label` is a str; a tuple of str with `multi_label`; a float for regression.
     """
@@ -50,7 +50,7 @@ class TextExample(Example):
 
 @dataclass(frozen=True, slots=True)
 class TaggedExample(Example):
-    """token-classification: words with a tag each (None: unlabeled), and their places in `text`.
+    """Words with a tag each (None: unlabeled) and their places in `text`, for token-classification.
 
     Attributes:
         text: the running text; for CoNLL files the words joined by blanks.
@@ -76,12 +76,13 @@ class Answer:
 
     text: str
     start: int
-    """In characters of the context."""
+    """The position in the context, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionExample(Example):
-    """question-answering: `answers` is empty if the context has none (SQuAD 2.0), None if unlabeled."""
+    """A question and its answers, for question-answering. `answers` is empty if the context has none (SQuAD
+    2.0), None if unlabeled."""
 
     id: str
     question: str
@@ -96,7 +97,7 @@ class QuestionExample(Example):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExample(Example):
-    """multiple-choice: the text is paired with each choice; `label` is the number of the right one.
+    """A text that is paired with each choice, for multiple-choice; `label` is the number of the right one.
 
     `text_a` is the first segment; the second is `text_b` (if any), a blank, and the choice.
     """
@@ -114,11 +115,11 @@ class ChoiceExample(Example):
 
 @dataclass(frozen=True, slots=True)
 class SimilarExample(Example):
-    """sentence-embedding: texts that shall be near each other, and texts that shall not.
+    """Texts that shall be near each other, and texts that shall not, for sentence-embedding.
 
     Attributes:
-        given: anchor, positive, negatives; the anchor alone where it is plain text.
-        score: how similar anchor and positive are; None: they fit, or nothing is known.
+        given: anchor, positive, negatives; the anchor alone for plain text.
+        score: the similarity of anchor and positive; None: they fit, or it is not known.
     """
 
     given: tuple[str, ...]
@@ -126,14 +127,14 @@ class SimilarExample(Example):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them."""
+        """The given texts."""
         return self.given
 
 
 NAMED = 5
-"""Bad rows of a file that are named; the others are counted."""
+"""Number of bad rows of a file that are named; the others are counted."""
 UNUSABLE = ", which cannot be used"
-"""After the number of bad rows, in what is reported of those that are left out."""
+"""The words after the number of bad rows, in the report on those that are left out."""
 
 
 class BadRow(UserError):
@@ -149,7 +150,7 @@ Made = TypeVar("Made", bound=Example)
 
 
 def each(rows: Iterable[Raw | BadRow], make: Callable[[Raw], Made]) -> Iterator[Made | BadRow]:
-    """`make(row)` of each row; if the row is a `BadRow` or `make` raises one, that `BadRow`."""
+    """`make(row)` for each row, or the `BadRow` that the row is or that `make` raises."""
     for row in rows:
         try:
             made = row if isinstance(row, BadRow) else make(row)
@@ -167,8 +168,8 @@ def keep_usable(
 ) -> Iterator[Example]:
     """The examples of one file, one at a time.
 
-    Bad rows are reported after the last row: with `skip_bad` to `report`, else as an error. In a labeled file
-    a row with an empty text is bad. In a file to predict it is kept and reported, so that predictions and
+    Bad rows are reported after the last row: with `skip_bad` to `report`, else as an error. A row with an
+    empty text is bad in a labeled file. It is kept and reported in a file to predict, so that predictions and
     rows stay parallel.
 
     Args:
@@ -179,7 +180,7 @@ def keep_usable(
     """
     rows = skipped = 0
     bad, empty = _Noted(), _Noted()
-    held_back: list[Example] = []  # no example is yielded of a file without any text
+    held_back: list[Example] = []  # a file without any text yields no example
     for example in _shown(found, path) if labeled else found:
         if isinstance(example, SkippedRow):
             skipped += 1

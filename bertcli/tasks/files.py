@@ -50,7 +50,7 @@ def text_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterat
             value = flagged_labels(row, labels)
         else:
             value = _label(row, labels[0], settings) if labels else None
-            value = sys.intern(value) if type(value) is str else value  # one text for all rows
+            value = sys.intern(value) if type(value) is str else value  # one object for all rows
         return TextExample(row.where, row.values, text_a, text_b=text_b[0] if text_b else None, label=value)
 
     return each(table.rows, example)
@@ -140,7 +140,7 @@ _FROM_TABLES: dict[str, Callable[[Table, TaskSettings, bool], Iterator[Example |
 
 
 def find_labeled_file(name: str) -> Path:
-    """A path, or the file of the bundled sample `name`. Raises `UserError` if there is neither."""
+    """The path `name`, or the file of the bundled sample `name`. Raises `UserError` if there is neither."""
     path = Path(name).expanduser()
     if path.is_file():
         return path
@@ -169,7 +169,8 @@ def read_examples(
     report: Callable[[str], None] = lambda line: None,
     note: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Any]:
-    """The examples of a file, of the task's own class (`tasks.examples`), one at a time (SQuAD's at once).
+    """The examples of a file, of the task's own class (`tasks.examples`), one at a time; a SQuAD file is read
+    at once.
 
     Args:
         labeled: whether labels are read; a file to predict need not have them.
@@ -192,9 +193,10 @@ def read_examples(
 
 
 def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
-    """`settings.format`; for `auto` by the suffix, and where that is ambiguous by the task.
+    """The format: `settings.format`; for `auto` that of the suffix. An ambiguous suffix is decided by the
+    task.
 
-    A model that learned from lines with labels also answers tables: their suffix decides.
+    A model that learned from lines with labels also predicts for tables, which are known by their suffix.
     """
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".zst"):
@@ -244,7 +246,8 @@ def _read(
 def _read_lines(
     path: Path, settings: TaskSettings, report: Callable[[str], None], labeled: bool
 ) -> Iterator[Example]:
-    """A text a line; to predict, a blank line is an empty text. Raises `UserError` if a row is several."""
+    """An example for each line. A blank line is an empty text in a file to predict. Raises `UserError` if a
+    row of the task has several texts."""
     if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
         raise UserError(
             f"{path}: a line of plain text is one text, but a row of this task has several; give a "

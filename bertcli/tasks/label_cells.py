@@ -16,28 +16,29 @@ from bertcli.tasks.table import Row, scalar_text
 from bertcli.tasks.tags import is_tag
 
 SEPARATORS = (",", "|", ";", "/", "&", "+")
-"""What stands between labels in a field."""
+"""Characters that can separate labels in a field."""
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d*)?|[Tt]rue|[Ff]alse"""
 _LIST = re.compile(rf"\s*+(?:{_ITEM})?+(?:(?:\s*+,\s*+|\s++)(?:{_ITEM}))*+\s*+,?+\s*+", re.DOTALL)
-"""Possessive throughout, so that a long field that is no list is found out at once."""
+"""The inside of a list. Possessive quantifiers let a long field that is no list fail at once."""
 _ARRAY = re.compile(r"array\((.*?)(?:,\s*dtype=\S+)?\)", re.DOTALL)
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 _BITS = re.compile(r"[01](?:\.0*+)?+(?:(?:\s*+[,;|]\s*+|\s++)[01](?:\.0*+)?+){2,}+")
 _FREQUENT, _ALONE = 0.05, 0.5
-"""Share of the labels with a separator in them, and of their parts that also stand alone, from which the
-separator divides labels."""
+"""Least shares for a separator to divide labels: of the labels that contain it, and of the parts of these
+labels that also stand alone."""
 
 
 def one_spelling(label: str) -> str:
-    """The label; `1` for `1.0`, which spreadsheets and data frames write for it."""
+    """The label, with `1` for `1.0`: spreadsheets and data frames write whole numbers like this."""
     whole = _WHOLE.fullmatch(label)
     return whole[1] if whole else label
 
 
 def written_list(text: str) -> list[Any] | None:
-    """The items of a list as JSON, Python and NumPy write it: `['a', 'b']`, `[0 1]`; None: it is none.
+    """The items of a list as JSON, Python and NumPy write it: `['a', 'b']`, `[0 1]`; None if the text is
+    none.
 
     Brackets of another kind hold a list only if there is a quote or a comma in them.
     """
@@ -64,29 +65,29 @@ def _item(text: str) -> Any:
 
 
 def is_flag(value: Any) -> bool:
-    """Whether this is 0, 1, true or false, also as text or as 1.0."""
+    """True if this is 0, 1, true or false, also as text or as 1.0."""
     return isinstance(value, str | int | float) and one_spelling(str(value).strip().lower()) in _FLAGS
 
 
 def flag(value: Any) -> bool:
-    """The value of what `is_flag`."""
+    """The boolean value of a flag (`is_flag`)."""
     return _FLAGS[one_spelling(str(value).strip().lower())]
 
 
 def is_multi_hot(values: Sequence[Any]) -> bool:
-    """Whether a list surely has a 0 or 1 for each label: one of the two is repeated, as no label would be."""
+    """True if a list surely has a 0 or 1 for each label: one of the two is repeated, as no label would be."""
     return all(map(is_flag, values)) and len(set(map(flag, values))) < len(values)
 
 
 def bits(text: str) -> list[str] | None:
-    """The values of a multi-hot list without brackets, such as `0 1 0`; None: it is none."""
+    """The values of a multi-hot list without brackets, such as `0 1 0`; None if the text is none."""
     return re.findall(r"[01](?:\.0*)?", text) if _BITS.fullmatch(text.strip()) else None
 
 
 def separator_of(labels: Iterable[str]) -> str | None:
-    """What divides several labels within one; None: nothing.
+    """The separator between several labels in one field; None if there is none.
 
-    A separator is in many of the labels, and most of the parts between them are labels that also stand alone.
+    A separator occurs in many labels, and most of the parts that it divides also occur alone as labels.
     """
     counts = Counter(labels)
     for separator in SEPARATORS:
@@ -167,7 +168,7 @@ def _parts(text: str, settings: TaskSettings, where: str) -> Sequence[Any]:
 
 
 def named(label: str, settings: TaskSettings, where: str) -> str:
-    """The name of a label that is given by its number; a label that is a name already is as it was.
+    """The name of a label that is given by its number; other known labels stay as they are.
 
     Raises `UserError` for a number without a name, or a label that is neither.
     """

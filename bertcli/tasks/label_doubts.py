@@ -19,7 +19,7 @@ _MISSING = frozenset(
 )
 """How programs and people write a missing value, in lower case."""
 _NAMED = 6
-"""Labels that are named; the others are counted."""
+"""Number of labels that are named; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def label_doubts(
     """Doubts about the labels of a classification, or about entity types. Other tasks have none.
 
     Args:
-        counts: split -> label -> how often it occurs (`report.figures`).
+        counts: split -> label -> how often it occurs (`data_report.figures`).
         splits: the examples of train, and of dev if there is one.
     """
     if settings.type not in ("classification", "token-classification"):
@@ -123,7 +123,7 @@ def _two_kinds(total: Counter[str]) -> Iterator[LabelDoubt]:
 
 
 def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> Iterator[LabelDoubt]:
-    """Labels only in train; labels only in dev are an error (`labels.check_labels`)."""
+    """A doubt about labels only in train; labels only in dev are an error (`labels.check_labels`)."""
     if "dev" not in counts:
         return
     alone = {label: count for label, count in counts["train"].items() if label not in counts["dev"]}

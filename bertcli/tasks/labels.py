@@ -15,18 +15,18 @@ from bertcli.tasks.examples import Example, QuestionExample, TaggedExample, Text
 from bertcli.tasks.label_cells import one_spelling
 
 _LISTED = 20
-"""Labels that a message names."""
+"""Number of labels that a message names."""
 
 
 def label_set(examples: Iterable[Example], settings: TaskSettings) -> tuple[str, ...]:
-    """All labels: numbers sorted by value, then words; or in the order in which the config names them, and
-    with any number of labels a text also those that no row has. The order of the rows does not matter.
+    """All labels: numbers sorted by value, then words. Labels that the config names keep its order; with
+    `multi_label`, those that no row has are included. The order of the rows does not matter.
 
-    token-classification: "O", then B and I of each type, even if only one of them occurs. Empty for tasks
-    whose outputs have no names.
+    Labels of token-classification are "O", then B and I of each type, even if only one of them occurs. The
+    result is empty for tasks whose outputs have no names.
 
     Raises:
-        UserError: too few labels to choose from; a label that surely says that a row has none.
+        UserError: too few labels to choose from; a label that surely means "no label".
     """
     if settings.type == "token-classification":
         types = {tag[1:] for _, tag in _labels(examples) if tag != "O"}
@@ -49,7 +49,7 @@ def label_set(examples: Iterable[Example], settings: TaskSettings) -> tuple[str,
 
 
 def _refuse_marks(counts: Counter[str], settings: TaskSettings) -> None:
-    """Raise `UserError` for a label that says that a row has none: -1 beside 0, 1, 2, or - beside words."""
+    """Raise `UserError` for a label that means "no label": -1 beside 0, 1, 2, or - beside words."""
     mark = mark_of_no_label(counts)
     if mark is None or settings.skip_labels is not None or mark in (settings.label_names or ()):
         return
@@ -62,7 +62,7 @@ def _refuse_marks(counts: Counter[str], settings: TaskSettings) -> None:
 
 
 def mark_of_no_label(labels: Iterable[str]) -> str | None:
-    """The one of the labels that surely says that a row has none, as in SNLI; None: there is none."""
+    """The label that surely means "no label", as in SNLI; None if there is none."""
     found = {one_spelling(label) for label in labels}
     for mark, fit in (("-1", _are_classes), ("-", _are_words)):
         if mark in found and fit(found - {mark}):
@@ -71,7 +71,7 @@ def mark_of_no_label(labels: Iterable[str]) -> str | None:
 
 
 def _are_classes(labels: set[str]) -> bool:
-    """Whether these are the numbers from 0 or 1 on, three at least (-1, 0, 1 may be a scale)."""
+    """True if the labels are the numbers from 0 or 1 on, at least three (-1, 0, 1 may be a scale)."""
     first = 0 if "0" in labels else 1
     return len(labels) > 2 and labels == {str(number) for number in range(first, first + len(labels))}
 
@@ -81,7 +81,7 @@ def _are_words(labels: set[str]) -> bool:
 
 
 def spelled_as(examples: Sequence[Example], labels: Sequence[str]) -> list[Example]:
-    """The examples with the spelling of a model's labels: `1.0` where it learned that instead of `1`."""
+    """The examples, with labels spelled as a model's: `1.0` if it learned that instead of `1`."""
     own = {one_spelling(label): label for label in labels if label != one_spelling(label)}
     if not own.keys() - set(labels):
         return list(examples)
@@ -116,12 +116,12 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: T
 
 
 def listed(labels: Sequence[str]) -> str:
-    """The labels for a message; the first of many."""
+    """The labels for a message; at most the first `_LISTED`."""
     return ", ".join(labels[:_LISTED]) + (", ..." if len(labels) > _LISTED else "")
 
 
 def _labels(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
-    """(place, label) of every label and tag."""
+    """The (place, label) of every label and tag."""
     for example in examples:
         if isinstance(example, TaggedExample):
             yield from ((example.where, tag) for tag in example.tags or ())
@@ -147,9 +147,9 @@ def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[
 
     The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
     the same context) are on the same side. So are pairs of the same first text that may be ranked, unless
-    there are too few first texts. Where so few texts are repeated so often that dev would be empty, copies
-    of a text are on both sides. Dev has `fraction` of each class. Train has at least one text of each class,
-    and a row of each label and tag.
+    there are too few first texts. Copies of a text are on both sides only if dev would otherwise be empty.
+    Dev has `fraction` of each class. Train has at least one text of each class, and a row of each label and
+    tag.
 
     Raises:
         UserError: too few rows for both sides.
@@ -201,7 +201,7 @@ def _dev_rows(
 
 
 def _query(example: Example) -> tuple[str, ...]:
-    """The first text of a pair with a number, or with any number of labels; else `_content`."""
+    """The first text of a pair whose label is a number or several labels; else `_content`."""
     if isinstance(example, TextExample) and example.text_b is not None and not isinstance(example.label, str):
         return (example.text_a,)
     return _content(example)
@@ -228,7 +228,7 @@ def _class(example: Example) -> str:
 
 
 def _strata(example: Example) -> tuple[str, ...]:
-    """What the model can learn from training examples alone: labels, and tags of words."""
+    """The labels, or the tags of words, which the model can learn only from training examples."""
     if isinstance(example, TaggedExample):
         return example.tags or ()
     label = example.label if isinstance(example, TextExample) else None

@@ -31,14 +31,16 @@ class Chosen:
 
 
 class MultipleChoice(LabeledTask):
-    """A row and a logit for each choice, and a softmax over the choices of an example, of any number."""
+    """A row and a logit for each choice, and a softmax over the choices of an example, of which there may be
+    any number."""
 
     metric = "accuracy"
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each choice: the pair of text_a and "text_b choice".
 
-        If that is too long, the longer segment is cut at its end; in the second one, text_b is cut first.
+        The longer segment of a pair that is too long is cut at its end; text_b is shortened first, then the
+        choice.
         """
         texts = [
             text for example in examples for text in (example.text_a, example.text_b or "", *example.choices)
@@ -61,7 +63,7 @@ class MultipleChoice(LabeledTask):
         return frame.row(a[:kept_a], [*b[: second - kept_choice], *choice[:kept_choice]])
 
     def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
-        """[E, C] from [rows, 1]; choices that an example does not have are `NEVER`."""
+        """The logits [E, C] from [rows, 1]; choices that an example does not have are `NEVER`."""
         groups = self.split_logits(logits.float(), batch)
         return pad_sequence(groups, batch_first=True, padding_value=NEVER)
 

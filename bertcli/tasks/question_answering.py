@@ -22,7 +22,7 @@ from bertcli.tokenizer.pieces import PlacedPieces
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 MAX_TOKENS = 30
-"""Of an answer; this and the number of answers are those of the original code."""
+"""Most tokens of an answer; this and `NUM_BEST` are as in the original code."""
 NUM_BEST = 20
 
 
@@ -61,7 +61,7 @@ def best_spans(windows: Sequence[range], logits: Sequence[Tensor]) -> list[Span]
 
 
 MAX_QUESTION = 64
-"""Tokens, as in the original code; at most half of a row."""
+"""Most tokens of a question, as in the original code; it takes at most half of a row."""
 NOWHERE = (0, 0)
 """Start and end if a window holds no answer: the row's first token."""
 
@@ -71,8 +71,8 @@ class Passage:
     """The part of a context in a row.
 
     Attributes:
-        window: its tokens, as a range of the context's tokens.
-        first: the position of the first of them in the row.
+        window: the tokens of the part, as a range of the context's tokens.
+        first: the position in the row of the first of these tokens.
         spans: int32 [tokens of the context, 2]; start and end of each token in characters.
     """
 
@@ -106,7 +106,7 @@ class Answered:
 class QuestionAnswering(LabeledTask):
     """Start and end of the answer, each by a softmax over the tokens; long contexts in windows.
 
-    The target of a window without the complete answer is the first token; so it is in every window of a
+    The target of a window without the complete answer is the first token; this holds for every window of a
     question without answer. Answers are text of the context, not decoded tokens.
     """
 
@@ -122,7 +122,8 @@ class QuestionAnswering(LabeledTask):
         return task
 
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
-        """With the `null_threshold` that the dev data gave. Without one, 0 is what training aims at."""
+        """The settings with the `null_threshold` that the dev data gave. Without dev data it is 0, which
+        training aims at."""
         if self.settings.null_threshold != "auto":
             return self.settings
         usual = 0.0 if self.has_unanswered and not metrics else None
@@ -168,7 +169,7 @@ class QuestionAnswering(LabeledTask):
         return items
 
     def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
-        """[B, 2, T], start and end; padding is `NEVER`."""
+        """The logits [B, 2, T] of start and end; padding is `NEVER`."""
         logits_BT2, mask_BT = logits.float(), batch.rows.mask_BT
         if mask_BT is not None:
             logits_BT2 = logits_BT2.masked_fill(~mask_BT.to(logits.device)[:, :, None], NEVER)
@@ -215,9 +216,10 @@ class QuestionAnswering(LabeledTask):
     def score(
         self, examples: Sequence[QuestionExample], predictions: Sequence[Answered]
     ) -> Mapping[str, float]:
-        """In percent, as SQuAD's scorers; if a question has no answer, with the best `null_threshold`.
+        """The scores of SQuAD's scorers, in percent; if a question has no answer, with the best
+        `null_threshold`.
 
-        While that is `auto`, the scores are those of the threshold with the best F1.
+        The scores are those of the threshold with the best F1 while `null_threshold` is `auto`.
         """
         gold = [[answer.text for answer in example.answers or ()] for example in examples]
         if all(gold):
@@ -252,9 +254,10 @@ def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:
 
 
 def _characters(context: str, spans: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
-    """Characters of tokens `first` to `last`: start and end, with following accents that are in no token.
+    """Start and end, in characters, of tokens `first` to `last`, with accents after them that are in no
+    token.
 
-    A token of white space alone has an empty place between two words, on either side of the white space.
+    White space at both ends is left out; a token of white space alone has an empty span.
     """
     start, end = int(spans[first, 0]), int(spans[last, 1])
     limit = int(spans[last + 1, 0]) if last + 1 < len(spans) else len(context)

@@ -22,7 +22,7 @@ from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
-"""The largest number; the share of their mean under which a standard deviation is too fine for fp32."""
+"""Largest number that can be learned; least standard deviation that fp32 can hold, as a share of the mean."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Regression(LabeledTask):
         self.standardization = standardization
 
     def for_training(self, examples: Sequence[TextExample], report: Callable[[str], None]) -> Regression:
-        """With the mean and the standard deviation of the examples' numbers; not with `sigmoid`."""
+        """The task with mean and standard deviation of the examples' numbers; `self` with `sigmoid`."""
         if self.settings.sigmoid:
             return self
         return Regression(self.settings, self.labels, _standardization(examples, report))
@@ -67,7 +67,7 @@ class Regression(LabeledTask):
         return logits.float()
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
-        """The unit of the loss is the square of the numbers' own."""
+        """The loss; its unit is the square of the numbers' own."""
         mean, scale = self.standardization.mean, self.standardization.scale
         targets = [(item.target - mean) / scale for item in batch.items]
         targets_B = torch.tensor(targets, device=logits.device)
@@ -81,11 +81,11 @@ class Regression(LabeledTask):
         return Value(float(logits[0]) * self.standardization.scale + self.standardization.mean)
 
     def is_right(self, example: TextExample, prediction: Value) -> bool:
-        """Closer than half a unit: a number is not right or wrong, but users look for large errors."""
+        """True if the error is below 0.5: a number is not right or wrong, but users look for large errors."""
         return abs(prediction.value - _number(example)) < 0.5
 
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Value]) -> Mapping[str, Any]:
-        """Of pairs also how well the rows of each first text are ranked."""
+        """Correlations; for pairs also how well the rows of each first text are ranked."""
         truths = [_number(example) for example in examples]
         values = [prediction.value for prediction in predictions]
         return correlation_scores(truths, values) | pair_ranking(examples, truths, values)

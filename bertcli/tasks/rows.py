@@ -28,7 +28,7 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
     for a missing value, is None. Raises `BadRow` for invalid JSON."""
     try:
         value = json.loads(text, parse_constant=_constant)
-        if "\\ud" in text or "\\uD" in text:  # only as an escape can half a character be in JSON
+        if "\\ud" in text or "\\uD" in text:  # half a character can be in JSON only as an escape
             value = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
     except json.JSONDecodeError as error:
         line = first_line + error.lineno - 1
@@ -39,7 +39,7 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
 
 
 def _constant(name: str) -> None:
-    """The constants that Python reads beyond the standard: NaN, Infinity, -Infinity."""
+    """None for NaN. Raises `ValueError` for Infinity and -Infinity, which Python also reads."""
     if name != "NaN":
         raise ValueError(f"{name} is not a JSON number")
 
@@ -62,7 +62,7 @@ def open_jsonl(path: Path, decoding: Decoding, report: Callable[[str], None]) ->
 
 
 def _rows(path: Path, decoding: Decoding) -> Iterator[Row | BadRow | None]:
-    """None: a blank line."""
+    """The rows; None for a blank line."""
     for place, number, first_line, text in read_json_texts(path, decoding):
         if not text or text.isspace():
             yield None
@@ -79,11 +79,11 @@ def _rows(path: Path, decoding: Decoding) -> Iterator[Row | BadRow | None]:
 
 
 BATCH = 1024
-"""Rows decoded at once."""
+"""Number of rows that are decoded at once."""
 
 
 def open_parquet(path: Path) -> Table:
-    """The rows, with all columns. Raises `UserError` if pyarrow or the file is missing, or it is damaged."""
+    """The rows, with all columns. Raises `UserError` if pyarrow or the file is missing or damaged."""
     parquet = import_extra("pyarrow.parquet", "parquet", f"{path} is a Parquet file")
     with _readable(path):
         names = check_names(path, parquet.read_schema(path).names)
@@ -131,25 +131,25 @@ def _readable(path: Path) -> Iterator[None]:
 _FASTTEXT = re.compile(r"(?<!\S)__label__(\S*)\s*")
 _TREC = re.compile(r"([^\s:]+):(\S+)(?:\s+|$)")
 _USUAL = {"fasttext": re.compile(r"__label__\S"), "trec": re.compile(r"[A-Z]{2,}:[a-z]+\s+\S")}
-"""How the lines of a file begin that is surely meant so."""
+"""Usual beginnings of lines in these formats."""
 _OBJECT = re.compile(r'\{\s*"[^"]*"\s*:.*\}\s*$')
 """A line that is a JSON object."""
 _NAMES = {"fasttext": "fastText", "trec": "TREC"}
 _SAMPLE = 100
-"""Lines that show whether a file of TREC to predict has labels."""
+"""Number of lines that show whether a TREC file to predict has labels."""
 
 
 def open_label_lines(
     path: Path, format: str, settings: TaskSettings, labeled: bool, note: Callable[[str], None]
 ) -> Table:
-    """The rows of a file with a text a line. In a labeled file, blank lines are no rows.
+    """The rows of a file with a text a line. Blank lines are no rows in a labeled file.
 
     fasttext (Joulin et al. 2016): words that begin with `__label__` are labels, wherever they stand, and the
     others are the text; columns `label` and `text`. trec (Li and Roth 2002): the first word is COARSE:fine;
     columns `label` (COARSE), `fine` (COARSE:fine) and `text`.
 
-    A file to predict need not have labels. Whether one of TREC has them is decided by its first lines, and
-    said to `note` if so.
+    A file to predict need not have labels. The first lines of a TREC file decide whether it has them; `note`
+    is told if it has.
     """
     numbered = ((number, line.strip()) for number, line in numbered_lines(path, settings.decoding))
     if labeled:
@@ -163,12 +163,12 @@ def open_label_lines(
 
 
 def without_labels(line: str) -> str:
-    """The text of a line of fastText's."""
+    """The text of a fastText line, without its labels."""
     return _FASTTEXT.sub("", line).strip()
 
 
 def format_hint(line: str) -> str:
-    """What to set if a line that is read otherwise looks like fastText's, TREC's or JSON; else nothing."""
+    """A hint what to set if a line that is read otherwise looks like fastText, TREC or JSON; else ""."""
     format = likely_format(line)
     if format is None:
         return "; this looks like JSON: set task.format: jsonl" if _OBJECT.match(line) else ""
@@ -176,7 +176,7 @@ def format_hint(line: str) -> str:
 
 
 def likely_format(line: str) -> str | None:
-    """`fasttext` or `trec` if a line begins as theirs usually do; else None."""
+    """`fasttext` or `trec` if a line begins as usual in that format; else None."""
     return next((name for name, usual in _USUAL.items() if usual.match(line)), None)
 
 

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def precision_recall_f1(right: int, predicted: int, true: int) -> dict[str, float | int]:
-    """From the numbers of `right`, `predicted` and `true` items; `count` is `true`. A share of zero is 0."""
+    """The scores from the numbers of `right`, `predicted` and `true` items; `count` is `true`. A share of
+    zero items is 0."""
     return {
         "precision": right / max(1, predicted),
         "recall": right / max(1, true),
@@ -24,20 +25,20 @@ def precision_recall_f1(right: int, predicted: int, true: int) -> dict[str, floa
 MATRIX_LABELS = 50
 """The most labels with a full confusion matrix: that of 10,000 labels would have 10^8 numbers."""
 CONFUSIONS = 100
-"""With more labels: the number of most frequent confusions that are given instead."""
+"""Number of the most frequent confusions, which replace the matrix if there are more labels."""
 
 
 def classification_scores(
     truth: Sequence[int], predicted: Sequence[int], labels: Sequence[str], positive: str | None = None
 ) -> dict[str, Any]:
-    """Scores of one class a text, given as numbers of `labels`; at least one text.
+    """Scores of one class a text. `truth` and `predicted` are numbers of `labels`, for at least one text.
 
     Scores are in 0..1; a share of zero items (the precision of a class never predicted) is 0. The macro
     averages are over the classes that occur in the truth or among the predictions, as in scikit-learn;
-    `per_class` and `confusion_matrix` (rows: truth) have all `labels`. With more than `MATRIX_LABELS` labels
-    there is `confusions` instead: the most frequent, each as {right, given, count}. With two labels, `f1` is
-    that of `positive_label`: `positive`, or by default the second, the positive one of GLUE's tasks (Wang et
-    al. 2019, section 3).
+    `per_class` and `confusion_matrix` (rows: truth) have all `labels`. `confusions` replaces the matrix for
+    more than `MATRIX_LABELS` labels: the most frequent ones, each as {right, given, count}. Two labels also
+    have `f1`, that of `positive_label`: `positive`, or by default the second label, the positive one of
+    GLUE's tasks (Wang et al. 2019, section 3).
     """
     numbers = range(len(labels))
     true, given = Counter(truth), Counter(predicted)
@@ -65,7 +66,7 @@ def classification_scores(
 
 
 def _matthews_correlation(truth: Sequence[int], predicted: Sequence[int]) -> float:
-    """By counts (Gorodkin 2004, equation 8): scikit-learn's needs a matrix [labels, labels]."""
+    """The correlation by counts (Gorodkin 2004, equation 8); scikit-learn needs a matrix of all labels."""
     true, given, n = Counter(truth), Counter(predicted), len(truth)
     right = sum(map(int.__eq__, truth, predicted))
     covariance = right * n - sum(count * given[label] for label, count in true.items())
@@ -95,8 +96,8 @@ def multi_label_scores(truth: ArrayLike, predicted: ArrayLike, labels: Sequence[
 def correlation_scores(truth: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
     """Scores of predicted numbers; `pearson_spearman` is the mean of both, GLUE's metric for STS-B.
 
-    If one side is constant, the correlation is undefined. It is 0 then, so that a model with a constant
-    answer gets a bad score.
+    The correlation is undefined if one side is constant. It is 0 then, so that a model with a constant answer
+    gets a bad score.
     """
     truth_N, predicted_N = np.asarray(truth, np.float64), np.asarray(predicted, np.float64)
     varied = np.ptp(truth_N) > 0 and np.ptp(predicted_N) > 0
@@ -117,17 +118,17 @@ def mean_ranks(values_N: NDArray[Any]) -> NDArray[np.float64]:
 
 
 CUT = 10
-"""Candidates that recall, NDCG and `mrr_at_10` look at."""
+"""Number of first candidates that recall, NDCG and `mrr_at_10` look at."""
 
 
 def ranking_scores(ranks: Sequence[int]) -> dict[str, float]:
     """Means over the queries.
 
     Args:
-        ranks: that of each query's right candidate, from 1.
+        ranks: the rank of each query's right candidate, from 1.
 
     Returns:
-        recall_at_1, recall_at_10: whether the rank is at most this.
+        recall_at_1, recall_at_10: 1 if the rank is at most this, else 0.
         mrr: 1 / rank.
         ndcg_at_10: 1 / log2(1 + rank) up to rank 10, else 0 (Järvelin and Kekäläinen 2002).
     """
@@ -145,17 +146,17 @@ def reranking_scores(
 ) -> dict[str, float]:
     """Means over the queries; `queries`, `labels` and `scores` are those of each row.
 
-    Rows of one query are compared with each other, the highest score first. Of rows with equal scores the
-    less relevant come first, so that a constant answer gets a bad score. A row is relevant if its label is
-    above 0. Queries without a relevant row, or whose labels are all equal, have no order and are left out.
+    Rows of one query are compared with each other, the highest score first. The less relevant ones of rows
+    with equal scores come first, so that a constant answer gets a bad score. A row is relevant if its label
+    is above 0. Queries without a relevant row, or whose labels are all equal, have no order and are left out.
 
     Returns:
         mrr_at_10: 1 / rank of a query's first relevant row; 0 if that is not among the first 10.
         ndcg_at_10: the sum of label / log2(1 + rank) over the relevant rows up to rank 10, as a share of the
             largest possible (Järvelin and Kekäläinen 2002, with the labels as gains).
-        map: the share of relevant rows down to the place of each relevant row, in the mean over these.
+        map: the precision (share of relevant rows) down to each relevant row, as a mean over these rows.
 
-        Empty if no query is left; `ndcg_at_10` alone if all of their rows are relevant.
+        The result is empty if no query is left; it is `ndcg_at_10` alone if all of their rows are relevant.
     """
     rows: dict[str, list[int]] = defaultdict(list)
     for row, query in enumerate(queries):
@@ -177,7 +178,7 @@ def reranking_scores(
 
 
 def random_order(candidates: int) -> dict[str, float]:
-    """What `ranking_scores` are expected to be for one right candidate at a random rank."""
+    """The expected `ranking_scores` of one right candidate at a random rank."""
     return ranking_scores(range(1, candidates + 1))
 
 

@@ -28,8 +28,9 @@ from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _TOKENS_AT_ONCE = 2048
-"""With padding, on a CPU. A question is not padded to its paragraph, and what a layer writes stays in the
-cache: a step of 64 pairs of SQuAD takes two thirds of the time that all texts at once take (LOG.md)."""
+"""Tokens of a forward pass on a CPU, padding included. A question is not padded to its paragraph, and the
+output of a layer stays in the cache: a step of 64 pairs of SQuAD takes two thirds of the time that all texts
+at once take (LOG.md)."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class Vectors:
 
 
 class SentenceEmbedding(LabeledTask):
-    """Three kinds of rows:
+    """A task with three kinds of rows:
 
-    - anchor, positive and any number of negatives: `vector_losses.ranking_loss`;
-    - a pair with a score (`label`): `vector_losses.cosent_loss`;
+    - anchor, positive and any number of negatives: `compared_vectors.ranking_loss`;
+    - a pair with a score (`label`): `compared_vectors.cosent_loss`;
     - plain text: a text is its own positive, with other dropout (SimCSE, Gao et al. 2021, section 3).
     """
 
@@ -94,7 +95,7 @@ class SentenceEmbedding(LabeledTask):
         return Vectors(logits[0], _keys(items[0]), example.score)
 
     def join(self, predictions: Sequence[Vectors]) -> tuple[float | None, list[Prediction]]:
-        """Each positive's rank among all texts of all examples, or each pair's place by its cosine."""
+        """The loss, and each positive's rank among all texts, or each pair's place by its cosine."""
         vectors_BCD = torch.stack([each.vectors_CD for each in predictions])
         if self.has_scores:
             scores_B = torch.tensor([each.score for each in predictions])
@@ -105,14 +106,13 @@ class SentenceEmbedding(LabeledTask):
         return loss, list(ranked)
 
     def is_right(self, example: SimilarExample, prediction: Ranked | Scored) -> bool:
-        """Whether nothing is nearer to the anchor; of scores, whether the place by the cosine is not far from
-        that by the score."""
+        """True if the positive has rank 1; with scores, if the places by cosine and by score are close."""
         return prediction.is_right
 
     def score(
         self, examples: Sequence[SimilarExample], predictions: Sequence[Ranked | Scored]
     ) -> Mapping[str, Any]:
-        """`predictions` are those of `join`."""
+        """The scores of the predictions that `join` gives."""
         if self.has_scores:
             cosines = [each.similarity for each in predictions]
             found = correlation_scores([each.score or 0.0 for each in examples], cosines)
@@ -132,7 +132,7 @@ def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def _keys(item: Item) -> tuple[Key, ...]:
-    """Texts are equal if the model reads the same tokens."""
+    """The key of each text; texts are equal if the model reads the same tokens."""
     return tuple(tuple(row.ids) for row in item.rows)
 
 

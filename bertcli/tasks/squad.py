@@ -15,10 +15,11 @@ from bertcli.tasks.table import Row, Table
 
 
 def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[QuestionExample | BadRow]:
-    """An example for each question, with all of its answers; none if it `is_impossible` or lists none.
+    """An example for each question, with all of its answers; a question that `is_impossible` or lists none
+    has none.
 
-    The file is read into memory. An answer that is not at its place in the context makes a `BadRow`, and so
-    does an id that another question has: scores are by id. Raises `UserError` for other JSON than SQuAD's.
+    The file is read into memory. An answer that is not at its place in the context gives a `BadRow`. So does
+    an id that another question has, since scores are by id. Raises `UserError` for other JSON than SQuAD's.
     """
     file = parse_json(read_text(path, settings.decoding), path)
     ids: set[str] = set()
@@ -34,7 +35,7 @@ def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[Qu
 
 
 def _questions(file: Any, path: str) -> Iterator[tuple[str, Any, str]]:
-    """(context, question object, place) of each question."""
+    """The (context, question object, place) of each question."""
     for a, article in enumerate(_get(file, "data", list, where=path)):
         paragraphs = _get(article, "paragraphs", list, where=f"{path}, data[{a}]")
         for p, paragraph in enumerate(paragraphs):
@@ -54,7 +55,7 @@ def _example(context: str, question: Any, place: str, path: str, labeled: bool) 
 
 
 def answers_of(question: Any, context: str, where: str) -> tuple[Answer, ...]:
-    """The answers of an object of SQuAD. Raises `BadRow` for an answer that is not at its place."""
+    """The answers of a SQuAD question object. Raises `BadRow` for an answer that is not at its place."""
     if question.get("is_impossible"):
         return ()
     answers = [
@@ -83,7 +84,8 @@ def _get(value: Any, key: str, kind: Any, where: str) -> Any:
 def question_examples(
     table: Table, settings: TaskSettings, labeled: bool
 ) -> Iterator[QuestionExample | BadRow]:
-    """An example for each row. Its id is in the column `id`; without one it is the number of the line.
+    """An example for each row. Its id is in the column `id`; without this column it is the number of the
+    line.
 
     A labeled row has its answers in the column `answers`, or that of `settings.label`, as in the data sets of
     Hugging Face: an object with lists `text` and `answer_start`, or a list of objects with these keys.

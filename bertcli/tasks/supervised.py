@@ -62,7 +62,7 @@ class LabeledBatch:
 
     @property
     def num_rows(self) -> int:
-        """Of all items; a long text has several rows."""
+        """The rows of all items; a long text has several rows."""
         return sum(len(item.rows) for item in self.items)
 
     @property
@@ -107,9 +107,9 @@ class LabeledTask(ABC):
 
     Attributes:
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
-        labels: in the order of the head's outputs; empty if outputs have no names.
+        labels: the labels in the order of the head's outputs; empty if outputs have no names.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
-        standardization: of the numbers that a regression is trained on.
+        standardization: the mean and the scale of the numbers that a regression is trained on.
     """
 
     metric: str
@@ -127,7 +127,7 @@ class LabeledTask(ABC):
         return self
 
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
-        """The settings of the finished model. `metrics`: `score` of the dev data; empty: there are none."""
+        """The settings of the finished model. `metrics` is `score` of the dev data; empty without any."""
         return self.settings
 
     @abstractmethod
@@ -143,7 +143,7 @@ class LabeledTask(ABC):
 
     @abstractmethod
     def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
-        """The logits of what `count` counts: float32 [N, C], or [N, parts, C] of an answer in parts."""
+        """The logits of what `count` counts: float32 [N, C], or [N, parts, C] for answers in parts."""
 
     @abstractmethod
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
@@ -158,26 +158,26 @@ class LabeledTask(ABC):
         """The answer for one example, from all of its items and their logits (fp32, on the CPU)."""
 
     def join(self, predictions: Sequence[Any]) -> tuple[float | None, list[Prediction]]:
-        """The answers where they need those to all examples, and the mean loss over all of them.
+        """The mean loss over all examples and their answers, for tasks whose answers depend on all examples.
 
-        None: the loss is a sum over items, by `term`; the answers stay as they are.
+        A loss of None says that it is a sum over items, by `term`; the answers stay as they are.
         """
         return None, list(predictions)
 
     @abstractmethod
     def is_right(self, example: Any, prediction: Any) -> bool:
-        """Whether the prediction for a labeled example is right (for the file of wrong cases)."""
+        """True if the prediction for a labeled example is right (for the file of wrong cases)."""
 
     @abstractmethod
     def score(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Mapping[str, Any]:
         """The task's metrics by name: floats, and for some tasks tables (nested dicts, lists).
 
-        For every float that can be a `metric`, higher is better, except if its name ends in `_error`.
+        Higher is better for every float that can be a `metric`, except if its name ends in `_error`.
         """
 
 
 def mean_length(items: Sequence[Item]) -> float:
-    """Tokens of a row, in the mean over all rows of all items."""
+    """The mean number of tokens of a row, over all rows of all items."""
     lengths = [len(row.ids) for item in items for row in item.rows]
     return sum(lengths) / len(lengths)
 
@@ -226,10 +226,10 @@ def cut_windows(sizes: Sequence[int], room: int, overlap: int) -> list[range]:
 
 
 def most_context(windows: Sequence[range]) -> NDArray[np.int64]:
-    """For each token of the text, the number of the window in which it is farthest from both ends.
+    """int64 [tokens]: the number of the window in which each token of the text is farthest from both ends.
 
-    Devlin et al.'s rule for SQuAD ("max context" in their code): each token is predicted once, with as much
-    context as possible. A tie goes to the earlier window.
+    This is Devlin et al.'s rule for SQuAD ("max context" in their code): each token is predicted once, with
+    as much context as possible. A tie goes to the earlier window.
     """
     length = windows[-1].stop
     owner_T, context_T = np.zeros(length, np.int64), np.full(length, -1)

@@ -15,11 +15,11 @@ from bertcli.tasks.examples import BadRow
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row.
+    """A row of a table.
 
     Attributes:
         where: `spam.tsv, line 17`, with its first line.
-        number: of that line, from 1; in a Parquet file or a list of JSON of the row.
+        number: the number of that line, from 1; in a Parquet file or a JSON list, the number of the row.
         values: column -> value; `str`, and in JSON and Parquet any type.
     """
 
@@ -46,8 +46,8 @@ class Table:
     """A table whose rows are read once, one at a time.
 
     Attributes:
-        names: of the columns, in order; each once.
-        rows: a `BadRow` replaces a row that could not be read.
+        names: the names of the columns, in order; each once.
+        rows: the rows; a `BadRow` replaces a row that could not be read.
         hint: what to check if a column is missing.
     """
 

@@ -18,7 +18,7 @@ _TO_BIO = {"B": "B", "I": "I", "E": "I", "S": "B", "L": "I", "U": "B"}
 
 
 def is_tag(tag: str) -> bool:
-    """Whether this is `O`, or a letter of a scheme, alone or with a hyphen and a type."""
+    """True if this is `O`, or a letter of a scheme, alone or with a hyphen and a type."""
     prefix, hyphen, kind = tag.partition("-")
     return tag == "O" or (prefix in _TO_BIO and bool(hyphen) == bool(kind))
 
@@ -35,7 +35,8 @@ def check_tag(tag: str, where: str) -> None:
 
 
 def read_tags(tags: Sequence[str], settings: TaskSettings, where: str) -> tuple[str, ...]:
-    """One sentence's tags in BIO. Raises `BadRow` for a tag of no scheme, `UserError` for a nameless one."""
+    """One sentence's tags in BIO. Raises `BadRow` for a tag of no scheme, `UserError` for one that
+    `label_names` lacks."""
     names = settings.label_names
     if names is not None:
         wrong = next(
@@ -74,7 +75,7 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 DOCUMENT = "-DOCSTART-"
 SAMPLE = 2000
-"""Lines from which the columns are identified."""
+"""Number of lines from which the columns are identified."""
 Line = tuple[int, list[str]]
 """A line's number, from 1, and its fields; a blank line has none."""
 
@@ -91,7 +92,7 @@ class Layout:
 
     Attributes:
         width: how many columns a line has.
-        tag: None: unlabeled.
+        tag: the column of the tags; None if the file is unlabeled.
         counting: whether the first column numbers the sentences, or the words of each, as in CoNLL-U.
         others: further columns that hold tags; none if the config names the column.
         is_plain: whether any name is a tag, such as a number or a part of speech.
@@ -105,7 +106,7 @@ class Layout:
     is_plain: bool = False
 
     def is_comment(self, fields: list[str]) -> bool:
-        """Whether a line before a sentence is a comment."""
+        """True if a line before a sentence is a comment."""
         if not fields[0].startswith("#"):
             return False
         if self.counting or len(fields) != self.width:
@@ -113,11 +114,11 @@ class Layout:
         return self.tag is not None and not self.is_plain and not is_tag(fields[self.tag])
 
     def is_word(self, fields: list[str]) -> bool:
-        """Whether a line holds a word, and not a multiword token or an empty node of CoNLL-U."""
+        """True if a line holds a word, and not a multiword token or an empty node of CoNLL-U."""
         return not (self.counting and _NO_WORD.fullmatch(fields[0]))
 
     def line(self) -> str:
-        """Which columns are read, for the user."""
+        """A message for the user: which columns are read."""
         counting = "; column 0 has numbers alone" if self.counting else ""
         tags = "" if self.tag is None else f", tags in column {self.tag}"
         return f"words in column {self.word}{tags} of {self.width}, counted from 0{counting}"
@@ -132,7 +133,7 @@ class Layout:
 
 
 def conll_lines(path: Path, decoding: Decoding) -> Iterator[Line]:
-    """(number, fields) of each line; a blank line has none. Damaged ones are kept, for their sentences."""
+    """The (number, fields) of each line; a blank line has no fields. Damaged lines are kept."""
     for number, line in enumerate(all_lines(path, decoding), start=1):
         yield number, conll_fields(line)
 
@@ -145,7 +146,8 @@ def conll_fields(line: str) -> list[str]:
 
 
 def find_layout(path: Path, settings: TaskSettings, labeled: bool) -> Layout:
-    """The config's columns; by default the word in the first (after one with numbers), the tag in the last.
+    """The layout with the config's columns. The default is the first column for the word (after one with
+    numbers), and the last for the tag.
 
     Raises `UserError` for a file without sentences, a missing column, or a last column without tags if
     another column has some.
@@ -199,17 +201,17 @@ def _sample(path: Path, decoding: Decoding) -> list[list[list[str]]]:
 
 
 def tag_columns(rows: Sequence[list[str]]) -> list[int]:
-    """The columns of tags."""
+    """The columns, without the first, that hold tags."""
     return [column for column in range(1, len(rows[0])) if _holds_tags(rows, column)]
 
 
 def is_conllu(rows: Sequence[list[str]]) -> bool:
-    """Whether these are lines of CoNLL-U: ten columns, the first of which numbers the words."""
+    """True if these are lines of CoNLL-U: ten columns, the first of which numbers the words."""
     return all(len(fields) == 10 and _NUMBER.fullmatch(fields[0]) for fields in rows)
 
 
 def holds_plain_tags(rows: Sequence[list[str]]) -> bool:
-    """Whether the last column holds names such as parts of speech: capitals and signs, fewer than words."""
+    """True if the last column holds names such as parts of speech: capitals and signs, fewer than words."""
     last = {fields[-1] for fields in rows}
     words = {fields[0] for fields in rows}
     has_letters = any(tag.isalpha() for tag in last)
@@ -219,13 +221,13 @@ def holds_plain_tags(rows: Sequence[list[str]]) -> bool:
 
 
 def _holds_tags(rows: Sequence[list[str]], column: int) -> bool:
-    """Whether every value of the column is a tag, and at least one is not O."""
+    """True if every value of the column is a tag, and at least one is not O."""
     values = {fields[column] for fields in rows if column < len(fields)}
     return all(map(is_tag, values)) and any("-" in value for value in values)
 
 
 def _counts(sentences: Sequence[list[list[str]]]) -> bool:
-    """Whether the first column counts 1, 2, 3, ... (or from 0) in each sentence."""
+    """True if the first column counts 1, 2, 3, ... (or from 0) in each sentence."""
     longest = 0
     for sentence in sentences:
         numbers = [fields[0] for fields in sentence if not _NO_WORD.fullmatch(fields[0])]
@@ -239,7 +241,7 @@ def _counts(sentences: Sequence[list[list[str]]]) -> bool:
 
 
 def _numbers_sentences(sentences: Sequence[list[list[str]]]) -> bool:
-    """Whether the first column has the same number in all lines of a sentence, and another one in each."""
+    """True if the first column has the same number in all lines of a sentence, and another one in each."""
     numbers = [{fields[0] for fields in sentence} for sentence in sentences]
     same = [next(iter(each)) for each in numbers if len(each) == 1]
     is_one_each = len(same) == len(sentences) == len(set(same)) and all(map(str.isdecimal, same))

@@ -117,8 +117,8 @@ class Tagged:
 class TokenClassification(LabeledTask):
     """A tag for each word, predicted at its first piece; long texts in windows, each word in one of them.
 
-    A word is in the loss, and is predicted, in the window where it has most context. A word without any
-    piece (control characters) has the tag O, and of one longer than a window only the beginning is read.
+    A word is in the loss, and is predicted, in the window where it has most context. A word without any piece
+    (control characters) has the tag O. Only the beginning of a word longer than a window is read.
     """
 
     metric = "f1"

@@ -115,7 +115,7 @@ def read_conll(
     hold the tags. A line before a sentence that begins with # is a comment if its columns do not fit those
     of the other lines. Lines of CoNLL-U for multiword tokens (`1-2`) and empty nodes (`8.1`) are skipped.
 
-    Raises `UserError` as `conll_layout.find_layout` does.
+    Raises `UserError` as `tags.find_layout` does.
     """
     layout = find_layout(path, settings, labeled)
     if labeled or layout.counting:

@@ -1,1 +1,1 @@
-"""Text -> token ids: vocabularies are read, trained, extended and saved. No torch here."""
+"""Text -> token ids. Vocabularies are read, trained, extended and saved here, without torch."""

@@ -1,4 +1,4 @@
-"""What the JSON files beside a tokenizer's file say of it: class, model type, registered tokens."""
+"""The JSON files beside a tokenizer's file -> its class, model type and registered tokens."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def register_tokens(
 
     Args:
         config: `tokenizer_config.json`; its `added_tokens_decoder` replaces older files.
-        own: the five special tokens with roles; in a text they are plain text.
+        own: the five special tokens with roles; in a text, they are read as plain text.
 
     Returns:
-        the registered tokens.
+        The registered tokens.
 
     Raises:
         UserError: a token's id differs from the registered one, or two files disagree on a token.
@@ -64,7 +64,7 @@ def register_tokens(
 
 
 def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: bool) -> tokenizers.Tokenizer:
-    """The same tokenizer, with its added tokens `contents` made special or not; a text may hold both."""
+    """A copy of the tokenizer in which the added tokens `contents` are special or not, as `special` says."""
     data = json.loads(backend.to_str())
     for token in data["added_tokens"]:
         if token["content"] in contents:
@@ -73,7 +73,7 @@ def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: boo
 
 
 def _registered(folder: Path, config: Mapping[str, Any], own: Collection[str]) -> Registered:
-    """The registered tokens by id; those without an id are last."""
+    """The registered tokens in the order of their ids; tokens without an id come last."""
     found: Registered = {}
     special = list(_special(config))
     if "added_tokens_decoder" in config:
@@ -114,7 +114,7 @@ def _place(token: AddedToken) -> dict[str, bool]:
 _OBEY = {OBEYS, "TokenizersBackend"}
 _CLASSES = {name: facts for facts in TOKENIZERS.values() for name in facts.classes}
 _JAPANESE = {"word_tokenizer_type": ("basic", None), "subword_tokenizer_type": ("wordpiece", None)}
-"""Keys of `BertJapaneseTokenizer`, and the values with which it is plain WordPiece."""
+"""Keys of `BertJapaneseTokenizer`, and the values that make it plain WordPiece."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,13 @@ class Declared:
     """What the JSON files beside a tokenizer's file say.
 
     Attributes:
-        where: the path of `tokenizer_config.json`, which may be absent.
-        config: its content.
-        name: the class of transformers; None: none is named.
-        facts: of the class; if none is named, or one that obeys tokenizer.json, of the model type.
+        where: the path of `tokenizer_config.json`; the file may be absent.
+        config: the content of that file.
+        name: the class of transformers; None if no class is named.
+        facts: the facts of the class; those of the model type if no class is named, or if the class obeys
+            `tokenizer.json`.
         model: the facts of the model type.
-        rebuilds: whether the class is one of BERT's, which ignore `tokenizer.json`.
+        rebuilds: true if the class is one of BERT's, which ignore `tokenizer.json`.
     """
 
     where: Path
@@ -139,22 +140,22 @@ class Declared:
 
     @property
     def obeys(self) -> bool:
-        """Whether the class takes all from `tokenizer.json`; transformers forces it for some model types."""
+        """True if the class reads all from `tokenizer.json`; for some model types, any class does so."""
         forced = self.model.kind != "WordPiece" and not self.model.classes
         return forced or self.name in _OBEY
 
 
 def model_facts(folder: Path) -> TokenizerFacts:
-    """The facts of the model type in the folder's `config.json`; BERT's without one."""
+    """The facts of the model type in the folder's `config.json`; BERT's facts if there is no such file."""
     path = folder / "config.json"
     model_type = read_json(path).get("model_type") if has_file(path) else None
     return TOKENIZERS.get(str(model_type), BERT)
 
 
 def read_declared(file: Path) -> Declared | None:
-    """What the folder of `file` says; None for a folder with neither tokenizer_config.json nor config.json.
+    """Read what the folder of `file` says; None if it has neither `tokenizer_config.json` nor `config.json`.
 
-    Raises `UserError` for a class that is not supported.
+    Raises `UserError` if the class is not supported.
     """
     where, model = file.with_name("tokenizer_config.json"), file.with_name("config.json")
     if not has_file(where) and not has_file(model):
@@ -185,7 +186,11 @@ def read_declared(file: Path) -> Declared | None:
 
 
 def special_names(declared: Declared) -> dict[str, str]:
-    """The special tokens by role. Raises `UserError` where a name is no text, or not BERT's for its class."""
+    """The special tokens by role.
+
+    Raises `UserError` if a token is not a string, differs from BERT's where the class is BERT's, or has the
+    same text as the mask token.
+    """
     names = {}
     for key, token in declared.facts.names.items():
         given = declared.config.get(key) or token
@@ -207,7 +212,7 @@ def special_names(declared: Declared) -> dict[str, str]:
 
 
 def check_file(file: Path, declared: Declared) -> None:
-    """Raise `UserError` where the class does not read `file`, a vocabulary without its pipeline."""
+    """Raise `UserError` if the class does not read `file`, a vocabulary without its pipeline."""
     if declared.obeys:
         raise UserError(
             f"{declared.where}: names the class {declared.name}, which reads a tokenizer.json, but there is "

@@ -1,8 +1,8 @@
-"""Texts -> the library's encodings, in which no text yields a special token.
+"""Texts -> the encodings of the tokenizers library, without special tokens.
 
-The library leaves registered special tokens in a text alone, but a model may hold them as ordinary pieces:
-Unigram reads `</s>` as its separator. Only a text where that happens is encoded again, with these tokens cut
-after their first character; all other texts keep the library's ids.
+The library reads registered special tokens in a text as plain text. A model may still hold them as ordinary
+pieces: Unigram reads `</s>` as its separator. A text where that happens is encoded again, with these tokens
+cut after their first character. All other texts keep the library's ids.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tokenizers import Encoding, Regex, normalizers, pre_tokenizers
 from bertcli.tokenizer.normalizer import OWN_PATTERNS
 
 _AT_ONCE = 4096
-"""Texts in one call of the library, which Ctrl-C cannot interrupt; enough that all cores have work."""
+"""Texts in one call of the library. Ctrl-C cannot interrupt a call; this many give all cores work."""
 
 
 class PlainEncoder:
-    """Encodes texts with one tokenizer of the library."""
+    """An encoder of texts with one tokenizer of the library."""
 
     def __init__(self, backend: tokenizers.Tokenizer, special: Mapping[str, int]):
-        """`special`: the tokens that no text may yield, and their ids."""
+        """Wrap `backend`. `special` holds the tokens that no text may yield, with their ids."""
         backend.encode_special_tokens = True  # "[MASK]" in a text is three tokens of plain text
         self._backend = backend
         self._special = special
 
     def encode(self, texts: Sequence[str], places: bool = False) -> list[tuple[list[int], Encoding]]:
-        """The ids of each text, and its encoding; with `places` that has right offsets."""
+        """The ids and the encoding of each text; offsets are right only with `places`."""
         encoded = _encode(self._backend, texts, places)
         never = frozenset(self._special.values())
         wrong = [number for number, (ids, _) in enumerate(encoded) if not never.isdisjoint(ids)]
@@ -56,7 +56,7 @@ class PlainEncoder:
 
 
 def with_text_token(backend: tokenizers.Tokenizer, token: str) -> tokenizers.Tokenizer:
-    """The same tokenizer, except that `token` written in a text is that token, with its own flags."""
+    """A copy of the tokenizer that reads `token` in a text as that token, with the token's own flags."""
     data = json.loads(backend.to_str())
     added = next((each for each in data["added_tokens"] if each["content"] == token), None)
     if added is not None:
@@ -85,14 +85,13 @@ _BY_CHARACTER = {
         *(normalizers.NFC, normalizers.NFD, normalizers.NFKC, normalizers.NFKD),
     )
 }
-"""Normalizers that change no character by what stands beyond a blank."""
+"""Normalizers that change each character without regard to what is beyond the nearest blanks."""
 
 
 def reads_word_by_word(pipeline: Mapping[str, Any]) -> bool:
-    """Whether the ids of a text are those of its words, one after the other.
+    """True if the ids of a text are the ids of its words, one after the other.
 
-    `pipeline`: a `tokenizer.json`. With byte-level BPE this is so only where single blanks stand between
-    words.
+    `pipeline` is the content of a `tokenizer.json`. Byte-level BPE also needs single blanks between words.
     """
     normalizer, before = pipeline["normalizer"], pipeline["pre_tokenizer"] or {}
     steps = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
@@ -107,7 +106,7 @@ def reads_word_by_word(pipeline: Mapping[str, Any]) -> bool:
 
 
 def _stays_inside_words(step: Mapping[str, Any]) -> bool:
-    """Whether a step replaces parts of words, whatever stands beyond a blank."""
+    """True if a step replaces only parts of words, without regard to what is beyond a blank."""
     pattern = step["pattern"] if step["type"] == "Replace" else {}
     if "Regex" in pattern:
         return pattern["Regex"] in OWN_PATTERNS
@@ -116,9 +115,9 @@ def _stays_inside_words(step: Mapping[str, Any]) -> bool:
 
 
 def fingerprint(pipeline: Mapping[str, Any]) -> str:
-    """SHA-256 of a `tokenizer.json`, hexadecimal."""
+    """The SHA-256 of the content of a `tokenizer.json`, hexadecimal."""
     model = pipeline["model"]
-    if model["type"] == "Unigram":  # the library reads a score's last bits otherwise than it writes them
+    if model["type"] == "Unigram":  # the library may change the last bits of a score as it reads it
         scores = [[piece, float(np.float32(score))] for piece, score in model["vocab"]]
         pipeline = {**pipeline, "model": {**model, "vocab": scores}}
     canonical = json.dumps(pipeline, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

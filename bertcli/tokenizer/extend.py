@@ -1,8 +1,8 @@
-"""A tokenizer and a corpus -> the same tokenizer with the pieces that shorten the corpus most.
+"""A tokenizer and a corpus -> the same tokenizer with the new pieces that shorten the corpus most.
 
 New pieces become part of the model that cuts words: entries of a WordPiece, merges at the end of a BPE,
-pieces with scores of a Unigram. As added tokens they would cut inside words: with `art`, `part` would be `p`,
-`art`.
+pieces with scores of a Unigram. Added tokens would cut inside words: the token `art` would make `part` into
+`p`, `art`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import patiently
 
 Cut = dict[str, list[str]]
-"""Unit, which no piece crosses -> its pieces."""
+"""A unit (a part of a text that no piece crosses) -> its pieces."""
 
 _ROUNDS = 20
-"""Words with new pieces are cut anew after each: a new piece changes what the next one gains."""
+"""Rounds of choosing. Words are cut again after each, because a new piece changes what the next one saves."""
 _LONGEST = 8
-"""Pieces that one new piece may replace."""
+"""The most pieces that one new piece may replace."""
 _MOST_WORDS = 2_000_000
-"""Distinct words that are counted; with more, those that were seen once are forgotten."""
+"""Distinct words that are counted; beyond that number, words that were seen once are forgotten."""
 _MOST_SPANS = 4_000_000
-"""Distinct spans that are counted, in about 1 GB; with more, those that were seen once are forgotten."""
+"""Distinct spans that are counted, in about 1 GB; beyond that number, spans seen once are forgotten."""
 _RARE = -1e4
-"""The score of a special token in a Unigram's list, where no text should reach it."""
+"""The score of a special token among a Unigram's pieces: so low that no text should yield the token."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Extended:
     """A tokenizer with new pieces.
 
     Attributes:
-        tokenizer: the old ids are unchanged, those of the new pieces follow.
+        tokenizer: the extended tokenizer; old ids are unchanged, and the ids of new pieces follow them.
         replaced: for each new id, in order, the old ids of the pieces that it replaces.
-        before, after: pieces a word of the corpus.
+        before, after: the mean number of pieces per word of the corpus, with the old and the new pieces.
     """
 
     tokenizer: Tokenizer
@@ -54,10 +54,11 @@ class Extended:
 def extend(
     tokenizer: Tokenizer, texts: Iterable[str], number: int, report: Callable[[str], None]
 ) -> Extended:
-    """Add `number` pieces; fewer where the texts have no more that occur twice.
+    """Add `number` pieces; fewer if the texts have fewer spans that occur at least twice.
 
-    In each round the spans of pieces inside words count, by the tokens that one piece in their place would
-    save; the best ones are taken, of those that contain each other the better one.
+    Each round ranks the spans of pieces inside words by the tokens that one piece in place of the span would
+    save, and makes pieces of the best spans. Where one new piece contains another, the round takes only the
+    one that saves more. `report` takes lines for the user.
     """
     words = _count_words(texts)
     return patiently(lambda: _extended(tokenizer, words, number, report=report), "choosing pieces", report)
@@ -118,7 +119,7 @@ def _count_units(backend: tokenizers.Tokenizer, words: Counter[str]) -> Counter[
 
 
 def _units(backend: tokenizers.Tokenizer, word: str) -> list[str]:
-    """The parts of a word after a blank that no piece crosses, as the model that cuts words reads them."""
+    """The parts of a word after a blank that no piece crosses, in the form that the model reads."""
     normalizer, before = backend.normalizer, backend.pre_tokenizer
     text = f" {word}" if isinstance(backend.model, tokenizers.models.BPE) else word
     text = text if normalizer is None else normalizer.normalize_str(text)
@@ -126,7 +127,7 @@ def _units(backend: tokenizers.Tokenizer, word: str) -> list[str]:
 
 
 def _join(pieces: Sequence[str], prefix: str) -> str:
-    """One piece in place of several that follow one another; `prefix`: of those inside words."""
+    """The piece that replaces consecutive `pieces`; `prefix` begins the pieces that continue a word."""
     first, *others = pieces
     return first + "".join(piece.removeprefix(prefix) for piece in others)
 
@@ -148,11 +149,11 @@ def _count_spans(
     longest: int,
     sign: int = 1,
 ) -> None:
-    """Count the spans of pieces in units; with `sign` -1, they are taken away."""
+    """Count the spans of pieces in units; `sign` -1 subtracts them."""
     for unit, own in pieces.items():
         if len(own) > 1:
             for span in _spans(own, longest):
-                if known.issuperset(span):  # a Unigram gives an unknown character as it stands
+                if known.issuperset(span):  # a Unigram gives an unknown character as a piece
                     spans[span] += sign * units[unit]
             if len(spans) > _MOST_SPANS:
                 for span in [span for span, count in spans.items() if count < 2]:
@@ -162,7 +163,7 @@ def _count_spans(
 def _choose(
     spans: Counter[tuple[str, ...]], prefix: str, known: set[str], at_most: int
 ) -> dict[str, tuple[tuple[str, ...], int]]:
-    """New pieces -> the span that each replaces, and how often that occurs."""
+    """New pieces -> the span that each replaces, and the number of times that the span occurs."""
     chosen: dict[str, tuple[tuple[str, ...], int]] = {}
     best = [(count * (1 - len(span)), span) for span, count in spans.items() if count > 1]
     heapq.heapify(best)
@@ -186,7 +187,7 @@ def _vocabulary(pipeline: dict[str, Any]) -> set[str]:
 
 
 def _settle(pipeline: dict[str, Any]) -> None:
-    """Give registered tokens that stand behind the vocabulary a place in it: their ids would else move on."""
+    """Add registered tokens with ids after the vocabulary to it; else new pieces would shift their ids."""
     vocabulary = pipeline["model"]["vocab"]
     known = _vocabulary(pipeline)
     for token in sorted(pipeline["added_tokens"], key=lambda token: token["id"]):
@@ -200,7 +201,7 @@ def _settle(pipeline: dict[str, Any]) -> None:
 
 
 def _add(pipeline: dict[str, Any], piece: str, new_id: int, span: Sequence[str], share: float) -> None:
-    """`share`: of all tokens, those that the piece would be."""
+    """Add a piece to the pipeline's model. `share` is the share of all tokens that the piece would be."""
     model, vocabulary = pipeline["model"], pipeline["model"]["vocab"]
     if model["type"] == "Unigram":
         assert len(vocabulary) == new_id
@@ -214,7 +215,7 @@ def _add(pipeline: dict[str, Any], piece: str, new_id: int, span: Sequence[str],
 
 
 def _old_pieces(piece: str, parts: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    """The pieces of the old vocabulary that a new one replaces, new ones among them taken apart."""
+    """The old pieces that a new piece replaces; new pieces among its parts are resolved into old ones."""
     for each in parts[piece]:
         if each in parts:
             yield from _old_pieces(each, parts)

@@ -1,4 +1,4 @@
-"""A path -> the file that holds a tokenizer's vocabulary, and how a vocab.txt's text is normalized."""
+"""A path -> the file that holds a tokenizer's vocabulary, and the normalization for a vocab.txt."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ OTHER_VOCABULARIES = tuple(
     {facts.files[0]: None for facts in TOKENIZERS.values() if facts.kind != "WordPiece" and facts.files}
 )
 VOCABULARY_FILES = ("tokenizer.json", "vocab.txt", *OTHER_VOCABULARIES)
-"""In the order of the preference; the others need the folder's `config.json` to be understood."""
+"""The vocabulary files in order of preference; those after the second need the folder's `config.json`."""
 
 
 @dataclass(frozen=True)
 class Normalization:
-    """How text is changed before it is cut into pieces."""
+    """The changes to a text before it is cut into pieces."""
 
     lowercase: bool = True
     strip_accents: bool | None = None
-    """None: as `lowercase`, like BERT."""
+    """True if letters lose their accents; None means the value of `lowercase`, as in BERT."""
     split_chinese: bool = True
-    """Each CJK ideograph is a word."""
+    """True if each CJK ideograph is a word."""
 
     def normalizer(self) -> normalizers.Normalizer:
-        """BERT's normalizer: drops control characters, turns white space to blanks, and these options."""
+        """BERT's normalizer with these options; it drops control characters and makes white space blanks."""
         return normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=self.split_chinese,
@@ -41,7 +41,7 @@ class Normalization:
 
 
 def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNormalizer | None:
-    """BERT's normalizer: the given one, or the part of a sequence with Unicode's NFC; else None."""
+    """The given normalizer, or the one in a sequence with NFC and Replace, if it is BERT's; else None."""
     if isinstance(normalizer, normalizers.Sequence):
         parts = [normalizer[place] for place in range(len(normalizer))]
         others = [part for part in parts if not isinstance(part, normalizers.NFC | normalizers.Replace)]
@@ -50,9 +50,9 @@ def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNorm
 
 
 def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:
-    """The tokenizer's file at `path`, and the normalization for a vocab.txt.
+    """The tokenizer's file at `path`, and the normalization for a `vocab.txt`.
 
-    `path` is the file, or a folder with one: also a run, of its model or else of its store.
+    `path` is the file, a folder that holds one, or a run; a run's model is preferred to its store.
     """
     if has_file(path):
         if path.name in OTHER_VOCABULARIES:
@@ -65,7 +65,7 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
         raise UserError(
             f"{path}: no such tokenizer; expected a vocab.txt, a tokenizer.json or a folder with one"
         )
-    run = RunLayout(path)  # or a store
+    run = RunLayout(path)  # `path` may also be a store
     for folder in (path, run.model, run.store / "tokenizer", path / "tokenizer"):
         for name in VOCABULARY_FILES:
             if has_file(folder / name):
@@ -77,10 +77,10 @@ def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normali
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The pieces of a vocab.txt, one a line.
+    """The pieces of a `vocab.txt`, one per line.
 
-    Only a newline ends a line: U+2028 and similar characters may be pieces. Raises `UserError` where the
-    file is not a vocabulary.
+    Only a newline ends a line: U+2028 and similar characters may be pieces. Raises `UserError` if the file
+    is not a vocabulary.
     """
     try:
         text = plain_bytes(path).decode("utf-8-sig")

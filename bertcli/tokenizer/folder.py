@@ -1,4 +1,4 @@
-"""A path -> the pipeline of its tokenizer and its special tokens, as its files and its class mean them."""
+"""A path -> the pipeline and the special tokens of its tokenizer, as its files and its class define them."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from bertcli.tokenizer.wordpiece import OBEYS, REBUILDS, differences
 def obey_folder(
     backend: tokenizers.Tokenizer, file: Path, declared: Declared, names: Mapping[str, str]
 ) -> None:
-    """Change `backend`, read from `file`, to what the folder of `file` means.
+    """Change `backend`, read from `file`, to the tokenizer that the folder of `file` defines.
 
-    Raises `UserError` where the folder needs what bertcli does not support, or its files disagree.
+    Raises `UserError` if the folder needs something that bertcli does not support, or if its files disagree.
     """
     where, config, new_rows = declared.where, declared.config, False
     if file.suffix == ".json":
@@ -69,7 +69,7 @@ def obey_folder(
 
 
 def check_kind(backend: tokenizers.Tokenizer, where: str) -> None:
-    """Raise `UserError` where the model is not WordPiece, in files that nothing calls another model's."""
+    """Raise `UserError` if the model is not WordPiece; call this only if nothing names another kind."""
     kind = type(backend.model).__name__
     if kind != "WordPiece":
         raise UserError(
@@ -79,9 +79,10 @@ def check_kind(backend: tokenizers.Tokenizer, where: str) -> None:
 
 
 def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared) -> bool:
-    """Options of a class that rebuilds its pipeline: that of byte-level BPE wins, others must agree.
+    """Apply the options of a class that rebuilds its pipeline from them.
 
-    Returns whether its rows have to be made again: RoBERTa's hold the option too, for the places of pieces.
+    The option of byte-level BPE (`add_prefix_space`) overrides the file; other options must agree with it.
+    Returns true if the rows must be made again: RoBERTa's post-processor holds that option too.
     """
     config, before = declared.config, backend.pre_tokenizer
     if isinstance(before, pre_tokenizers.ByteLevel):
@@ -106,7 +107,7 @@ def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared)
 
 
 def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Raise `UserError` where `tokenizer.json` is not what the class rebuilds from its options."""
+    """Raise `UserError` if `tokenizer.json` is not the pipeline that the class rebuilds from its options."""
     said = f"{config.get('tokenizer_class') or REBUILDS} in {where}" if has_file(where) else REBUILDS
     if found := differences(pipeline):
         raise UserError(
@@ -138,9 +139,9 @@ def _choices(lowercase: Any, strip_accents: Any, split_chinese: Any) -> dict[str
 def written_class(
     backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Mapping[str, str], is_usual: bool
 ) -> str:
-    """The class for `tokenizer_config.json` of a model type's folder: one that gives the ids of `backend`.
+    """The class for a model type's `tokenizer_config.json`: one that gives the ids of `backend`.
 
-    `is_usual`: whether the tokenizer is BERT's.
+    `is_usual` is true if the tokenizer is BERT's.
     """
     if facts.written is not None and is_rebuilt(backend, facts, names):
         return facts.written
@@ -152,8 +153,8 @@ def class_options(
 ) -> dict[str, Any]:
     """The keys of `tokenizer_config.json` that classes read; one that obeys `tokenizer.json` ignores most.
 
-    A user may call any class of the model type, so the options of all of them are written. `two_segments`:
-    whether the second text of a row is segment 1.
+    A user may call any class of the model type, so the options of all of them are written. `two_segments` is
+    true if the second text of a row is segment 1.
     """
     options: dict[str, Any] = {}
     if (bert := bert_part(backend.normalizer)) is not None:
@@ -171,10 +172,10 @@ def class_options(
 
 
 def other_classes(facts: TokenizerFacts, written: str) -> list[str]:
-    """The classes of a model type that a folder with the class `written` does not suit.
+    """The classes of a model type that may misread a folder with the class `written`.
 
-    They make a pipeline of their own from its vocabulary and ignore `tokenizer.json`, so that they may give
-    other ids, without a message.
+    They build their own pipeline from its vocabulary and ignore `tokenizer.json`, so that they may give other
+    ids, without a message.
     """
     if written == facts.written or (written == REBUILDS and facts.kind == "WordPiece"):
         return []
@@ -182,7 +183,7 @@ def other_classes(facts: TokenizerFacts, written: str) -> list[str]:
 
 
 _BESIDE = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-"""What a tokenizer's folder says besides its vocabulary."""
+"""Files in a tokenizer's folder that describe the tokenizer, besides its vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +198,8 @@ class Pipeline:
 def read_pipeline(path: Path, given: Normalization) -> Pipeline:
     """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds them or another vocabulary.
 
-    `given` applies to a vocab.txt without options beside it. Raises `UserError` where there is no tokenizer,
-    it is not supported, or files disagree.
+    `given` applies to a `vocab.txt` without options beside it. Raises `UserError` if there is no tokenizer,
+    if it is not supported, or if files disagree.
     """
     file, normalization = find_tokenizer_file(path, given)
     declared = None if file == path else read_declared(file)
@@ -219,7 +220,7 @@ def read_pipeline(path: Path, given: Normalization) -> Pipeline:
 
 
 def tokenizer_files(path: Path) -> list[Path]:
-    """The files that `read_pipeline` reads at `path`, and `config.json`, if it is in a folder."""
+    """The files that `read_pipeline` reads at `path`; for a folder, also its `config.json`."""
     file, _ = find_tokenizer_file(path, Normalization())
     if file == path:
         return [file]

@@ -1,4 +1,4 @@
-"""The form of a row: the special tokens around one text or two, and their segment ids.
+"""The form of a row: the special tokens around one text or two, and the segment ids.
 
 The form is read from a tokenizer's file (its post-processor), so that `[CLS] A [SEP] B [SEP]` and
 `<s> A </s></s> B </s>` differ only in data. No other file of bertcli knows the number of special tokens in a
@@ -23,22 +23,22 @@ class Row:
 
     ids: Sequence[int]
     second_starts: int
-    """Where segment 1 begins; the row's length if there is none."""
+    """The place where segment 1 begins; the row's length if there is no segment 1."""
 
     @property
     def length(self) -> int:
-        """In tokens."""
+        """The number of tokens in the row."""
         return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """`prefix A suffix` is the row of a single text, `prefix A between B suffix` that of a pair.
+    """The special tokens of rows: `prefix A suffix` for one text, `prefix A between B suffix` for a pair.
 
     Attributes:
         prefix, between, suffix: ids of special tokens, at least one each. The pooler reads the first token
             of a row.
-        two_segments: whether B and the suffix after it are segment 1; all other tokens are segment 0.
+        two_segments: true if B and the suffix after it are segment 1; all other tokens are segment 0.
     """
 
     prefix: tuple[int, ...]
@@ -48,7 +48,7 @@ class Frame:
 
     @property
     def special_ids(self) -> set[int]:
-        """Ids of all special tokens that rows hold."""
+        """The ids of all special tokens that rows hold."""
         return {*self.prefix, *self.between, *self.suffix}
 
     def cost(self, pair: bool) -> int:
@@ -65,7 +65,7 @@ class Frame:
         return len(self.prefix) + a_tokens + len(self.between)
 
     def row(self, a: Sequence[int], b: Sequence[int] | None = None) -> Row:
-        """The row of a text or of a pair, however long."""
+        """The row of a text or of a pair, at full length."""
         if b is None:
             ids = [*self.prefix, *a, *self.suffix]
             return Row(ids, len(ids))
@@ -75,7 +75,7 @@ class Frame:
     def fit(self, a: Sequence[int], b: Sequence[int] | None, max_length: int) -> Row:
         """The row, cut to at most `max_length` tokens, which must be at least the cost.
 
-        A long text loses its last tokens; the sides of a pair lose them as `longest_first` says.
+        A long text loses its last tokens; `longest_first` says how many each side of a pair keeps.
         """
         room = max_length - self.cost(b is not None)
         if b is None:
@@ -85,9 +85,9 @@ class Frame:
 
 
 def read_frame(backend: tokenizers.Tokenizer, where: str) -> Frame | None:
-    """The frame that the post-processor of `backend` puts around texts; None: it adds nothing to them.
+    """The frame that the post-processor of `backend` puts around texts; None if it adds nothing to them.
 
-    Raises `UserError` for a frame of another form, or with tokens that are not in the vocabulary.
+    Raises `UserError` if the frame has another form, or holds tokens that are not in the vocabulary.
     """
     probe = tokenizers.Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
     probe.post_processor = backend.post_processor
@@ -115,10 +115,10 @@ def read_frame(backend: tokenizers.Tokenizer, where: str) -> Frame | None:
 
 
 def longest_first(a: int, b: int, room: int) -> tuple[int, int]:
-    """How many of `a` and `b` tokens stay if both together may be `room`.
+    """The numbers of tokens that remain of `a` and `b` if both sides together may have `room` tokens.
 
-    The rule of the tokenizers library (`longest_first`), by which other programs that load the model cut its
-    rows. The longer side is cut first; if both are, the one that was longer (a tie: b) keeps the odd token.
+    This is the rule `longest_first` of the tokenizers library, with which other programs cut the model's
+    rows. The longer side is cut first. If both are cut, the longer one (in a tie, b) keeps the odd token.
     """
     if a + b <= room:
         return a, b

@@ -1,4 +1,4 @@
-"""Limits of what a tokenizer's files may hold, looked at before the library: it would abort, or not end."""
+"""Limits on a tokenizer's files, checked before the library reads them, because it would abort or not end."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from bertcli.system.errors import UserError
 from bertcli.tokenizer.normalizer import OWN_PATTERNS
 
 LARGEST_VOCABULARY = 1 << 24
-"""Entries of a vocabulary; each id takes memory, whether it has a piece or not."""
+"""The most entries of a vocabulary; each id takes memory, even an id without a piece."""
 _LONGEST_PIECE = 4096
-"""Characters. The library calls itself once for each byte of a piece, until its stack ends."""
+"""The most characters of a piece. The library recurses once per byte of a piece, and its stack is limited."""
 _LARGEST_CHARSMAP = 1 << 24
-"""Bytes."""
+"""The most bytes of a table of characters."""
 _MOST_GROWTH = 10_000
-"""Characters that a normalizer may make of one."""
+"""The most characters that a normalizer may make of one."""
 _MEND = "Copy or download it again"
 
 
 def check_pipeline(text: str, where: str) -> None:
-    """Raise `UserError` for a `tokenizer.json` beyond the limits; the library says what else is wrong."""
+    """Raise `UserError` for a `tokenizer.json` beyond the limits; the library reports all other errors."""
     try:
         pipeline = json.loads(text)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def check_pipeline(text: str, where: str) -> None:
 
 
 def check_ids(vocabulary: Mapping[str, Any], where: str) -> None:
-    """Raise `UserError` where a piece is too long, or has no id, that of another, or one beyond the limit."""
+    """Raise `UserError` if a piece is too long, or has no id, another piece's id, or one beyond the limit."""
     _check_lengths(vocabulary, where)
     owners: dict[Any, str] = {}
     for piece, token_id in vocabulary.items():
@@ -73,14 +73,14 @@ def check_ids(vocabulary: Mapping[str, Any], where: str) -> None:
 
 
 def check_scores(pieces: Sequence[tuple[str, float]], where: str) -> None:
-    """Raise `UserError` where a piece of a Unigram is too long, or its score is no number."""
+    """Raise `UserError` if a piece of a Unigram is too long, or its score is not a finite number."""
     _check_lengths((piece for piece, _ in pieces), where)
     if odd := [f"{piece!r} has {score}" for piece, score in pieces if not math.isfinite(score)]:
         raise UserError(f"{where}: expected pieces with numbers as scores; {odd[0]}. {_MEND}")
 
 
 def check_charsmap(table: bytes, where: str) -> None:
-    """Raise `UserError` for a table of characters whose parts are not of the sizes that it names."""
+    """Raise `UserError` if a table of characters is too large, or its parts differ from the stated sizes."""
     size = int.from_bytes(table[:4], "little")
     try:
         table[4 + size :].decode("utf-8")
@@ -105,7 +105,7 @@ def _is_scored(entry: Any) -> bool:
 
 
 def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
-    """The single steps of a normalizer or decoder, in order, those in sequences too."""
+    """The single steps of a normalizer or decoder, in order, including the steps inside sequences."""
     waiting = [part]
     while waiting:
         step = waiting.pop()
@@ -117,9 +117,9 @@ def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _growth(steps: Iterable[Mapping[str, Any]]) -> float:
-    """How many characters one may become, at most.
+    """The most characters that one character may become.
 
-    A rule replaces what an earlier one wrote only where their letters are the same, but for case and accents.
+    A rule can replace the text of an earlier rule only if both share letters; case and accents do not count.
     """
     grown: dict[str, float] = {}
     most = 1.0
@@ -146,14 +146,14 @@ def _letters(text: str) -> set[str]:
 
 Result = TypeVar("Result")
 _PANIC = "PanicException"
-"""Recognized by name: no module holds the class, and it is not an `Exception`."""
+"""The name by which a panic is recognized: no module exports the class, and it is not an `Exception`."""
 _one_at_a_time = threading.Lock()
 
 
 def may_panic(pipeline: Mapping[str, Any]) -> bool:
-    """Whether some text may make the tokenizer of a `tokenizer.json` panic.
+    """True if some text may make the tokenizer of a `tokenizer.json` panic.
 
-    A regular expression may not end, or a table of characters may be damaged.
+    The cause may be a regular expression that does not end, or a damaged table of characters.
     """
     parts = json.dumps([pipeline["normalizer"], pipeline["pre_tokenizer"]])
     for own in OWN_PATTERNS:
@@ -162,10 +162,10 @@ def may_panic(pipeline: Mapping[str, Any]) -> bool:
 
 
 def survive(call: Callable[[], Result], where: str, quietly: bool) -> Result:
-    """What `call` returns.
+    """Return the result of `call`.
 
-    `quietly`: hold back standard error meanwhile, because a panic also prints there.
-    Raises `UserError` that names `where`, the tokenizer's file, where the library panics.
+    `quietly` holds back standard error during the call, because a panic also prints there. Raises a
+    `UserError` that names `where`, the tokenizer's file, if the library panics.
     """
     try:
         with _standard_error_held_back() if quietly else nullcontext():
@@ -181,7 +181,7 @@ def survive(call: Callable[[], Result], where: str, quietly: bool) -> Result:
 
 
 def _nameless_file() -> IO[bytes]:
-    """In memory where the system supports it (Linux), so that it also works with a full disk."""
+    """A temporary file; in memory if the system supports that (Linux), so that it works on a full disk."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("held"), "w+b")
     return tempfile.TemporaryFile()
@@ -189,7 +189,7 @@ def _nameless_file() -> IO[bytes]:
 
 @contextmanager
 def _standard_error_held_back() -> Iterator[None]:
-    """What any code writes meanwhile is written afterward; after a panic it is dropped."""
+    """Hold back all that is written to standard error; write it afterward, or drop it after a panic."""
     with _one_at_a_time, _nameless_file() as held:
         try:
             original = os.dup(2)

@@ -1,6 +1,6 @@
-"""How a new vocabulary reads text: what is dropped, what divides words, how letters lose their case.
+"""The text normalization of a new vocabulary: dropped characters, word boundaries, and lower case.
 
-Only plain steps of the tokenizers library are used, so that a `tokenizer.json` says all of it.
+Only plain steps of the tokenizers library are used, so that a `tokenizer.json` describes all of it.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from tokenizers import Regex, normalizers
 from bertcli.families.family import TokenizerKind
 
 _DIVIDES = "\t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000"
-"""White space, and U+200B, the boundary of words in Khmer."""
+"""White space, and U+200B, which divides words in Khmer."""
 _DROPPED = "\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-"""Control characters, directions of writing, soft hyphens. Joiners (U+200C, U+200D) are letters of a word."""
+"""Control characters, marks of writing direction, soft hyphens. Joiners (U+200C, U+200D) are letters."""
 DIVIDES, DIVIDES_BYTES = f"[{_DIVIDES}]", "\u200b"
 DIVIDES_PIECES = f"[{_DIVIDES}\u2581]"
-"""With the sign that stands for a blank in the pieces of a Unigram."""
+"""The dividers, and the sign that represents a blank in the pieces of a Unigram."""
 DROPPED = f"[{_DROPPED}\ufff9-\ufffb\ufffd\U000e0001]"
 FINAL_SIGMA = r"(?<=[\p{L}\p{M}])Σ(?![\p{M}\u200d]*\p{L})".replace(r"\u200d", "\u200d")
-"""A capital sigma at the end of a word; everywhere else lower-casing gives σ."""
+"""A capital sigma at the end of a word, which becomes ς; lower-casing gives σ everywhere else."""
 OWN_PATTERNS = frozenset((DIVIDES, DIVIDES_BYTES, DIVIDES_PIECES, DROPPED, FINAL_SIGMA))
-"""Regular expressions that look at no character beyond a blank."""
+"""The regular expressions used here; none looks at a character beyond a blank."""
 
 TURKIC = ("tr", "az", "crh", "gag")
-"""Languages in which I and ı are one letter, and İ and i another."""
+"""Languages in which the pairs I, ı and İ, i are the capital and the small form of two letters."""
 _TURKIC_SHARE = 0.1
-"""Letters ı for each i, from which a text seems to be in one of them: in Turkish there are 0.6."""
+"""The ratio of ı to i above which a text seems to be in a Turkic language; in Turkish it is 0.6."""
 _LITHUANIAN = {"Ì": "i\u0307\u0300", "Í": "i\u0307\u0301", "Ĩ": "i\u0307\u0303"} | {
     f"{capital}{accent}": f"{small}\u0307{accent}"
     for capital, small in (("J", "j"), ("Į", "į"))
     for accent in "\u0300\u0301\u0303"
 }
-"""Letters that keep their dot below an accent (Unicode's SpecialCasing)."""
+"""Letters that keep their dot under an accent in Lithuanian (Unicode's SpecialCasing)."""
 LOOKS_AROUND = re.compile("Σ|[JĮ][\u0300\u0301\u0303]")
-"""Letters whose small form depends on those beside them."""
+"""Letters whose small form depends on their neighbors."""
 
 
 def casing_rules(language: str) -> str:
-    """The rules of lower case that a language has of its own, in words; "" where it has none."""
+    """The words for a language's own rules of lower case; "" if it has none."""
     if language in TURKIC:
         return f"by the rules of {language}: I becomes ı, and İ becomes i"
     return "by the rules of lt: i keeps its dot below an accent" if language == "lt" else ""
 
 
 def casing_note(characters: Mapping[str, int], language: str) -> str:
-    """What to say of the lower-cased `characters` if they seem to be of another language; else ""."""
+    """A note for the user if the lower-cased `characters` seem to be of another language, else ""."""
     if language in TURKIC or characters.get("ı", 0) < _TURKIC_SHARE * characters.get("i", 0) + 1:
         return ""
     return (
@@ -61,8 +61,8 @@ def casing_note(characters: Mapping[str, int], language: str) -> str:
 def new_normalizer(
     kind: TokenizerKind, lowercase: bool, strip_accents: bool, language: str
 ) -> normalizers.Normalizer:
-    """The normalizer of a new vocabulary. Its text is in Unicode's NFC: a letter with its marks is the same,
-    however it was typed.
+    """The normalizer of a new vocabulary. It gives text in Unicode's NFC, so that a letter with marks is the
+    same however it was typed.
 
     Byte-level BPE keeps every character, except that U+200B becomes a blank.
 
@@ -90,7 +90,7 @@ def new_normalizer(
 
 
 def _casing(language: str) -> list[normalizers.Normalizer]:
-    """What comes before a lower-casing letter by letter, which would write İ as two characters."""
+    """The steps before lower-casing by letter. Lower-casing alone would make two characters of İ."""
     rules = {"İ": "i"}
     if language in TURKIC:
         rules["I"] = "ı"
@@ -101,15 +101,15 @@ def _casing(language: str) -> list[normalizers.Normalizer]:
 
 
 MIN_ALPHABET = 1000
-"""Characters that even a small vocabulary keeps; in a larger one they fill up to a quarter of the entries."""
+"""The characters that even a small vocabulary may keep; a larger one has up to a quarter of its entries."""
 ALWAYS = string.ascii_letters + string.digits + string.punctuation
-"""In every alphabet: people type them, even if this corpus lacks some."""
+"""Characters of every alphabet: people type them, even if this corpus lacks some."""
 
 
 def choose_alphabet(
     characters: Counter[str], vocab_size: int, normalizer: normalizers.Normalizer
 ) -> list[str]:
-    """The commonest of the normalized `characters`, with ASCII, by code point; never white space."""
+    """The commonest of the normalized `characters` and `ALWAYS`, by code point, without white space."""
     limit = max(MIN_ALPHABET, vocab_size // 4)
     return sorted({*_by_frequency(characters)[:limit], *normalizer.normalize_str(ALWAYS)})
 
@@ -117,9 +117,9 @@ def choose_alphabet(
 def more_characters(
     characters: Counter[str], alphabet: Sequence[str], free: int, entries: Callable[[str], int]
 ) -> list[str]:
-    """The commonest characters besides `alphabet` that fit into the `free` entries of a trained vocabulary.
+    """The commonest characters outside `alphabet` that fit into the `free` entries of a trained vocabulary.
 
-    `entries`: how many a character takes.
+    `entries` gives the number of entries that a character takes.
     """
     known, more = set(alphabet), list[str]()
     for character in _by_frequency(characters):
@@ -137,7 +137,7 @@ def cut_at_rare(
     alphabet: Sequence[str],
     normalizer: normalizers.Normalizer,
 ) -> Iterator[str]:
-    """The normalized lines, in which characters besides `alphabet` end a word: they would be unknown."""
+    """The normalized lines, with a blank for each character outside `alphabet`, which would be unknown."""
     blanks = {ord(character): " " for character in {"\0", *characters} - {*alphabet}}
     return (normalizer.normalize_str(line).translate(blanks) for line in lines)
 

@@ -1,4 +1,4 @@
-"""How each kind of tokenizer writes its pieces: where a word begins, and what people read."""
+"""The spelling of pieces in each kind of tokenizer: marks of a word's beginning, and text for people."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from tokenizers import decoders, models
 from bertcli.system.errors import UserError
 
 BLANK = "▁"
-"""Stands for the blank before a word: in Unigram's pieces, and in what people read of byte-level ones."""
+"""The sign for the blank before a word in Unigram's pieces, and in byte-level pieces shown to people."""
 _BYTE_BLANK = "Ġ"
 _WITHOUT_BLANKS = (
     *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF)),  # Thai, Lao; Burmese; Khmer
     *((0x2E80, 0x2FDF), (0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF)),
     (0x20000, 0x3FFFF),
 )
-"""Code points, first and last: after the first line, Chinese and Japanese."""
+"""Ranges (first, last) of code points in scripts without blanks between words. The first line holds the named
+scripts; the others hold Chinese and Japanese."""
 
 
 @dataclass(frozen=True)
@@ -29,28 +30,28 @@ class Spelling:
     """The spelling of the pieces of a vocabulary.
 
     Attributes:
-        prefix: the beginning of pieces that continue a word; "" where the others are marked.
-        blank: the beginning of pieces that begin a word; "" where the others are marked.
+        prefix: the beginning of pieces that continue a word; "" if pieces that begin a word are marked.
+        blank: the beginning of pieces that begin a word; "" if pieces that continue a word are marked.
     """
 
     prefix: str
     blank: str
 
     def continues(self, piece: str) -> bool:
-        """Whether a piece continues the word before it. In scripts without blanks, each piece is a word."""
+        """True if a piece continues a word. If `prefix` is "", pieces in scripts without blanks never do."""
         if self.prefix:
             return piece.startswith(self.prefix)
         return not piece.startswith(self.blank) and not needs_no_blank(self.readable(piece))
 
     def join(self, pieces: Iterable[str]) -> str:
-        """The text of pieces, for people."""
+        """The text of pieces, for people to read."""
         if self.prefix:
             return " ".join(pieces).replace(f" {self.prefix}", "")
         text = _bytes_to_text(pieces) if self.blank == _BYTE_BLANK else "".join(pieces).replace(BLANK, " ")
         return text.strip()
 
     def readable(self, piece: str) -> str:
-        """A piece for people, `▁` for the blank before a word; `�` for bytes that are no full character."""
+        """A piece for people: `▁` is the blank before a word, `�` are bytes that are no full character."""
         if self.blank != _BYTE_BLANK:
             return piece
         text = _bytes_to_text([piece])
@@ -58,7 +59,7 @@ class Spelling:
 
 
 def spelling_of(backend: tokenizers.Tokenizer, where: str) -> Spelling:
-    """The spelling of a tokenizer. Raises `UserError` for an unsupported kind."""
+    """The spelling of a tokenizer's pieces. Raises `UserError` if the kind is not supported."""
     model = backend.model
     if isinstance(model, models.WordPiece):
         return Spelling(model.continuing_subword_prefix, "")
@@ -74,7 +75,7 @@ def spelling_of(backend: tokenizers.Tokenizer, where: str) -> Spelling:
 
 
 def check_special(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -> None:
-    """Raise `UserError` where a tokenizer other than WordPiece lacks a special token that rows need."""
+    """Raise `UserError` if a tokenizer other than WordPiece lacks a special token that rows need."""
     needed = {role: name for role, name in names.items() if role != "unk_token"}
     missing = [f"{role} {name}" for role, name in needed.items() if backend.token_to_id(name) is None]
     if missing:
@@ -85,7 +86,7 @@ def check_special(backend: tokenizers.Tokenizer, names: Mapping[str, str], where
 
 
 def needs_no_blank(text: str) -> bool:
-    """Whether a text begins with a letter of a script without blanks between words; a mark does not."""
+    """True if a text begins with a letter, not a mark, of a script without blanks between words."""
     code = ord(text[0]) if text else 0
     is_in = any(first <= code <= last for first, last in _WITHOUT_BLANKS)
     return is_in and not unicodedata.category(text[0]).startswith("M")
@@ -97,11 +98,11 @@ def _bytes_to_text(pieces: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPieces:
-    """The token ids of a text, and the place of each in it.
+    """The token ids of a text, and the place of each token in it.
 
     Attributes:
-        ids: without special tokens.
-        spans: int32 [tokens, 2]; start and end of each, in characters of the text.
+        ids: the token ids, without special tokens.
+        spans: int32 [tokens, 2]; start and end of each token, in characters of the text.
     """
 
     ids: list[int]
@@ -111,8 +112,8 @@ class PlacedPieces:
 def trim_places(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.int32]:
     """Start and end of each piece in characters of `text`, int32 [pieces, 2], both in ascending order.
 
-    Pieces may hold the blank before a word: they lose white space on both sides. One of white space alone
-    has an empty place at its end.
+    A piece may hold the blank before a word, so its place is trimmed of white space on both sides. A piece of
+    white space alone has an empty place at its end.
     """
     spans = np.array(offsets, np.int32).reshape(-1, 2)
     if not len(spans):
@@ -120,7 +121,7 @@ def trim_places(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.int
     size = len(text)
     places = np.arange(size, dtype=np.int32)
     blank = np.fromiter((character.isspace() for character in text), np.bool_, size)
-    # By place: where the next character that is no blank starts, and where the last one before it ends.
+    # For each place: the start of the next visible character, and the end of the last one before it.
     next_start = np.append(np.minimum.accumulate(np.where(blank, size, places)[::-1])[::-1], size)
     last_end = np.append(0, np.maximum.accumulate(np.where(blank, 0, places + 1)))
     start = np.minimum(next_start[spans[:, 0]], spans[:, 1])

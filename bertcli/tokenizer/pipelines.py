@@ -1,4 +1,4 @@
-"""The vocabulary files of a model type -> the pipeline that its class of transformers builds from them."""
+"""The vocabulary files of a model type -> the pipeline that its transformers class builds from them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Config = Mapping[str, Any]
 
 
 def build(file: Path, facts: TokenizerFacts, names: Names, config: Config) -> tokenizers.Tokenizer:
-    """The pipeline of `file` (and its companions in the folder), one of `facts.files`.
+    """The pipeline of `file`, which is one of `facts.files`, and of its companions in the folder.
 
     Args:
         names: the special tokens by role.
-        config: `tokenizer_config.json`, for its options.
+        config: the content of `tokenizer_config.json`, for its options.
 
     Raises:
         UserError: a file is missing or damaged.
@@ -47,7 +47,7 @@ def build(file: Path, facts: TokenizerFacts, names: Names, config: Config) -> to
 def add_special(
     backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Names, mask_strips: bool
 ) -> None:
-    """Register the special tokens of a model type, and add its rows."""
+    """Register the special tokens of a model type, and set the post-processor that makes its rows."""
     plain = [name for role, name in names.items() if role != "mask_token"]
     tokens = [AddedToken(name, normalized=False, special=True) for name in plain]
     tokens.sort(key=lambda token: backend.token_to_id(token.content) or 0)
@@ -77,12 +77,12 @@ def unigram(
     before: Sequence[pre_tokenizers.PreTokenizer],
     scheme: Literal["always", "first", "never"],
 ) -> tokenizers.Tokenizer:
-    """Unigram over blanks written as `▁`, without its normalizer and its special tokens.
+    """A Unigram that writes blanks as `▁`, without its normalizer and its special tokens.
 
     Args:
-        pieces: with the logarithms of their probabilities.
-        before: what cuts a text first.
-        scheme: which parts of a text get a blank at their beginning.
+        pieces: the pieces with the logarithms of their probabilities.
+        before: the pre-tokenizers that cut a text first.
+        scheme: the parts of a text that get a blank at their beginning.
     """
     backend = tokenizers.Tokenizer(models.Unigram(list(pieces), unk_id, byte_fallback=False))
     backend.pre_tokenizer = pre_tokenizers.Sequence(
@@ -95,7 +95,7 @@ def unigram(
 def rows(
     backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Names
 ) -> processors.PostProcessor | None:
-    """The rows of a model type; None where `backend` lacks a token for them."""
+    """The post-processor that makes the rows of a model type; None if `backend` lacks a token for them."""
     cls, sep = names["cls_token"], names["sep_token"]
     cls_id, sep_id = backend.token_to_id(cls), backend.token_to_id(sep)
     if cls_id is None or sep_id is None:
@@ -179,7 +179,7 @@ def _normalizer(charsmap: bytes, facts: TokenizerFacts, config: Config) -> norma
 
 
 def is_rebuilt(backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Names) -> bool:
-    """Whether the class `facts.written` builds `backend` from its vocabulary and `add_prefix_space`."""
+    """True if the class `facts.written` builds `backend` from its vocabulary and `add_prefix_space`."""
     prefix = getattr(backend.pre_tokenizer, "add_prefix_space", False)
     built = byte_level({}, [], {"add_prefix_space": prefix})
     built.post_processor = rows(backend, facts, names)
@@ -199,16 +199,16 @@ _MODEL_TYPE, _CHARSMAP = 3, 2
 _UNIGRAM = 1
 _KINDS = {2: "BPE", 3: "word", 4: "character"}
 CONTROL, USER_DEFINED = 3, 4
-"""Types of pieces: special tokens, and tokens that are never cut in a text."""
+"""Types of pieces in a SentencePiece file: special tokens, and tokens that are never cut in a text."""
 
 
 @dataclass(frozen=True)
 class SpmModel:
-    """The content of the file.
+    """The content of a SentencePiece file.
 
     Attributes:
-        pieces: (piece, logarithm of its probability); the place is the id in the file.
-        types: of each piece.
+        pieces: (piece, logarithm of its probability); the place in the list is the id in the file.
+        types: the type of each piece.
         charsmap: a table that normalizes characters, for `normalizers.Precompiled`; may be empty.
     """
 
@@ -218,7 +218,7 @@ class SpmModel:
 
 
 def read_spm_model(path: Path) -> SpmModel:
-    """Read a Unigram model. Raises `UserError` where the file is damaged or of another kind."""
+    """Read a Unigram model. Raises `UserError` if the file is damaged or of another kind."""
     try:
         pieces, types, model_type, charsmap = [], [], _UNIGRAM, b""
         for number, value in read_fields(plain_bytes(path)):

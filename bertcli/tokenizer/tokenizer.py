@@ -1,4 +1,4 @@
-"""A tokenizer of any kind: text -> token ids, by the `tokenizers` library; plain text gives no special id."""
+"""A tokenizer of any kind: text -> token ids, with the `tokenizers` library; text gives no special ids."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ Result = TypeVar("Result")
 class Tokenizer:
     """A WordPiece, byte-level BPE or Unigram tokenizer, such as BERT's (Devlin et al. 2019, section 3).
 
-    Works with any normalizer, pre-tokenizer or post-processor. Tokens that are registered besides the
-    vocabulary are never cut in a text; the five special ones are plain text there.
+    The tokenizer may have any normalizer and pre-tokenizer. Other registered tokens are never cut in a text;
+    the five special tokens are plain text there.
 
     Attributes:
-        vocab_size: entries of the vocabulary.
+        vocab_size: the number of entries of the vocabulary.
         kind: the name of the model that cuts words, in the tokenizers library.
         frame: the special tokens around texts in a row.
         pad_id, unk_id, mask_id: ids of special tokens with other roles. A byte-level vocabulary may have no
             unknown token; its `unk_id` is then `pad_id`, which no text yields either.
         mask_token: the text that a user writes for a mask.
-        special_ids: of all special tokens, ascending.
-        continuation: bool [vocab_size]; true where a piece continues a word (`##ing`; `ing` in a vocabulary
-            that marks the beginnings of words).
+        special_ids: the ids of all special tokens, ascending.
+        continuation: bool [vocab_size]; true for each piece that continues a word (`##ing`; `ing` in a
+            vocabulary that marks the beginnings of words).
         prefix: the beginning of such a piece; "" in a vocabulary that marks the beginnings of words.
-        lowercase: whether letters lose their case.
-        strip_accents: of BERT's normalizer, None: as `lowercase`; of another normalizer always None.
-        strips_accents: whether letters lose their marks, by any normalizer.
-        marks_blanks: whether the first word of a text is written in another way than after a blank.
+        lowercase: true if letters lose their case.
+        strip_accents: the option of BERT's normalizer (None: the value of `lowercase`); None for others.
+        strips_accents: true if letters lose their marks, by any normalizer.
+        marks_blanks: true if the first word of a text gets other pieces than the same word after a blank.
         hash: SHA-256 of everything that decides the ids, hexadecimal.
     """
 
@@ -55,19 +55,19 @@ class Tokenizer:
         """Wrap a tokenizer of the library.
 
         Args:
-            where: the name in messages.
+            where: the name of the tokenizer in messages.
             names: the special tokens by role (`wordpiece.NAMES`).
 
         Raises:
-            UserError: the kind is not supported, a special token is missing, or rows have an unsupported
-                form.
+            UserError: the kind is not supported, a special token is missing, an id is too large, or rows
+                have an unsupported form.
         """
         self._spelling = spelling_of(backend, where)
         self.kind = type(backend.model).__name__
         check = wordpiece.check if self.kind == "WordPiece" else check_special
         check(backend, names, where)
         if isinstance(backend.model, models.BPE):
-            backend.model.dropout = None  # of BPE's merges, in training: texts would get other ids each time
+            backend.model.dropout = None  # BPE-dropout would give a text other ids each time
         backend.no_truncation()
         backend.no_padding()
         added = list(backend.get_added_tokens_decoder().values())
@@ -114,11 +114,11 @@ class Tokenizer:
         self.hash = fingerprint(pipeline)
 
     def _read_frame(self) -> bool:
-        """Set `frame`; returns whether it is BERT's."""
+        """Set `frame`. Return true if it is BERT's."""
         names, ids = self._names, self._ids
         usual = Frame((ids["cls_token"],), (ids["sep_token"],), (ids["sep_token"],), two_segments=True)
         self.frame = read_frame(self._backend, self._where) or usual
-        if self.frame == usual:  # the same hash for the same rows, however the file writes them
+        if self.frame == usual:  # equal rows get an equal hash, in whatever form the file writes them
             tokens = ((names[role], ids[role]) for role in ("cls_token", "sep_token"))
             self._backend.post_processor = wordpiece.usual_rows(*tokens)
         return self.frame == usual
@@ -133,16 +133,16 @@ class Tokenizer:
         self.strip_accents: bool | None = getattr(bert_part(normalizer), "strip_accents", None)
 
     def _never(self, *more: str) -> dict[str, int]:
-        """The special tokens that no text yields, and their ids; `more`: further roles."""
+        """The special tokens that no text yields, with their ids; `more` names further roles."""
         return {self._names[role]: self._ids[role] for role in ("pad_token", "cls_token", "sep_token", *more)}
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None) -> Tokenizer:
         """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds one of them or another vocabulary.
 
-        `lowercase` and `strip_accents` apply to a bare `vocab.txt` only: a `tokenizer.json` has its own, and
-        a folder has them in `tokenizer_config.json`; it is read as transformers reads it. Raises `UserError`
-        where there is no tokenizer, it is not supported, or files disagree.
+        A folder is read as transformers reads it. `lowercase` and `strip_accents` apply only to a bare
+        `vocab.txt`: a `tokenizer.json` has its own options, a folder those of `tokenizer_config.json`. Raises
+        `UserError` if there is no tokenizer, if it is not supported, or if files disagree.
         """
         pipeline = read_pipeline(Path(path), Normalization(lowercase, strip_accents))
         return cls(pipeline.backend, pipeline.where, pipeline.names)
@@ -151,32 +151,32 @@ class Tokenizer:
     def from_vocabulary(
         cls, tokens: Sequence[str], normalization: Normalization, where: str = "the vocabulary"
     ) -> Tokenizer:
-        """The WordPiece tokenizer of a list of pieces; a piece's id is its place."""
+        """The WordPiece tokenizer of a list of pieces; a piece's id is its place in the list."""
         return cls(wordpiece.build(tokens, normalization), where)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of one text. No special tokens."""
+        """The ids of one text, without special tokens."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without special tokens, on all cores."""
+        """The ids of each text, without special tokens; works on all cores."""
         return [ids for ids, _ in self._survive(lambda: self._plain.encode(texts))]
 
     def cut(self, text: str) -> list[str]:
-        """Parts of a text whose ids, one after the other, are the text's: its words, where that is so."""
+        """Parts of a text whose ids in sequence are the text's ids: its words if possible, else the text."""
         if not self._by_word:
             return [text]
         words = text.split(" ")
         return [text] if self.kind == "BPE" and ("" in words or DIVIDES_BYTES in text) else words
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
-        """The ids of each word of texts that come in words: as a word after a blank, wherever it is."""
+        """The ids of each word of texts given as words; each word is read as if it followed a blank."""
         if self.kind == "BPE":
             words = [f" {word}" if word and not word.startswith(" ") else word for word in words]
         return self.encode_batch(words)
 
     def encode_with_masks(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode_batch`, but each `mask_token` in a text is `mask_id`; other special tokens stay text."""
+        """The ids of each text, with `mask_id` for each `mask_token`; other special tokens are plain text."""
         return [ids for ids, _ in self._survive(lambda: self._masking.encode(texts))]
 
     @cached_property
@@ -185,16 +185,16 @@ class Tokenizer:
 
     @cached_property
     def mask_strips(self) -> bool:
-        """Whether a mask takes the blank before it along: with and without that, the ids are equal."""
+        """True if a mask absorbs the blank before it: the ids are equal with and without that blank."""
         with_blank, without = self.encode_with_masks([f"a {self.mask_token}", f"a{self.mask_token}"])
         return with_blank == without
 
     def encode_with_spans(self, texts: Sequence[str]) -> list[PlacedPieces]:
-        """As `encode_batch`, with the place of every piece in its text, without white space at its edges.
+        """The ids of each text, and the place of every piece in its text, without white space at its edges.
 
         Starts and ends ascend. Several pieces of one character (bytes, or a character that normalization
-        writes as several) have its place; a piece of white space alone has an empty one. An accent that is a
-        character of its own, and that normalization removes, belongs to no piece.
+        expands) all have the place of that character. A piece of white space alone has an empty place. An
+        accent that is a separate character, and that normalization removes, belongs to no piece.
         """
         encoded = self._survive(lambda: self._plain.encode(texts, places=True))
         if self.kind == "WordPiece":
@@ -209,7 +209,7 @@ class Tokenizer:
 
     @property
     def backend(self) -> tokenizers.Tokenizer:
-        """The library's own tokenizer, as its file has it; it must not be changed."""
+        """The library's tokenizer, as its file defines it; callers must not change it."""
         return with_special(self._backend, self._special, True) if self._special else self._backend
 
     @property
@@ -218,11 +218,11 @@ class Tokenizer:
         return self._names
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Readable text of ids: pieces joined to words, no blank before punctuation, special tokens kept."""
+        """The readable text of ids: joined words, no blank before punctuation, special tokens kept."""
         return self._backend.decode([int(i) for i in ids], skip_special_tokens=False)
 
     def token(self, token_id: int) -> str:
-        """The piece of an id. Raises `UserError` for an id outside the vocabulary."""
+        """The piece of an id. Raises `UserError` if the id is outside the vocabulary."""
         token = self._backend.id_to_token(int(token_id)) if 0 <= token_id < self.vocab_size else None
         if token is None:
             raise UserError(f"token id {token_id} is outside the vocabulary of {self.vocab_size:,} entries")
@@ -231,19 +231,19 @@ class Tokenizer:
     def readable(self, token_id: int) -> str:
         """The piece of an id for people: its text, with `▁` for the blank before a word, or with `prefix`.
 
-        A piece of bytes that are no full character has `�` in their place. Raises `UserError` as `token`.
+        Bytes that are no full character appear as `�`. Raises `UserError` as `token` does.
         """
         return self._spelling.readable(self.token(token_id))
 
     def join(self, tokens: Iterable[str]) -> str:
-        """Pieces with blanks between words, for people."""
+        """The text of pieces with blanks between words, for people."""
         return self._spelling.join(tokens)
 
     def save(self, folder: Path, model_max_length: int = 512) -> None:
         """Write `tokenizer.json`, `tokenizer_config.json` and a WordPiece's `vocab.txt`, for transformers.
 
-        A config.json in the folder says for which model type. Reads the files again; raises `UserError` if
-        they do not give the same ids.
+        The folder's `config.json`, if there is one, names the model type. The files are read again; raises
+        `UserError` if they do not give the same ids.
         """
         folder.mkdir(parents=True, exist_ok=True)
         if self.kind == "WordPiece":
@@ -270,8 +270,8 @@ class Tokenizer:
             )
 
     def other_classes(self, model_type: str) -> list[str]:
-        """The classes of transformers that a saved folder of a model type does not suit
-        (`tokenizer_class.other_classes`)."""
+        """The classes of transformers that may misread a saved folder of a model type
+        (`folder.other_classes`)."""
         facts = TOKENIZERS[model_type]
         return other_classes(facts, self._written_class(facts))
 

@@ -1,6 +1,7 @@
-"""Lines -> a Unigram vocabulary (Kudo 2018), by SentencePiece in one thread.
+"""Texts -> a new tokenizer of any kind; also the training of a Unigram (Kudo 2018).
 
-The trainer of `tokenizers` gives another vocabulary in every process.
+SentencePiece trains a Unigram in one thread: the trainer of `tokenizers` gives another vocabulary in every
+process.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from bertcli.tokenizer.tokenizer import LARGEST_VOCABULARY, Tokenizer
 from bertcli.tokenizer.train_wordpiece import train_byte_bpe, train_wordpiece
 
 _LONGEST_LINE = 1 << 30
-"""Bytes: SentencePiece leaves out lines that are longer."""
+"""The most bytes of a line; SentencePiece leaves out longer lines."""
 
 
 def train_unigram(
@@ -46,10 +47,10 @@ def train_unigram(
     names: Mapping[str, str],
     normalizer: normalizers.Normalizer,
 ) -> tokenizers.Tokenizer:
-    """Special tokens, then pieces by falling probability.
+    """Train a Unigram: special tokens, then pieces by falling probability.
 
     Args:
-        characters: of the normalized lines.
+        characters: the counts of the characters in the normalized lines.
         names: the special tokens by role.
 
     Raises:
@@ -76,8 +77,8 @@ def train_unigram(
 
 
 def _train(lines: Iterator[str], num_pieces: int, required: str) -> list[tuple[str, float]]:
-    """At most `num_pieces`, the `required` characters among them, with the logarithms of their
-    probabilities."""
+    """Train at most `num_pieces` pieces, which include the `required` characters. Return each piece with the
+    logarithm of its probability."""
     try:
         import sentencepiece
     except ImportError:
@@ -109,19 +110,19 @@ def _train(lines: Iterator[str], num_pieces: int, required: str) -> list[tuple[s
 Result = TypeVar("Result")
 RECORD_END = "\n"
 _SECONDS_BETWEEN_LINES = 4.0
-"""As `terminal.BETWEEN_LINES`, which this layer does not know."""
+"""The same value as `terminal.BETWEEN_LINES`, which this layer does not import."""
 _PART = re.compile(r"(\S{1000})(?=\S)")
-"""A longer word is counted in parts: the time that trainers take grows with the square of its length."""
+"""The first 1000 letters of a longer word: the time of trainers grows with the square of a word's length."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """Where and for which language a vocabulary is trained.
+    """The language, place and reports of a training.
 
     Attributes:
         language: an ISO 639 code, for the rules of lower case.
-        spool_folder: for the temporary copy of the texts; None: the system's folder.
-        report: takes lines for the user: a doubt, and every few seconds that the trainer works.
+        spool_folder: the folder for the temporary copy of the texts; None means the system's folder.
+        report: takes lines for the user: a note on the language, and progress every few seconds.
     """
 
     language: str = "en"
@@ -138,10 +139,10 @@ def train_tokenizer(
     facts: TokenizerFacts = BERT,
     training: Training = Training(),
 ) -> Tokenizer:
-    """Train a vocabulary of at most `vocab_size` entries; fewer where the texts cannot fill it.
+    """Train a vocabulary of at most `vocab_size` entries; it has fewer if the texts cannot fill it.
 
-    With `strip_accents`, letters lose their marks as in BERT. The first ids are the special tokens of
-    `facts`, a family's, in their order there. The texts are read once and spooled to a temporary file.
+    `strip_accents` removes the marks of letters, as in BERT. The first ids are the special tokens of `facts`,
+    a family's facts, in their order there. The texts are read once and spooled to a temporary file.
 
     Raises:
         UserError: no text at all; `vocab_size` is too small for its characters, or too large; a library is
@@ -176,9 +177,9 @@ def train_tokenizer(
 
 
 def patiently(work: Callable[[], Result], what: str, report: Callable[[str], None]) -> Result:
-    """What `work` returns. It runs in a thread, so that Ctrl-C ends a library's work at once.
+    """Return the result of `work`, run in a thread so that Ctrl-C ends a library's work at once.
 
-    `report` takes a line on `what` every few seconds.
+    `report` takes a line about `what` every few seconds.
     """
     done: list[Result] = []
     failed: list[BaseException] = []
@@ -204,7 +205,7 @@ def patiently(work: Callable[[], Result], what: str, report: Callable[[str], Non
 def _count_and_spool(
     texts: Iterable[str], spool: IO[str], normalizer: normalizers.Normalizer
 ) -> Counter[str]:
-    """Write the texts, a line each; returns the characters of their normalized form."""
+    """Write the texts, one per line. Return the counts of the characters of their normalized form."""
     written: Counter[str] = Counter()
     for text in texts:
         line = text.replace(RECORD_END, " ")

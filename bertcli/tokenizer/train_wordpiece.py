@@ -1,4 +1,4 @@
-"""Lines -> a WordPiece vocabulary, in an order that never depends on a hash map."""
+"""Lines -> a WordPiece or byte-level BPE vocabulary, in an order that never depends on a hash map."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bertcli.tokenizer.pipelines import byte_level
 from bertcli.tokenizer.wordpiece import CONTINUES
 
 MIN_FREQUENCY = 2
-"""A pair of pieces that is rarer is never merged: it would turn a single misspelling into a piece."""
+"""The least frequency of a pair that is merged: a rarer pair may be a single misspelling."""
 
 
 def train_wordpiece(
@@ -26,14 +26,14 @@ def train_wordpiece(
     names: Mapping[str, str],
     normalizer: normalizers.Normalizer,
 ) -> tokenizers.Tokenizer:
-    """Special tokens, the alphabet by code point, its `##` pieces, then merges in the order they were found.
+    """Train a WordPiece: special tokens, the alphabet by code point, its `##` pieces, then merges as found.
 
-    The trainer in `tokenizers` numbers characters in the order of a hash map, which is random, and breaks
-    ties by those numbers. To prevent that, it gets every single-character piece in a fixed order: characters
-    are counted beforehand, and the `##` pieces are passed as special tokens.
+    The trainer in `tokenizers` numbers characters in the random order of a hash map, and breaks ties by those
+    numbers. It therefore gets every single-character piece in a fixed order: characters are counted
+    beforehand, and the single-character pieces are passed as special tokens.
 
     Args:
-        characters: of the normalized lines.
+        characters: the counts of the characters in the normalized lines.
         names: the special tokens by role.
 
     Raises:
@@ -75,20 +75,20 @@ def _singles(alphabet: Sequence[str]) -> list[str]:
 
 
 def _stands_alone(character: str) -> bool:
-    """Whether BERT cuts words at this character, so that it never continues a word."""
+    """True if BERT cuts words at this character, so that it never continues a word."""
     words = pre_tokenizers.BertPreTokenizer().pre_tokenize_str(f"a{character}")
     spaced = normalizers.BertNormalizer().normalize_str(character).startswith(" ")
     return len(words) > 1 or spaced
 
 
 _PREFIX = {"add_prefix_space": True}
-"""The first word of a text is written as any other: sentences are stored one by one."""
+"""The option that reads a text's first word like any other; sentences are stored one by one."""
 
 
 def train_byte_bpe(
     lines: Iterator[str], vocab_size: int, names: Mapping[str, str], normalizer: normalizers.Normalizer
 ) -> tokenizers.Tokenizer:
-    """Special tokens, the 256 bytes, then merges in the order they were found.
+    """Train a byte-level BPE: special tokens, the 256 bytes, then merges in the order they were found.
 
     Args:
         names: the special tokens by role.

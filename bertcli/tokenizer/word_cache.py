@@ -1,8 +1,8 @@
-"""Sentences -> token ids, each distinct word tokenized once: the tokenizer's own ids, many times faster.
+"""Sentences -> the tokenizer's own ids, many times faster, because each distinct word is tokenized once.
 
-Most normalizers work character by character, and most pre-tokenizers cut at white space, so that the ids of a
-text are those of its blank-separated words, one after the other. Text repeats its words, and looking up a
-word costs a fraction of tokenizing it again. All ids come from `tokenizers`.
+Most normalizers work character by character, and most pre-tokenizers cut at white space. The ids of a text
+are then those of its blank-separated words, one after the other. Text repeats its words, and a look-up costs
+a fraction of tokenizing. All ids come from `tokenizers`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 MAX_WORDS = 200_000
-"""In the cache; with more, or with more characters, the cache is emptied, so that memory stays flat."""
+"""The most words in the cache. Beyond that, or `MAX_CHARACTERS`, it is emptied, so that memory stays flat."""
 MAX_CHARACTERS = 8_000_000
 
 
@@ -29,7 +29,7 @@ class EncodedSentences:
 
     Attributes:
         ids: uint32 [tokens]; no special tokens.
-        lengths: uint32 [S]; tokens of each sentence.
+        lengths: uint32 [S]; the number of tokens of each sentence.
     """
 
     ids: NDArray[np.uint32]
@@ -76,7 +76,7 @@ class WordCache:
 
 
 def _gather(values: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[Any]:
-    """values[starts[0]:ends[0]], values[starts[1]:ends[1]], ... concatenated."""
+    """The slices values[starts[0]:ends[0]], values[starts[1]:ends[1]], ..., concatenated."""
     lengths = ends - starts
     shift = starts - (np.cumsum(lengths) - lengths)
     return values[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
@@ -93,10 +93,11 @@ class TokenizedLines:
 
     Attributes:
         ids: uint32 [tokens].
-        lengths: uint32 [S]; tokens of each sentence that has any.
-        tokens, sentences, dropped: int64 [P]; in each piece: tokens, sentences with and without tokens.
-        moments: float64 [5]; sums of t, w, t^2, tw, w^2 over the sampled lines, where t is a line's tokens
-            and w its words. The error of the ratio t / w follows from them.
+        lengths: uint32 [S]; the number of tokens of each sentence that has any.
+        tokens, sentences, dropped: int64 [P]; the numbers of tokens, of sentences with tokens and of
+            sentences without tokens in each piece.
+        moments: float64 [5]; sums of t, w, t^2, tw, w^2 over the sampled lines, where t is a line's number of
+            tokens and w its number of words. The error of the ratio t / w follows from them.
     """
 
     ids: NDArray[np.uint32]
@@ -107,7 +108,7 @@ class TokenizedLines:
     moments: NDArray[np.float64]
 
     def pieces(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
-        """Ids and lengths of each piece."""
+        """The ids and lengths of each piece."""
         ids = np.split(self.ids, np.cumsum(self.tokens)[:-1])
         return list(zip(ids, np.split(self.lengths, np.cumsum(self.sentences)[:-1]), strict=True))
 
@@ -121,7 +122,8 @@ class LineTokenizer:
     def __call__(
         self, lines: Sequence[list[str]], words: Sequence[int], pieces: array[int], num_pieces: int
     ) -> TokenizedLines:
-        """Of each sampled line, `lines`: its sentences; `words`: their number; `pieces`: where it belongs."""
+        """Tokenize sampled lines. `lines` has the sentences of each line, `words` its number of words, and
+        `pieces` the number of the piece to which it belongs."""
         encoded = self._cache.encode([sentence for line in lines for sentence in line])
         line_of = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
         piece_of = np.array(pieces, np.int64)[line_of] if len(lines) else np.zeros(0, np.int64)

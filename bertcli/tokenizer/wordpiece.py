@@ -16,11 +16,11 @@ from bertcli.tokenizer.normalizer import DIVIDES_BYTES
 NAMES = BERT.names
 """Role of a special token, as `tokenizer_config.json` calls it -> its default."""
 SPECIAL_TOKENS = tuple(NAMES.values())
-"""In the order of the ids of a vocabulary trained here: 0 to 4."""
+"""The special tokens; their places, 0 to 4, are their ids in a vocabulary trained here."""
 CONTINUES = "##"
-"""Prefix of a piece that continues a word."""
+"""The prefix of a piece that continues a word."""
 LONGEST_WORD = 100
-"""Characters: a longer word is one unknown token."""
+"""The most characters of a word; a longer word is one unknown token."""
 
 _CLEAN = normalizers.Sequence(
     [
@@ -31,17 +31,17 @@ _CLEAN = normalizers.Sequence(
 _WORDS = pre_tokenizers.BertPreTokenizer()
 
 REBUILDS, OBEYS = "BertTokenizer", "PreTrainedTokenizerFast"
-"""Classes of transformers: the first rebuilds the pipeline of `differences` around the vocabulary and ignores
+"""Classes of transformers. The first rebuilds BERT's pipeline around the vocabulary and ignores
 `tokenizer.json`; the second obeys that file."""
 REBUILDING = {
     *(REBUILDS, "DistilBertTokenizer", "ElectraTokenizer", "LayoutLMTokenizer", "LxmertTokenizer"),
     *("MobileBertTokenizer", "SqueezeBertTokenizer"),
 }
-"""All have the same pipeline; each name may also end in Fast."""
+"""The classes with BERT's pipeline; each name may also end in Fast."""
 
 
 def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:
-    """BERT's tokenizer of a list of pieces; a piece's id is its place."""
+    """BERT's tokenizer of a list of pieces; a piece's id is its place in the list."""
     backend = pipeline(tokens, normalization.normalizer(), NAMES["unk_token"])
     special = [token for token in SPECIAL_TOKENS if backend.token_to_id(token) is not None]
     backend.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
@@ -63,14 +63,14 @@ def pipeline(
 
 
 def unread(text: str) -> int:
-    """How many characters of a text are in words that are too long to be read."""
+    """The number of characters of a text in words that are too long to be read."""
     longest = [word for word in text.split() if len(word) > LONGEST_WORD]
     parts = (part for word in longest for part, _ in _WORDS.pre_tokenize_str(_CLEAN.normalize_str(word)))
     return sum(len(part) for part in parts if len(part) > LONGEST_WORD)
 
 
 def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> processors.TemplateProcessing:
-    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] in two segments: the default of files without a template."""
+    """The rows [CLS] A [SEP], and [CLS] A [SEP] B [SEP] in two segments: BERT's, and the default of files."""
     (cls, _), (sep, _) = cls_token, sep_token
     single = [f"{cls}:0", "$A:0", f"{sep}:0"]
     pair = [*single, "$B:1", f"{sep}:1"]
@@ -78,7 +78,7 @@ def usual_rows(cls_token: tuple[str, int], sep_token: tuple[str, int]) -> proces
 
 
 def check(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -> None:
-    """Raise `UserError` where the vocabulary of a WordPiece lacks one of the special tokens."""
+    """Raise `UserError` if a WordPiece's vocabulary lacks a special token, or has another unknown token."""
     own = backend.get_vocab(with_added_tokens=False)  # WordPiece itself looks up the unknown token there
     unknown = names["unk_token"]
     missing = [
@@ -100,7 +100,7 @@ def check(backend: tokenizers.Tokenizer, names: Mapping[str, str], where: str) -
 
 
 def differences(pipeline: Mapping[str, Any]) -> list[str]:
-    """The differences of a `tokenizer.json` from the pipeline of `REBUILDING`, except its three options."""
+    """The differences between a `tokenizer.json` and the pipeline of `REBUILDING`, apart from its options."""
     normalizer, before, model = pipeline["normalizer"], pipeline["pre_tokenizer"], pipeline["model"]
     found = []
     if (normalizer or {}).get("type") != "BertNormalizer":

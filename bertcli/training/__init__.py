@@ -1,1 +1,1 @@
-"""A config -> a finished run: pretraining, fine-tuning, and what is done around them."""
+"""Training runs: pretraining, fine-tuning, and the work around them."""

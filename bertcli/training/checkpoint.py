@@ -1,4 +1,7 @@
-"""Names for folders if a name is in use: step-00000500, step-00000500.1, ...; best, best.1, ..."""
+"""Checkpoints of a run: their folder names, their content, and the thread that writes them.
+
+A folder whose name is in use gets a number: step-00000500.1, step-00000500.2, ...; best.1, best.2, ...
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,9 @@ from bertcli.training.optimizer import LossScale, load_optimizer_tensors, optimi
 
 
 def free_path(folder: Path) -> Path:
-    """`newest_path`, or the next free number if the folder there is damaged or not written by bertcli.
+    """The result of `newest_path`, or the next free number if that folder is damaged or not bertcli's.
 
-    Never a lower number than that of a complete folder, which `newest_path` would then return.
+    The number is never lower than that of a complete folder, which `newest_path` would then return.
     """
     path = newest_path(folder)
     numbers = itertools.count(by_number(path)[1] + 1)
@@ -42,15 +45,16 @@ def newest_path(folder: Path) -> Path:
 
 
 SaveModel = Callable[[Path, Mapping[str, Tensor]], None]
-"""Writes a model folder with these weights."""
+"""A function that writes a model folder with the given weights."""
 
 
 @dataclass(frozen=True)
 class RunState:
     """The counters of a run: steps, real tokens, seconds of training, non-finite steps.
 
-    `planned`: steps of the whole run when it was saved; 0: unknown. `loss_scale` is for the next step; None
-    except in fp16.
+    Attributes:
+        planned: steps of the whole run when it was saved; 0: unknown.
+        loss_scale: the scale for the next step; None except in fp16.
     """
 
     step: int = 0
@@ -79,9 +83,9 @@ def save_checkpoint(
     report: Callable[[str], None] = lambda line: None,
     keep_step: int | None = None,
 ) -> Path:
-    """Write `step-N`, then remove the oldest checkpoints, so that `keep_last` are left.
+    """Write `step-N`, then remove the oldest checkpoints until `keep_last` are left.
 
-    Only complete checkpoints are counted and removed, and never that of `keep_step`.
+    Incomplete checkpoints are neither counted nor removed. The checkpoint of `keep_step` is never removed.
 
     Raises:
         UserError: the disk is full or not writable, or the run was moved; earlier checkpoints stay intact.
@@ -133,7 +137,7 @@ def load_state(checkpoint: Path) -> RunState:
 def load_moments_and_counters(
     checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, report: Callable[[str], None]
 ) -> RunState:
-    """Load the moments of `model`'s parameters into `optimizer`; returns the counters. Weights stay."""
+    """Load the moments of `model`'s parameters into `optimizer`; return the counters. Weights stay."""
     load_optimizer_tensors(model, optimizer, load_file(checkpoint / "optimizer.safetensors"))
     state = load_state(checkpoint)
     report(f"resuming from {checkpoint}, step {state.step}")
@@ -141,9 +145,10 @@ def load_moments_and_counters(
 
 
 class CheckpointWriter:
-    """Writes one checkpoint at a time, on the first rank, from a copy whose memory is used for all of them.
+    """The writer of checkpoints: one at a time, on the first rank, in a thread.
 
-    Every rank calls `save`. The copy needs the memory of the weights and of AdamW's two moments.
+    Every rank calls `save`. All checkpoints use the same memory for their copy of the weights and of AdamW's
+    two moments.
     """
 
     def __init__(
@@ -162,10 +167,10 @@ class CheckpointWriter:
         self._failure: BaseException | None = None
 
     def save(self, state: RunState) -> None:
-        """Copy the current state of the run and start to write it; an earlier checkpoint is finished first.
+        """Finish the earlier checkpoint, copy the current state of the run and start to write it.
 
         Raises:
-            UserError: the earlier one could not be written.
+            UserError: the earlier checkpoint could not be written.
         """
         self.finish()
         weights = self._copy("weight", self._model.state_dict())
@@ -180,24 +185,24 @@ class CheckpointWriter:
             self._thread.start()
 
     def check(self) -> None:
-        """Raises an error of the background thread, if there was one."""
+        """Raise the error of the background thread, if there was one."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
     def finish(self) -> None:
-        """Wait for the checkpoint that is being written; raises as `check`."""
+        """Wait for the checkpoint that is being written, then call `check`."""
         self.wait()
         self.check()
 
     def wait(self) -> None:
-        """Wait for the checkpoint that is being written, whatever becomes of it."""
+        """Wait for the checkpoint that is being written; its errors are kept for `check`."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
     def _copy(self, kind: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Copies of the full tensors, on the first rank, in the memory of the last copies."""
+        """Copies of the full tensors on the first rank, in the memory of the earlier copies; else empty."""
         copies = {}
         for name, tensor in tensors.items():
             tensor = wrapping.full_tensor(tensor)
@@ -210,7 +215,7 @@ class CheckpointWriter:
         return copies
 
     def _write(self, snapshot: Snapshot) -> None:
-        if sys.platform == "linux":  # where each thread has its own priority: steps come first
+        if sys.platform == "linux":  # Linux has a priority for each thread: training steps come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
             save_checkpoint(self._layout, snapshot, self._save_model, report=say, **self._kept)

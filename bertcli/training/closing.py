@@ -1,4 +1,7 @@
-"""The command to try first with a new model, on the user's own text. It works where it is copied."""
+"""The last lines of a run: a command to try first with the new model, how to resume, what was gained.
+
+The command uses the user's own text and can be copied into a shell as it is.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,16 @@ from bertcli.training import ranks
 from bertcli.training.gain import Gain, Meter, gain_on_general
 
 _LONGEST_TEXT, _LONGEST_CONTEXT = 60, 160
-"""Characters shown."""
+"""Largest numbers of characters that are shown."""
 _FEWEST_TOKENS, _MOST_TOKENS = 5, 12
 _SENTENCES = 1000
-"""At most this many are looked at."""
+"""Largest number of sentences that are searched."""
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls, ends of lines, directions of writing, halves of surrogate pairs."""
+"""Control characters, ends of lines, directions of writing, halves of surrogate pairs."""
 
 
 def mask_command(model: Path, store: OpenStore) -> str:
-    """`bertcli predict-mask` on a held-out sentence, or the start of one, with one word masked."""
+    """The command `bertcli predict-mask` on a held-out sentence, or its start, with one word masked."""
     words = model / GENERATOR
     side = store.heldout if store.heldout.num_sentences else store.train
     texts = (_masked(ids, store.tokenizer) for ids in _sentences(side))
@@ -43,8 +46,10 @@ def mask_command(model: Path, store: OpenStore) -> str:
 
 
 def predict_command(model: Path, examples: Sequence[Example]) -> str:
-    """`bertcli predict` on the texts of the first of `examples` that a command line can hold; of a model that
-    makes vectors `bertcli similarity`, or `bertcli embed` on plain text."""
+    """The command `bertcli predict` on the texts of the first of `examples` that a command line can hold.
+
+    A model that makes vectors gets `bertcli similarity`, or `bertcli embed` for a single text.
+    """
     texts = next(filter(_can_be_given, map(_shortened_texts, examples)), ["TEXT"])
     if not isinstance(examples[0], SimilarExample):
         return _command("predict", model, texts)
@@ -64,8 +69,8 @@ def _sentences(side: TokenStore) -> Iterator[list[int]]:
 
 
 def _masked(ids: list[int], tokenizer: Tokenizer) -> str | None:
-    """A sentence with a mask in the place of a word; None: it has no word that is one piece."""
-    if len(ids) > _MOST_TOKENS:  # the last piece tells whether a word ends before it
+    """The sentence with a mask in place of one word; None: it has no suitable word."""
+    if len(ids) > _MOST_TOKENS:  # only the next piece shows where a word ends
         while ids and tokenizer.continuation[ids[-1]]:
             ids = ids[:-1]
         ids = ids[:-1]
@@ -82,14 +87,14 @@ def _masked(ids: list[int], tokenizer: Tokenizer) -> str | None:
 
 
 def _is_word(ids: list[int], place: int, tokenizer: Tokenizer) -> bool:
-    """Whether the piece there is a word; a single letter is one in a script without blanks alone."""
+    """True if the piece at `place` is a word. A single letter counts only in a script without blanks."""
     text = tokenizer.readable(ids[place]).removeprefix(BLANK)
     is_whole = not tokenizer.continuation[ids[place : place + 2]].any()
     return text.isalpha() and (needs_no_blank(text) or (is_whole and len(text) > 1))
 
 
 def _spelled(masked: list[int], blank_before: bool, tokenizer: Tokenizer) -> str:
-    """The text of ids, without blanks beside letters that need none, unless it would be read differently."""
+    """The text of the ids. Blanks beside letters that need none are left out if the ids stay the same."""
     text, mask = tokenizer.decode(masked).strip(), tokenizer.mask_token
     if blank_before:
         text = re.sub(rf" ?{re.escape(mask)}", f" {mask}", text)
@@ -112,7 +117,7 @@ def _shortened_texts(example: Example) -> list[str]:
 
 
 def _shortened(text: str, length: int) -> str:
-    """The beginning of a text on one line, to the end of a word where it has blanks."""
+    """The beginning of a text on one line; it ends at the end of a word if the text has blanks."""
     line = " ".join(_UNPRINTABLE.sub(" ", text[: 4 * length]).split())
     if len(line) <= length:
         return line
@@ -120,7 +125,7 @@ def _shortened(text: str, length: int) -> str:
 
 
 def _can_be_given(texts: Sequence[Any]) -> bool:
-    """Whether `bertcli predict` takes these for texts: none is empty, and a single one is no file or pipe."""
+    """True if `bertcli predict` reads these as texts: none is empty, and a single one is no file or pipe."""
     return all(texts) and (len(texts) > 1 or not (texts[0] == "-" or Path(texts[0]).is_file()))
 
 
@@ -133,7 +138,7 @@ def resume_command(verb: str, folder: Path) -> str:
 
 
 def stopped_at_once(layout: RunLayout, command: str) -> str:
-    """The line about a run that ended without saving; `command`: that resumes it."""
+    """The line about a run that ended without saving. `command`: the command that resumes it."""
     complete = layout.steps()
     if not complete:
         return f"stopped at once: no checkpoint was saved yet; from the first step: {command}"
@@ -156,7 +161,7 @@ def spare_finished(layout: RunLayout, checkpoint: Path | None) -> Path | None:
 
 
 def lost_evaluations(layout: RunLayout) -> UserError:
-    """The error of a resume where the best model was kept, and the file is lost that says how good it is."""
+    """The error of a resume if the best model is there, but the log with its scores is lost."""
     return UserError(
         f"cannot resume: {layout.metrics} {'has no evaluation' if layout.metrics.exists() else 'is gone'}, "
         f"so that {layout.best} cannot be compared with later models. Restore the file; or keep "
@@ -176,7 +181,7 @@ def closing_lines(
 
     Args:
         source: the folder from which the run started.
-        weights: the full ones of `model`.
+        weights: the full weights of `model`.
     """
     if source is None and predicts_words(model).mask_decoder is None:
         return
@@ -192,7 +197,7 @@ def closing_lines(
             first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
             yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
         yield str(gain_on_general(meter, before, after, folder=source, corpus=config.corpus))
-    except UserError as error:  # the trained model must not be lost for it
+    except UserError as error:  # the trained model must not be lost for this error
         yield f"what was gained and forgotten is not measured: {error}"
 
 

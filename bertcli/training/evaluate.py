@@ -1,4 +1,4 @@
-"""A model and batches -> mean losses and accuracies: sums over all batches, divided once."""
+"""Evaluation of a model on batches (mean losses and accuracies), and the choice of the best evaluation."""
 
 from __future__ import annotations
 
@@ -21,8 +21,14 @@ from bertcli.training.step_report import TermSums, count_step, weighted_sum
 
 @dataclass(frozen=True)
 class Scores:
-    """Term name -> mean loss and accuracy; a task's metrics; the number of real tokens; weights as in
-    `StepReport`."""
+    """The scores of an evaluation.
+
+    Attributes:
+        losses, accuracies: term name -> mean: the sum over all batches, divided once.
+        tokens: number of real tokens.
+        metrics: the metrics of a task.
+        weights: term name -> its factor in the loss; terms that are not listed have 1.
+    """
 
     losses: dict[str, float]
     accuracies: dict[str, float]
@@ -42,17 +48,17 @@ class Scores:
 
     @property
     def label_of_f1(self) -> dict[str, str]:
-        """{"positive_label": LABEL} where `f1` is that of one of two labels; else empty."""
+        """{"positive_label": LABEL} if `f1` is the F1 of one of two labels; else empty."""
         return {name: value for name, value in self.metrics.items() if name == "positive_label"}
 
     def title(self, name: str) -> str:
-        """The name of a metric for people: `f1 of spam`, where it is that of one of two labels."""
+        """The name of a metric for people: `f1 of spam` if it is the F1 of one of two labels."""
         return f"f1 of {self.metrics['positive_label']}" if name == "f1" and self.label_of_f1 else name
 
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Without dropout; afterwards the model is ready for training, if it was before."""
+    """A context without dropout; at its end the model is in training mode again if it was before."""
     was_training = model.training
     model.eval()
     try:
@@ -70,7 +76,7 @@ def evaluate(
     device: torch.device,
     precision: Precision,
 ) -> Scores:
-    """Evaluate this rank's share of all steps without dropout; the scores are those of all ranks together."""
+    """Evaluate this rank's share of all steps without dropout; return the scores over all ranks."""
     sums, tokens = TermSums(), 0
     counts: dict[str, float] = {}
     with evaluation_mode(model):
@@ -86,16 +92,17 @@ def evaluate(
 
 
 class BestEvaluation:
-    """Keeps track of the evaluation with the best `metric`; of equal ones, that with the lowest loss.
+    """The evaluation with the best `metric`; among equal ones, the one with the lowest loss.
 
-    Its state is read from the rows of `metrics.jsonl`, which a resume cuts back to its checkpoint, so no
-    other state is saved. Steps are repeatable: a better model that was saved after that checkpoint is found
-    again.
+    The state is read from the rows of `metrics.jsonl`, which a resume cuts back to its checkpoint, so no
+    other state is saved. Steps are repeatable, so a better model that was saved after that checkpoint is
+    found again.
     """
 
     def __init__(self, metric: str, patience: int | None, rows: list[dict[str, Any]]):
-        """`patience`: evaluations in a row without a better score until `is_settled`; None: never.
+        """Read the state from `rows`.
 
+        `patience`: evaluations in a row without a better score until `is_settled`; None: never.
         Raises `UserError` if an evaluation among `rows` lacks the metric.
         """
         self._metric, self._patience = metric, patience
@@ -109,28 +116,28 @@ class BestEvaluation:
                 )
         self._goodness = [rank(metric, row) for row in evaluations]
         self.scores: Scores | None = None
-        """Of the best evaluation, with tables; None if it was before this process started."""
+        """The scores of the best evaluation, with tables; None if it was before this process started."""
 
     @property
     def step(self) -> int:
-        """Of the best evaluation; there must be one. With a tie of metric and loss, the earlier."""
+        """The step of the best evaluation; there must be one. The earlier one wins a tie."""
         return self._steps[self._best]
 
     @property
     def last_step(self) -> int:
-        """Of the last evaluation; there must be one."""
+        """The step of the last evaluation; there must be one."""
         return self._steps[-1]
 
     @property
     def is_settled(self) -> bool:
-        """Whether the metric was no better in the last `patience` evaluations, whatever their loss."""
+        """True if the last `patience` evaluations did not improve the metric; the loss is ignored."""
         if self._patience is None or not self._steps:
             return False
         metrics = [metric for metric, _ in self._goodness]
         return len(metrics) - 1 - metrics.index(max(metrics)) >= self._patience
 
     def consider(self, step: int, scores: Scores) -> bool:
-        """Add the evaluation at `step`; returns whether it is the best so far."""
+        """Add the evaluation at `step`; return True if it is the best so far."""
         self._steps.append(step)
         metric_value(scores, self._metric)
         self._goodness.append(rank(self._metric, metric_values(scores)))
@@ -149,7 +156,7 @@ def metric_values(scores: Scores) -> dict[str, float]:
 
 
 def metric_value(scores: Scores, metric: str) -> float:
-    """The value of a metric. Raises `UserError` that lists the metrics if it is not one."""
+    """The value of a metric. Raises a `UserError` that lists the metrics if there is none of this name."""
     values = metric_values(scores)
     if metric not in values:
         raise UserError(
@@ -159,12 +166,12 @@ def metric_value(scores: Scores, metric: str) -> float:
 
 
 def rank(metric: str, values: Mapping[str, Any]) -> tuple[float, float]:
-    """Higher is better: by `metric`, and of equal ones by the loss. A value that is missing is worst."""
+    """A sort key, higher is better: the metric first, then the loss. A missing value is worst."""
     return goodness(metric, values.get(metric)), goodness("loss", values.get("loss"))
 
 
 def goodness(metric: str, value: float | None) -> float:
-    """`value`, negated for losses and errors: higher is better. NaN (None in JSON) is worst."""
+    """The value, negated for losses and errors, so that higher is better. NaN (None in JSON) is worst."""
     if value is None or math.isnan(value):
         return -math.inf
     return -value if metric == "loss" or metric.endswith("_error") else value

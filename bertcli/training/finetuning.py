@@ -49,7 +49,7 @@ from bertcli.training.run_folder import Input
 from bertcli.training.task_models import new_task_model, trained_task
 
 SANITY_EXAMPLES = 8
-"""Evaluated before the first step, to find a mistake in metric or dev file early."""
+"""Number of examples evaluated before the first step, to find a mistake in metric or dev file early."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,10 @@ class Finetuned:
     """A finished run.
 
     Attributes:
-        scores, verdict: of that model on the dev data; None: no dev data.
-        metric: by which the model was selected.
-        examples: the dev data, or without it the training data.
+        model: the folder of the final model.
+        scores, verdict: results of that model on the dev data; None: no dev data.
+        metric: the metric that selected the model.
+        examples: the dev data; if there is none, the training data.
     """
 
     model: Path
@@ -72,14 +73,14 @@ class Finetuned:
 def finetune(
     config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
 ) -> Finetuned:
-    """Run it with one seed, on every rank (`training.train`: several seeds). Raises as `lifecycle.live`."""
+    """Fine-tune with one seed (`training.train`: several), on every rank. Raises as `lifecycle.live`."""
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
     return live(Finetuning(config, source), resume, overwrite, accepted=accepted)
 
 
 class Finetuning(Run[FinetuneConfig, Finetuned]):
-    """A labeled task; if there is dev data, the best model by a metric is kept."""
+    """The run of a labeled task; if there is dev data, it keeps the best model by a metric."""
 
     verb = "finetune"
     model: TaskModel
@@ -88,11 +89,11 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     order: EpochOrder
     best: BestEvaluation
     settings: TaskSettings
-    """Of the finished model."""
+    """The settings of the task in the finished model."""
 
     @property
     def resume_command(self) -> str:
-        """With `seeds`, that of all runs together."""
+        """The command that resumes the run; with `seeds`, it resumes all of them together."""
         root = self.folder.root
         return resume_command(self.verb, root.parent if self.config.seeds else root)
 
@@ -156,13 +157,13 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         check_same_data(before, self.identity(), self.folder.data)
 
     def try_out(self) -> None:
-        """Raises `UserError` if the dev data cannot be evaluated by the metric."""
+        """Raise `UserError` if the dev data cannot be evaluated by the metric."""
         if self.data.dev is not None and self.metric not in metric_values(self._evaluate(SANITY_EXAMPLES)):
             # Some metrics need kinds of examples that the first few may lack.
             metric_value(self._evaluate(), self.metric)
 
     def last_good(self) -> Path | None:
-        """The newest checkpoint; if the best model is lost or damaged, the newest from before it."""
+        """The newest checkpoint; if the best model is lost or damaged, the newest one before that model."""
         best = newest_path(self.folder.best)
         newest = newest_checkpoint(self.folder, say)
         if newest is None or self.data.dev is None:
@@ -210,7 +211,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         return None if self.data.dev is None else self._evaluate
 
     def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
-        """Also saves the model if it is the best so far."""
+        """Save the model if it is the best so far; return the reason to end the run early, or None."""
         if self.best.consider(state.step, scores):
             folder = ranks.on_first(lambda: free_path(self.folder.best))
             self.publish(folder, wrapping.full_weights(self.model))
@@ -223,7 +224,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         return load_task_folder(folder, self.data.task.standardization).model.state_dict()
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
-        """Only the final model has a card; the others keep the outputs as they are trained."""
+        """Write a model folder. Only the final model has a card; the others keep the scale of training."""
         task, longest = self.data.task, max(item.length for item in self.data.train.items)
         kept = task.standardization if card is None else AS_THEY_ARE
         weights = restandardized(weights, before=task.standardization, after=kept)
@@ -239,7 +240,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             write_pooling(folder, pooling, self.model.architecture.hidden)
 
     def finish(self, scores: Scores | None) -> Finetuned:
-        """Write the best model, or without dev data the last one, to `model/` with its card."""
+        """Write the best model, or the last one if there is no dev data, to `model/` with its card."""
         verdict, step, lines = None, self.steps, ["verdict: none, because there was no dev data"]
         if self.data.dev is None:
             weights = wrapping.full_weights(self.model)

@@ -1,4 +1,4 @@
-"""Drives the training loop: logs, evaluates, saves, and stops when a signal asks for it."""
+"""The work around the training loop: log, evaluate, save, and stop when a signal asks for it."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ STOPPING = (
 
 
 class Interrupted(BaseException):
-    """A signal came during work that may be interrupted."""
+    """The exception that a signal raises during work that may be interrupted."""
 
 
 @dataclass
 class Stop:
-    """The signal that has come so far."""
+    """The first signal that came."""
 
     signal: int = 0
-    """Number of the signal; 0: none."""
+    """The number of the signal; 0: none."""
     _breaks_off: bool = field(default=False, init=False)
 
     @contextmanager
     def breaking_off(self) -> Iterator[None]:
-        """Inside, the first signal raises `Interrupted` at once, at any line."""
+        """A context in which the first signal raises `Interrupted` at once, at any line."""
         self._breaks_off = True
         try:
             self.heed()
@@ -58,19 +58,19 @@ class Stop:
 
 @contextmanager
 def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
-    """Records the first SIGTERM, SIGUSR1, SIGINT or SIGHUP, and says so; a second one acts at once.
+    """A context that records and reports the first SIGTERM, SIGUSR1, SIGINT or SIGHUP.
 
-    The second one prints `lost()` and ends the process with the usual code; in a call from Python it raises
-    `SystemExit` at once. SIGHUP stays ignored if it is
-    (nohup). After a SIGHUP, output to the closed terminal is discarded and a second SIGHUP is ignored: the
-    shell sends one, and the system another when the shell ends. After any signal, SIGUSR1 is ignored: Slurm
-    sends it before a job's time ends, to the job and to its steps.
+    A second signal prints `lost()` and ends the process with the usual code; in a call from Python it raises
+    `SystemExit`. A SIGHUP that is already ignored (nohup) stays ignored. After a SIGHUP, output to the closed
+    terminal is discarded and a second SIGHUP is ignored: the shell sends one, and the system sends another
+    when the shell ends. After any signal, SIGUSR1 is ignored: Slurm sends it before a job's time ends, to the
+    job and to its steps.
 
-    If there was a signal, raises `SystemExit` with the usual code at the end of the block, so that nothing
-    else starts, even if there was nothing left to stop.
+    If a signal came, the end of the block raises `SystemExit` with the usual code, so that nothing else
+    starts, even if there was nothing left to stop.
     """
     stop = Stop()
-    if threading.current_thread() is not threading.main_thread():  # where Python delivers no signal
+    if threading.current_thread() is not threading.main_thread():  # Python delivers signals only there
         yield stop
         return
     terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
@@ -79,13 +79,13 @@ def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
         say_in_handler(lost())
         if not terminal.owns_process:
             raise SystemExit(128 + number)
-        os._exit(128 + number)  # whatever is being written has no name yet, and is removed by a resume
+        os._exit(128 + number)  # an incomplete file has no final name yet; a resume removes it
 
     def remember(number: int, frame: FrameType | None) -> None:
         stop.signal = number
         for each, handler in before.items():
             signal.signal(each, handler)
-        for each in (signal.SIGINT, signal.SIGTERM):  # the second is what torchrun makes of a second Ctrl-C
+        for each in (signal.SIGINT, signal.SIGTERM):  # torchrun turns a second Ctrl-C into SIGTERM
             signal.signal(each, leave)
         if signal.SIGUSR1 in before:  # Slurm may send it to the job and to each of its steps
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)
@@ -97,7 +97,7 @@ def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
         stop.heed()
 
     heeded = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:  # which would end the process at once
+    if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:  # the default would end the process at once
         heeded.append(signal.SIGUSR1)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         heeded.append(signal.SIGHUP)
@@ -113,7 +113,7 @@ def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
 
 @dataclass(frozen=True)
 class FitSettings:
-    """When to log, evaluate and save; all in steps."""
+    """The times to log, evaluate and save, in steps."""
 
     steps: int
     log_every: int
@@ -121,16 +121,16 @@ class FitSettings:
     save_every: int
     max_bad_steps: int
     save_at: int | None = None
-    """Also after this one."""
+    """A further step after which a checkpoint is saved."""
     steps_per_epoch: int | None = None
-    """If epochs are counted: the rows of the log then have the epoch."""
+    """Steps of an epoch, so that the rows of the log have the epoch; None: epochs are not counted."""
 
     def evaluates_after(self, step: int) -> bool:
-        """Whether an evaluation follows the step."""
+        """True if an evaluation follows the step."""
         return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
 
     def saves_after(self, step: int) -> bool:
-        """Whether a checkpoint follows the step."""
+        """True if a checkpoint follows the step."""
         return step % self.save_every == 0 or step == self.save_at
 
 
@@ -139,11 +139,11 @@ class Fit:
     """Everything that happens around the steps of a run.
 
     Attributes:
-        evaluate: computes the held-out scores; None: nothing is held out.
-        lost: says what is lost, and how to go on, if the run ends here.
-        resume_command: of this run.
+        lost: a function that says what is lost, and how to go on, if the run ends at once.
+        resume_command: the command that resumes this run.
+        evaluate: a function that computes the held-out scores; None: nothing is held out.
         health: the reference values of the losses.
-        reason_to_stop: called after an evaluation; the reason to end the run early, or None.
+        reason_to_stop: a function called after each evaluation; the reason to end the run early, or None.
     """
 
     settings: FitSettings
@@ -163,8 +163,7 @@ class Fit:
 
         Returns the final counters and the last evaluation. After a signal to stop (`stop_signal`) on any
         rank, all ranks finish the current step, save a checkpoint and raise `SystemExit` with the usual code.
-        A pending evaluation is skipped, and with one rank a running one is interrupted; a resume starts with
-        it.
+        A pending evaluation is skipped; with one rank, a running one is interrupted. A resume starts with it.
 
         Args:
             rows: the rows of the log up to `state`.
@@ -221,7 +220,7 @@ class Fit:
                 raise _diverged(report, state)
 
     def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
-        """Evaluate and log; None: a signal came instead."""
+        """Evaluate and log; return the scores, or None if a signal came."""
         assert self.evaluate is not None
         scores = _unless_stopped(self.evaluate, stop)
         if scores is None:
@@ -248,7 +247,7 @@ class Fit:
 def _unless_stopped(evaluate: Callable[[], Scores], stop: Stop) -> Scores | None:
     if ranks.largest(stop.signal):
         return None
-    if ranks.num_ranks() > 1:  # the others would wait for an interrupted rank
+    if ranks.num_ranks() > 1:  # the other ranks would wait for an interrupted one
         return ranks.from_first(evaluate())
     try:
         with stop.breaking_off():

@@ -1,4 +1,4 @@
-"""What a run that went on from a model gained on its own text, and what it forgot of general text."""
+"""The effect of further pretraining: what the model gained on the run's text and forgot of general text."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ from bertcli.training.heldout import HeldoutBatches, text_store
 BUNDLED = ["classics"]
 """The general text, unless the config names another."""
 GENERAL_BYTES = 500_000
-"""Of the general text, about: whole documents, chosen by their hash."""
+"""Approximate size of the general text that is read: whole documents, chosen by their hash."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Nats a word of one text: the loss of a masked token times the tokens of a word, so that models with
-    other vocabularies can be compared.
+    """The loss on a text in nats per word, before and after a run.
+
+    It is the loss of a masked token times the tokens per word, so models with different vocabularies can be
+    compared.
 
     Attributes:
-        text: what was read.
-        before: of the model that the run started from; None: it had no MLM head.
+        text: the name of the text.
+        before: the loss of the model that the run started from; None: it had no MLM head.
+        after: the loss of the trained model.
     """
 
     text: str
@@ -56,7 +59,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Meter:
-    """Measures models on a text; `batches`: at most."""
+    """The settings to measure models on a text. `batches`: the largest number of batches."""
 
     tokenizer: Tokenizer
     max_length: int
@@ -67,7 +70,7 @@ class Meter:
     precision: Precision
 
     def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
-        """On every rank; the result is that of all ranks together."""
+        """The MLM loss of a model on a text, in nats per word, over all ranks; every rank must call it."""
         data = DataConfig(objective="mlm", max_length=self.max_length)
         heldout = HeldoutBatches(text, self.tokenizer, data, batch_size=self.batch_size, at_most=self.batches)
         scores = evaluate(
@@ -87,7 +90,7 @@ def gain_on_general(
     folder: Path,
     corpus: CorpusConfig,
 ) -> Gain:
-    """On the general text of `corpus`; `folder` holds the tokenizer.
+    """The gain on the general text of `corpus`; `folder` holds the tokenizer.
 
     Raises:
         UserError: the text cannot be read.
@@ -112,7 +115,7 @@ def gain_on_general(
 
 
 def _documents(names: Sequence[str], reading: CorpusConfig) -> list[str]:
-    """About `GENERAL_BYTES` of them, read in the form that the corpus has; memory holds no more."""
+    """Documents of about `GENERAL_BYTES` together, read as `reading` says; memory holds no more."""
     kept: list[tuple[bytes, str]] = []
     total = 0
     for document in _all_documents(names, reading):

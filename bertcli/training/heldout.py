@@ -1,4 +1,4 @@
-"""Any text, tokenized by a model's own tokenizer in a folder that is removed later."""
+"""Batches of held-out text, and a temporary token store of any text for a model's own tokenizer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from bertcli.training import ranks
 
 
 def text_store(folder: Path, corpus: Mapping[str, Any], scratch: str, report: Report) -> OpenStore:
-    """All of the text, none held out. Ranks may have no common disk: each builds a store of its own, in its
-    own process.
+    """Build a token store of the whole text; nothing is held out.
+
+    Ranks may have no common disk, so each builds its own store, in its own process.
 
     Args:
-        folder: of the model.
+        folder: the folder of the model.
         corpus: keys of `config.schema.CorpusConfig`.
-        scratch: where the store is built.
+        scratch: the folder in which the store is built.
 
     Raises:
         UserError: the corpus cannot be read.
@@ -49,20 +50,20 @@ def text_store(folder: Path, corpus: Mapping[str, Any], scratch: str, report: Re
 
 
 HELDOUT_SEED = 0
-"""Not the run's, so that runs with different seeds can be compared."""
+"""The seed of held-out batches, equal in all runs, so that runs with different seeds can be compared."""
 MASK_RATE = 0.15
-"""BERT's (Devlin et al. 2019, section 3.1)."""
+"""The share of masked tokens in BERT (Devlin et al. 2019, section 3.1)."""
 
 
 class LaidRows(BatchStream):
-    """All of the text once: each document is cut into rows of `max_tokens`, the last one shorter.
+    """The whole text once: each document is cut into rows of `max_tokens`; its last row is shorter.
 
     The rows are taken in a keyed order, so the first batches are a sample of all documents. A row's masks
     depend only on its place in the text.
     """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
-        """Raises `UserError` if the store is empty or damaged."""
+        """Read the store. Raises `UserError` if it is empty or damaged."""
         super().__init__(store, tokenizer, config, seed=HELDOUT_SEED, batch_size=batch_size)
         with damage_named():
             self._starts = store.sentences[store.documents].astype(np.int64)
@@ -87,19 +88,19 @@ class LaidRows(BatchStream):
 
 
 class HeldoutBatches:
-    """The batches that hold the text, masked by BERT's own rule, not by the training's.
+    """The batches of the held-out text, masked by BERT's rule, not by that of the training.
 
-    So runs with different `data.mask_rate` or `data.mask_split` can be compared as well. With rtd both are
-    the training's, at its end: the discriminator has learned how many tokens are replaced.
+    So runs with different `data.mask_rate` or `data.mask_split` can be compared. With rtd, both have their
+    values at the end of the training, because the discriminator has learned how many tokens are replaced.
 
-    Words are measured on rows that hold each token once, and pairs apart from them, on drawn rows whose
-    masked tokens are not counted. A text that is larger than its budget is sampled: drawn rows, which may
-    hold a token twice, for words and pairs together.
+    Word losses come from rows that hold each token once. Pair losses come from separately drawn rows, whose
+    masked tokens are not counted. A text that is larger than its budget is sampled: the same drawn rows serve
+    words and pairs, and may hold a token twice.
 
     Attributes:
-        pairs: the rule of the pairs; that of single texts where the text has none.
-        num_batches: of words.
-        num_pairs: drawn pairs.
+        pairs: the rule of the pairs; the rule of single texts if the text has no pairs.
+        num_batches: number of word batches.
+        num_pairs: number of drawn pairs.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class HeldoutBatches:
         Args:
             config: rows are single texts if its objective says so, or if the text has no sentence pairs.
             at_most: the budget, in batches; None: all of the text.
-            once: no token is read twice in a text that is larger than the budget either.
+            once: read no token twice, even in a text that is larger than the budget.
 
         Raises:
             UserError: the store is empty or damaged.
@@ -141,7 +142,7 @@ class HeldoutBatches:
         self.num_pairs = self._num_drawn * batch_size if drawn.pairs.is_pair else 0
 
     def steps(self, share: Share) -> Iterator[list[MicroBatch]]:
-        """One rank's share of each batch: those of words, then those of pairs."""
+        """One rank's share of each batch: first the word batches, then the pair batches."""
         words = self._laid or self._drawn
         for step in range(self.num_batches):
             yield words.micro_batches(step, share)
@@ -152,7 +153,7 @@ class HeldoutBatches:
             yield [each._replace(batch=each.batch.without_masked()) for each in drawn]
 
     def count_tokens(self) -> tuple[int, int]:
-        """The tokens of text that the batches of words hold, and the distinct ones among them."""
+        """The number of text tokens in the word batches, and the number of distinct places among them."""
         words = self._laid or self._drawn
         spans = [words.spans(words.slots(step), step) for step in range(self.num_batches)]
         starts = np.concatenate([part for each in spans for part in (each.a_start, each.b_start)])

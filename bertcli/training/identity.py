@@ -1,4 +1,4 @@
-"""What a run reads: the files that its config names, and their identity, kept in `data.json` for a resume."""
+"""The files that a run reads, and their identity, which `data.json` keeps for a resume."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from bertcli.tokenizer.folder import tokenizer_files
 from bertcli.training.run_folder import Input
 
 _LATER = ("models", "general")
-"""Keys of `data.json` that runs of earlier versions lack: they named fewer files, with their other files."""
+"""Keys of `data.json` that runs of earlier versions lack; those versions recorded fewer files."""
 
 
 def pretraining_inputs(config: PretrainConfig) -> Iterator[Input]:
-    """All files that exist; `config` has located folders (`folders.locate.locate_init_from`)."""
+    """All existing files that the run reads; `folders.locate.locate_init_from` has located the folders."""
     yield from _pretraining_models(config)
     tokenizer = config.tokenizer.path and Path(config.tokenizer.path).expanduser()
     if tokenizer and tokenizer.exists():
@@ -41,14 +41,13 @@ def pretraining_inputs(config: PretrainConfig) -> Iterator[Input]:
 
 
 def finetuning_inputs(config: FinetuneConfig) -> Iterator[Input]:
-    """All files; `config.model` is located."""
+    """All files that the run reads; `config.model` is located."""
     yield from _labeled(config)
     yield from _finetuning_models(config)
 
 
 def store_identity(store: OpenStore, config: PretrainConfig) -> dict[str, Any]:
-    """Hashes: SHA-256 of each corpus file, those of the tokenizer and of all arrays; and of the files of
-    models and of the general text."""
+    """Hashes of the tokenizer, the arrays, the corpus files (SHA-256), the models and the general text."""
     manifest = store.manifest
     return {
         "vocabulary": manifest.tokenizer_hash,
@@ -60,16 +59,16 @@ def store_identity(store: OpenStore, config: PretrainConfig) -> dict[str, Any]:
 
 
 def task_identity(config: FinetuneConfig, labels: tuple[str, ...]) -> dict[str, Any]:
-    """The labels, and hashes: SHA-256 of each labeled file, and those of the files of model and teacher."""
+    """The labels, and hashes of the labeled files (SHA-256) and of the files of model and teacher."""
     files, models = _hashes(_labeled(config), "sha256"), _hashes(_finetuning_models(config))
     return {"labels": list(labels), "files": files, "models": models}
 
 
 def check_same_store(before: dict[str, Any], now: dict[str, Any], store: Path, path: Path) -> None:
-    """Check on a resume that `now` is what is saved in `path`; the general text may change, which is said.
+    """Check on a resume that `now` equals `before`, saved in `path`; report a change of the general text.
 
     Raises:
-        UserError: the store in `store` was built again from something else, which gives other batches; or the
+        UserError: the store in `store` was built again from other data, which gives other batches; or the
             files of a model changed.
     """
     changed = _changed(before["files"], now["files"])
@@ -91,7 +90,7 @@ def check_same_store(before: dict[str, Any], now: dict[str, Any], store: Path, p
 
 
 def check_same_data(before: dict[str, Any], now: dict[str, Any], path: Path) -> None:
-    """Check on a resume that labels and files are those that are saved in `path`.
+    """Check on a resume that labels and files are the same as in `before`, saved in `path`.
 
     Raises:
         UserError: they changed.
@@ -106,7 +105,7 @@ def check_same_data(before: dict[str, Any], now: dict[str, Any], path: Path) -> 
 
 
 def write_run_data(path: Path, data: dict[str, Any]) -> None:
-    """Write the identity of what a run reads, if it is not there yet. Raises `UserError`: a full disk."""
+    """Write the identity of the run's data if the file is missing. Raises `UserError` if the disk is full."""
     if path.exists():
         return
     with disk_errors(f"{path}: could not be written"):
@@ -114,7 +113,7 @@ def write_run_data(path: Path, data: dict[str, Any]) -> None:
 
 
 def read_run_data(path: Path, types: dict[str, type]) -> dict[str, Any] | None:
-    """The content of the file, whose keys have these `types`; None: the run was killed before it wrote it.
+    """The content of the file, whose keys have these `types`; None: the run was killed before writing it.
 
     Raises:
         UserError: the file is damaged.
@@ -136,7 +135,7 @@ def read_run_data(path: Path, types: dict[str, type]) -> dict[str, Any] | None:
 
 
 def _check_same_files(before: dict[str, Any], now: dict[str, Any], path: Path) -> None:
-    """Raise `UserError` where files differ; those that an earlier version did not name are not compared."""
+    """Raise `UserError` if files differ; files that an earlier version did not record are not compared."""
     then = before["files"] | before.get("teacher", {}) | before.get("models", {})
     files = now["files"] | now["models"]
     if "models" not in before:
@@ -181,7 +180,7 @@ def _pretraining_models(config: PretrainConfig) -> Iterator[Input]:
 
 
 def _model(key: str, folder: Path, *patterns: str) -> Iterator[Input]:
-    """The files of a model folder, and those with other names there that are read too."""
+    """The files of a model folder, and other files there that match `patterns`."""
     yield from (Input(key, str(path), path) for path in files_read(folder))
     yield from _matching(key, folder, *patterns)
 

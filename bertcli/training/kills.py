@@ -1,4 +1,4 @@
-"""A run in another process that is killed at random moments and resumed; the differences."""
+"""Runs in another process, killed at random moments and resumed, and a comparison of their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Process(Protocol):
 
 @dataclass(frozen=True, order=True)
 class Moment:
-    """`seconds` after the run wrote its `row`-th line of metrics.jsonl; row 0: after it took its folder."""
+    """The time `seconds` after the run wrote line `row` of metrics.jsonl, or took its folder (row 0)."""
 
     row: int
     seconds: float
@@ -44,7 +44,7 @@ class Kill:
 
     moment: Moment
     step: int
-    """The last one in metrics.jsonl."""
+    """The last step in metrics.jsonl."""
     where: str
 
     def __str__(self) -> str:
@@ -63,12 +63,13 @@ class WatchedRun:
     evaluate_every: int
     start: Callable[[], Process]
     log: Path
-    """The file of its messages."""
+    """The file with the messages of the run."""
 
     def complete(self) -> list[float]:
-        """Start or resume, to the end; the seconds at which row 0, 1, ... was written, and that of the end.
+        """Start or resume the run and wait for its end.
 
-        Raises `UserError` if the run fails.
+        Returns the seconds at which row 0, 1, ... was written, then those at the end. Raises `UserError` if
+        the run fails.
         """
         began, watch, times = time.monotonic(), _Watch(self.folder), []
         with self._running() as process:
@@ -79,7 +80,7 @@ class WatchedRun:
         return [*times, time.monotonic() - began]
 
     def kill(self, moment: Moment) -> Kill | None:
-        """Start or resume, and SIGKILL at `moment`; None: the run ended before.
+        """Start or resume the run, and send SIGKILL at `moment`; None: the run ended before.
 
         Raises `UserError` if the run fails.
         """
@@ -130,7 +131,7 @@ class WatchedRun:
 
 
 class _Watch:
-    """Counts the rows that a process writes; create it before the process starts."""
+    """A counter of the rows that a process writes; create it before the process starts."""
 
     def __init__(self, folder: Path):
         run = RunLayout(folder)
@@ -138,7 +139,7 @@ class _Watch:
         self._before = [_stamp(self._lock), _stamp(self._metrics)]
 
     def rows(self) -> int:
-        """Lines of metrics.jsonl; -1: the process has not taken its folder yet."""
+        """The number of lines in metrics.jsonl; -1: the process has not taken its folder yet."""
         if _stamp(self._metrics) != self._before[1]:
             return self._metrics.read_bytes().count(b"\n")
         return 0 if _stamp(self._lock) != self._before[0] else -1
@@ -153,10 +154,10 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def draw_moments(times: Sequence[float], number: int, by_time: bool, drawn: random.Random) -> list[Moment]:
-    """Moments between the rows written at `times` (of `WatchedRun.complete`), in order.
+    """Random moments between the rows written at `times` (from `WatchedRun.complete`), in order.
 
-    `by_time`: uniform over the time; else uniform over the rows, because training is a small part of the
-    time.
+    `by_time`: draw uniformly over the time; else uniformly over the rows, because training takes a small part
+    of the time.
     """
     gaps = [later - sooner for sooner, later in pairwise(times)]
     rows = drawn.choices(range(len(gaps)), gaps if by_time else None, k=number)

@@ -43,19 +43,19 @@ Result = TypeVar("Result")
 
 
 class Run(ABC, Generic[Config, Result]):
-    """What one kind of run does at each stage; `live` goes through the stages.
+    """The stages of one kind of run; `live` goes through them.
 
     Attributes:
-        config: complete after `prepare`.
+        config: the config; complete after `prepare`.
         source: the model folder that the run starts from; None: random weights.
-        model, task, loop, share, steps: what is trained, and how; set by `prepare`.
-        steps_per_epoch: None if epochs are not counted.
-        branch_step: its checkpoint is made and kept, because a longer run goes on from there; None: none is.
-        health: the reference values of the losses; may be set by `prepare`.
+        model, task, loop, share, steps: what is trained, and how; `prepare` sets them.
+        steps_per_epoch: steps of an epoch; None: epochs are not counted.
+        branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
+        health: the reference values of the losses; `prepare` may set them.
     """
 
     verb: ClassVar[str]
-    """The command's name, also in the progress bar."""
+    """The name of the command, also shown in the progress bar."""
     model: Any
     task: Task
     loop: LoopSettings
@@ -71,11 +71,11 @@ class Run(ABC, Generic[Config, Result]):
 
     @property
     def resume_command(self) -> str:
-        """As `closing.resume_command`."""
+        """The command that resumes the run (`closing.resume_command`)."""
         return resume_command(self.verb, self.folder.root)
 
     def stopped_at_once(self) -> str:
-        """What is lost, and how to go on, if the run ends here."""
+        """The line that says what is lost, and how to go on, if the run ends at once."""
         return stopped_at_once(self.folder, self.resume_command)
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def inputs(self) -> Iterator[Input]:
-        """All that the run reads, and that `--overwrite` must leave; called after `check`."""
+        """All files that the run reads, which `--overwrite` must not remove; called after `check`."""
 
     @abstractmethod
     def adopt(self, saved: Config) -> None:
@@ -96,11 +96,11 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Identifies all that the run reads, as JSON; compared on a resume."""
+        """The identity of all data that the run reads, as JSON; a resume compares it."""
 
     @abstractmethod
     def compare(self, before: dict[str, Any]) -> None:
-        """Raise `UserError` if `before`, the identity at the start of the run, is not the same now."""
+        """Raise `UserError` if `before`, the identity at the start of the run, differs from the one now."""
 
     def try_out(self) -> None:
         """Find mistakes before anything is written; called on every rank."""
@@ -114,14 +114,14 @@ class Run(ABC, Generic[Config, Result]):
         return 1.0
 
     def work_until(self, step: int) -> float:
-        """What the steps up to `step` take together, in any unit."""
+        """The work of all steps up to `step`, in any unit."""
         return step
 
     def begin(self, rows: list[dict[str, Any]]) -> None:
-        """Called with the rows of the log up to the first step."""
+        """Take the rows of the log up to the first step, before the training starts."""
 
     def is_settled(self) -> bool:
-        """Whether an earlier evaluation ended the run."""
+        """True if an earlier evaluation ended the run."""
         return False
 
     @abstractmethod
@@ -134,10 +134,10 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def evaluator(self) -> Callable[[], Scores] | None:
-        """Computes the held-out scores of the current model; None: nothing is held out."""
+        """A function that computes the held-out scores of the current model; None: nothing is held out."""
 
     def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
-        """The reason to end the run early after an evaluation at `state`, or None. Called on every rank."""
+        """The reason to end the run early after an evaluation at `state`, or None; called on every rank."""
         return None
 
     @abstractmethod
@@ -150,10 +150,10 @@ class Run(ABC, Generic[Config, Result]):
 
     @abstractmethod
     def finish(self, scores: Scores | None) -> Result:
-        """Write the final model; `scores`: of the last evaluation, None if there was none."""
+        """Write the final model. `scores`: the last evaluation; None: there was none."""
 
     def publish(self, folder: Path, weights: dict[str, Tensor], card: str | None = None) -> None:
-        """Write a model folder atomically, on the first rank alone; an old one stays until then.
+        """Write a model folder atomically, on the first rank only; an old one stays until the end.
 
         Raises `UserError` if the disk is full or not writable, or the run was moved.
         """
@@ -165,7 +165,7 @@ class Run(ABC, Generic[Config, Result]):
         ranks.on_first(write)
 
     def keep_verdict(self, verdict: KeptVerdict) -> None:
-        """Write what the run says at its end, on the first rank alone; the model is saved before.
+        """Write the verdict of the run, on the first rank only, after the model is saved.
 
         Raises `UserError` if the disk is full or not writable.
         """
@@ -175,7 +175,7 @@ class Run(ABC, Generic[Config, Result]):
 def live(
     run: Run[Config, Result], resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
 ) -> Result:
-    """Take a run from its config to its end, on every rank.
+    """Go through all stages of a run, on every rank.
 
     `accepted` is called on the first rank after config, data and model have passed all checks.
 
@@ -264,13 +264,13 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
     try:
         return fit.run(reports, state, rows)[1]
     finally:
-        fit.checkpoints.wait()  # after an error too: the folder is another run's once this one leaves it
+        fit.checkpoints.wait()  # also after an error: another run may use the folder afterwards
         progress.close()
         log.close()
 
 
 def _load(run: Run[Config, Any], resume: bool) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
-    """The wrapped model, its optimizer and the counters; from a checkpoint if there is one."""
+    """The wrapped model, its optimizer and the counters, loaded from a checkpoint if there is one."""
     training = run.config.training
     checkpoint = ranks.on_first(lambda: spare_finished(run.folder, run.last_good())) if resume else None
     if checkpoint is not None:

@@ -1,8 +1,9 @@
-"""A loss over all rows of a step, with the memory of a micro-batch (GradCache; Gao et al. 2021, "Scaling Deep
-Contrastive Learning Batch Size under Memory Limited Setup", section 3.2).
+"""The training loop, and a loss over all rows of a step with the memory of a micro-batch.
 
-Each micro-batch is computed twice. The first pass keeps its outputs alone; the loss of all outputs gives the
-gradient of each; the second pass continues it to the weights.
+Such a loss uses GradCache (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory
+Limited Setup", section 3.2). Each micro-batch is computed twice. The first pass keeps only its outputs. The
+loss of all outputs gives the gradient of each output. The second pass propagates these gradients to the
+weights.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class CachedBatch:
     """A micro-batch with the gradient of its outputs.
 
     Attributes:
-        loss: the part of the step's loss that is reported with it.
+        loss: the part of the step's loss that is reported with this micro-batch.
     """
 
     batch: Any
@@ -40,7 +41,7 @@ class CachedBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Of the batch."""
+        """Number of real tokens in the batch."""
         return self.batch.num_tokens
 
     def to(self, device: torch.device) -> CachedBatch:
@@ -50,7 +51,7 @@ class CachedBatch:
 
 @dataclass(frozen=True)
 class SecondPass:
-    """A task of `CachedBatch`: its term has the step's loss as value, and the cached gradient as gradient."""
+    """A task on `CachedBatch`: the value of its term is the step's loss, the gradient is the cached one."""
 
     task: JointTask
 
@@ -67,12 +68,12 @@ def joined(
     micro_batches: Sequence[MicroBatch],
     first_pass: Callable[[JointTask, MicroBatch], Tensor],
 ) -> tuple[Task, Sequence[MicroBatch]]:
-    """The task and the micro-batches of a step, so that the loop can take one after the other.
+    """The task and the micro-batches of a step, so that the loop can process them one by one.
 
-    They are the given ones, unless the loss joins rows that are not in one micro-batch of one rank.
+    Both are returned unchanged, unless the loss joins rows of several micro-batches or ranks.
 
     Args:
-        first_pass: computes the outputs of a micro-batch, with the dropout of the second pass.
+        first_pass: a function that computes the outputs of a micro-batch with the dropout of the second pass.
     """
     if not isinstance(task, JointTask) or (len(micro_batches) == 1 and ranks.num_ranks() == 1):
         return task, micro_batches
@@ -100,7 +101,7 @@ def joined(
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """Settings of every step; `rate`: the learning rate of a step counted from 0."""
+    """Settings of every step. `rate`: step number, counted from 0 -> learning rate."""
 
     seed: int
     device: torch.device
@@ -126,7 +127,7 @@ def train(
     Args:
         model: the result of `wrapping.distribute`.
         steps: this rank's share of each step (`batches.share`).
-        loss_scale: in fp16, of the first step; None: that of a new run.
+        loss_scale: the scale of the first step in fp16; None: the scale of a new run.
     """
     scale = (loss_scale or LossScale()) if settings.precision == "fp16" else None
     sum_in_order(settings.device)
@@ -161,7 +162,7 @@ def train(
         grad_norm = float(wrapping.full_tensor(norm))
         finite = math.isfinite(grad_norm) and all(map(math.isfinite, losses.values()))
         if finite:
-            if grad_norm > settings.max_grad_norm:  # else the factor is 1, and the pass would be useless
+            if grad_norm > settings.max_grad_norm:  # a smaller norm needs no change
                 nn.utils.clip_grads_with_norm_(parameters, settings.max_grad_norm, norm)
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -188,7 +189,10 @@ def _divided_loss(terms: Mapping[str, Term], divisors: Mapping[str, float]) -> T
 def _outputs(
     task: JointTask, micro_batch: MicroBatch, model: nn.Module, settings: LoopSettings, step: int
 ) -> Tensor:
-    """Computed as in the second pass to the bit: without gradients, attention would draw other dropout."""
+    """The outputs of a micro-batch, equal to those of the second pass to the bit.
+
+    Gradients are on, because attention would draw other dropout without them.
+    """
     _seed_dropout(settings.seed, step, micro_batch.number)
     with wrapping.sync_gradients(model, now=False), autocast(settings.precision, settings.device):
         return task.outputs(model, micro_batch.batch.to(settings.device))
@@ -201,5 +205,5 @@ def _divide_gradients(parameters: Iterable[nn.Parameter], factor: float) -> None
 
 
 def _seed_dropout(seed: int, step: int, micro_batch: int) -> None:
-    """Dropout as a pure function of (seed, step, micro-batch), so that a resume draws it again."""
+    """Make dropout a pure function of (seed, step, micro-batch), so that a resume draws the same."""
     torch.manual_seed(int(make_key(seed, "dropout", step, micro_batch)))

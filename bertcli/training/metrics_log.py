@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object per logged step or evaluation, appended during the run."""
+"""The log `metrics.jsonl`: one JSON object per logged step or evaluation, appended during the run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ _ROW = b'{"step": '
 
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
-"""Beyond it, numbers of JSON are not exact in every program."""
+"""A count; larger numbers in JSON are not exact in every program."""
 Measured = Annotated[float, Field(ge=-1e100, le=1e100)]
 
 
 class _Row(BaseModel):
-    """What a row of the log holds; further keys are scores by name. A key with a default may be missing, but
-    is never null."""
+    """A row of the log; further keys are scores by name. A key with a default may be missing, never null."""
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, Measured | None] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -45,11 +44,11 @@ class _Row(BaseModel):
 
 
 class MetricsLog:
-    """Appends rows to a file, and to TensorBoard if asked; only those of the first rank."""
+    """The log of a run: rows go to a file, and to TensorBoard if asked. Only the first rank writes."""
 
     def __init__(self, layout: RunLayout, tensorboard: bool):
         self._path = layout.metrics if ranks.is_first() else Path(os.devnull)
-        # Unbuffered: after an error of a full disk, the row is not written again when the file is closed.
+        # Unbuffered: a row that did not fit on a full disk is not written again when the file is closed.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
         self._file = open(descriptor, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
         with_board = tensorboard and ranks.is_first()
@@ -78,9 +77,9 @@ def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -
 
     Args:
         every: steps between two rows of training; if a resume changes it, the larger number.
-        report: called for an incomplete row, and for missing rows up to `step`.
+        report: a function called for an incomplete row, and for missing rows up to `step`.
 
-    Returns the rows that stay. Raises `UserError`: as `read_metrics`; a full disk.
+    Returns the rows that stay. Raises `UserError` as `read_metrics`, or if the disk is full.
     """
     rows = [row for row in read_metrics(path) if row["step"] <= step]
     if path.exists():
@@ -100,20 +99,20 @@ def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -
 
 
 def _lost_steps(logged: Sequence[int], step: int, every: int) -> str:
-    """The steps up to `step` without rows, at the start or the end. A run always logs its first step."""
+    """The steps without rows at the start, or at the end up to `step`. A run always logs its first step."""
     if not logged:
         return f"steps 1 to {step}" if step else ""
     if logged[0] > 1:
         return f"steps 1 to {logged[0] - 1}"
-    usual = max(every, logged[-1] - logged[-2]) if len(logged) > 1 else every  # it may have changed
+    usual = max(every, logged[-1] - logged[-2]) if len(logged) > 1 else every  # the setting may have changed
     return f"steps {logged[-1] + 1} to {step}" if step - logged[-1] >= usual else ""
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a finished, running or killed run, without an incomplete last one; empty without a file.
+    """The rows of a finished, running or killed run, without an incomplete last one; no file gives no rows.
 
-    Raises `UserError` if another line is not a row, or has a value of another type than is written: the best
-    model is selected by them.
+    Raises `UserError` if any other line is not a row, or has a value of a wrong type, because the rows select
+    the best model.
     """
     rows = []
     lines = plain_text(path, errors="replace").split("\n") if path.exists() else []
@@ -123,7 +122,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
             _Row.model_validate(row)
             rows.append(row)
         except (ValueError, RecursionError) as error:
-            if number == len(lines):  # the run was killed while it wrote it
+            if number == len(lines):  # the run was killed while it wrote this row
                 continue
             reason = "not a row with step and split"
             if isinstance(error, ValidationError):
@@ -137,13 +136,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def is_metrics(path: Path) -> bool:
-    """Whether a file has only rows; the last one may be incomplete, after a kill."""
+    """True if a file has only rows; after a kill, the last one may be incomplete."""
     *lines, last = plain_bytes(path).split(b"\n")
     return all(line.startswith(_ROW) for line in lines) and last[: len(_ROW)] == _ROW[: len(last)]
 
 
 def begins_as_metrics(path: Path) -> bool:
-    """Whether a path is a regular file that starts with a row, or a part of one."""
+    """True if a path is a regular file that starts with a row, or with a part of one."""
     if path.is_symlink() or not path.is_file():
         return False
     with open_plain(path) as file:
@@ -152,12 +151,12 @@ def begins_as_metrics(path: Path) -> bool:
 
 
 def has_evaluation(rows: Sequence[Mapping[str, Any]], step: int) -> bool:
-    """Whether `rows` have the evaluation after `step`."""
+    """True if `rows` have the evaluation after `step`."""
     return any(row["split"] == "heldout" and row["step"] == step for row in rows)
 
 
 def _as_json(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: the loss of a skipped step is null."""
+    """The row for JSON: null replaces NaN and infinity, as in the loss of a skipped step."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
@@ -182,7 +181,7 @@ def _import_writer() -> Any:
 
 
 def _open_board(folder: Path) -> Any:
-    """The files of TensorBoard are noted there as written by bertcli."""
+    """A writer of TensorBoard's files in `folder`; a note there lists them as written by bertcli."""
     before = set(folder.iterdir()) if folder.is_dir() else set()
     writer = _import_writer()(str(folder))
     note = read_note(folder, "tensorboard") or Note("tensorboard")
@@ -194,7 +193,7 @@ def _open_board(folder: Path) -> Any:
 def train_row(
     report: StepReport, state: RunState, steps_per_epoch: int | None, tokens_per_second: float
 ) -> dict[str, Any]:
-    """The row of a step; with `steps_per_epoch` also the epoch."""
+    """The row of a step; it has the epoch if `steps_per_epoch` is given."""
     return {
         **_place(state, steps_per_epoch),
         "split": "train",
@@ -225,7 +224,7 @@ def heldout_row(scores: Scores, state: RunState, steps_per_epoch: int | None) ->
 
 
 def term_key(term: str, what: str) -> str:
-    """`mlm_loss`; plain `loss` for a task's only, unnamed term."""
+    """The key of a term in a row, such as `mlm_loss`; plain `loss` for a task's only, unnamed term."""
     return f"{term}_{what}" if term else what
 
 

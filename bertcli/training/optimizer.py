@@ -1,4 +1,4 @@
-"""AdamW with decoupled weight decay (Loshchilov and Hutter 2019), and its state by parameter name."""
+"""AdamW with decoupled weight decay (Loshchilov and Hutter 2019), its state, rates and loss scale."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def build_optimizer(
     """AdamW over the model's trainable parameters, in torch's fused form.
 
     Vectors (biases, LayerNorm gains and offsets) are not decayed, and epsilon is 1e-6, as in the released
-    optimizer of Devlin et al. 2019. The loop sets the learning rate at each step: the schedule's, times
-    `rate_scale` of the parameter's name.
+    optimizer of Devlin et al. 2019. The loop sets the learning rate at each step: the rate of the schedule
+    times `rate_scale` of the parameter's name.
     """
     groups: dict[tuple[float, float], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
@@ -40,10 +40,10 @@ def build_optimizer(
 
 
 def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
-    """Parameter name -> factor of its learning rate: each layer has `decay` times that of the layer above.
+    """A function: parameter name -> factor of its learning rate (Howard and Ruder 2018, section 3.2).
 
-    Pooler and head: 1; the top layer: `decay`; the embeddings: decay ** (layers + 1) (Howard and Ruder 2018,
-    section 3.2).
+    Each layer has `decay` times the factor of the layer above. Pooler and head have 1, the top layer has
+    `decay`, the embeddings have decay ** (layers + 1).
     """
 
     def scale(name: str) -> float:
@@ -57,7 +57,7 @@ def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
 
 
 def freeze(model: nn.Module, layers: int) -> None:
-    """Do not train the embeddings and the lowest `layers` layers; 0 freezes nothing."""
+    """Exclude the embeddings and the lowest `layers` layers from training; 0 freezes nothing."""
     prefixes = ("body.embeddings.", *(f"body.encoder.layers.{i}." for i in range(layers)))
     for name, parameter in model.named_parameters():
         if layers and name.startswith(prefixes):
@@ -78,7 +78,7 @@ def load_optimizer_tensors(
 ) -> None:
     """Restore the state that `optimizer_tensors` returned, bit for bit.
 
-    Raises `UserError` if shapes differ from the model's, which the optimizer itself would not notice.
+    Raises `UserError` if shapes differ from those of the model; the optimizer itself would not notice.
     """
     for name, parameter in model.named_parameters():
         prefix = f"{name}/"
@@ -102,9 +102,9 @@ def learning_rate(
 ) -> float:
     """The rate of step `step` (counted from 0) of a run of `steps`.
 
-    Rises linearly to `peak` over the first `warmup_steps`, then falls to 0 at `steps`, linearly or as half
-    a cosine wave, or stays (Devlin et al. 2019, appendix A.2: linear). `stable-decay` stays until
-    `decay_begin`, then falls as 1 - sqrt (Hägele et al. 2024, section 4).
+    The rate rises linearly to `peak` over the first `warmup_steps`. Then it falls to 0 at `steps`, linearly
+    or as half a cosine wave, or it stays (Devlin et al. 2019, appendix A.2: linear). With `stable-decay` it
+    stays until `decay_begin`, then falls as 1 - sqrt (Hägele et al. 2024, section 4).
     """
     if step < warmup_steps:
         return peak * (step + 1) / warmup_steps
@@ -118,14 +118,13 @@ def learning_rate(
 
 
 def decay_begin(steps: int, decay_share: float) -> int:
-    """The number of steps before the rate falls in `stable-decay`; a longer run has the same steps until
-    there."""
+    """The number of steps before the rate falls in `stable-decay`; these are the same in a longer run."""
     return steps - max(1, round(decay_share * steps))
 
 
 FIRST_FACTOR = 2.0**16
 DOUBLE_AFTER = 2000
-"""Steps."""
+"""Steps in a row without a skipped one after which the loss scale doubles."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class LossScale:
     steps: int = 0
 
     def after(self, skipped: bool) -> LossScale:
-        """The scale after a step, which was skipped or not."""
+        """The scale after a step. `skipped`: the step was skipped."""
         if skipped:
             return LossScale(max(1.0, self.factor / 2))
         if self.steps + 1 == DOUBLE_AFTER:

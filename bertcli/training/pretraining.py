@@ -1,4 +1,4 @@
-"""A pretraining run: raw text -> a model folder."""
+"""The stages of a pretraining run: raw text -> a model folder."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ from bertcli.training.run_folder import Input
 
 
 def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
-    """Run it, on every rank; returns the model folder. Raises as `lifecycle.live`."""
+    """Run a pretraining on every rank; return the model folder. Raises as `lifecycle.live`."""
     config = ranks.first_then_all(lambda: locate_init_from(config))
     source = Path(config.model.init_from) if config.model.init_from else None
     return live(Pretraining(config, source), resume, overwrite)
 
 
 class Pretraining(Run[PretrainConfig, Path]):
-    """What `data.objective` names, on the rows of a token store."""
+    """The run of the objective `data.objective` on the rows of a token store."""
 
     verb = "pretrain"
     model: Model
@@ -142,8 +142,8 @@ class Pretraining(Run[PretrainConfig, Path]):
         self.health = Health(references, self.steps, short_steps, short_length=short_length)
 
     def last_good(self) -> Path | None:
-        """With `stable-decay`, never one from the decay of a shorter run; with `checkpoint.keep_best`, one
-        from before a best model that is lost. Raises `UserError` if its evaluations are."""
+        """The newest usable checkpoint. `stable-decay` excludes those from the decay of a shorter run, and
+        `checkpoint.keep_best` those since a lost best model. Raises `UserError` if evaluations are lost."""
         if self.config.checkpoint.keep_best and self.folder.best.exists() and not self._evaluations():
             raise lost_evaluations(self.folder)
         if self.branch_step is None:
@@ -165,7 +165,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         return found
 
     def _lost_best(self, step: int) -> int | None:
-        """The step of the best model up to `step`, if it has to be trained again."""
+        """The step of the best model up to `step` if that model has to be trained again; else None."""
         rows = [row for row in self._evaluations() if row["step"] <= step]
         if not self.config.checkpoint.keep_best or not rows:
             return None
@@ -186,7 +186,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         self.best = BestEvaluation("loss", None, rows if self.config.checkpoint.keep_best else [])
 
     def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
-        """None; also saves the model if it is to be kept as the best so far."""
+        """Save the model if it is the best so far and `checkpoint.keep_best` is set; return None."""
         if self.config.checkpoint.keep_best and self.best.consider(state.step, scores):
             folder = ranks.on_first(lambda: free_path(self.folder.best))
             self.publish(folder, wrapping.full_weights(self.model))
@@ -218,7 +218,7 @@ class Pretraining(Run[PretrainConfig, Path]):
             say(line)
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
-        """Just before the first long rows, positions without training become copies of trained ones."""
+        """This rank's share of each step; just before the first long rows, trained positions are tiled."""
         data = self.config.data
         assert data.workers != "auto"
         steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
@@ -255,7 +255,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         )
 
     def finish(self, scores: Scores | None) -> Path:
-        """The model is written even without a new step: a kill may have left that of an earlier end."""
+        """Write the final model, even without a new step: a kill may have left that of an earlier end."""
         rows, evaluate_heldout = ranks.on_first(self._evaluations), self.evaluator()
         chosen: list[str] = []
         if evaluate_heldout and self.config.checkpoint.keep_best:

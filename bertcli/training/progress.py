@@ -1,4 +1,4 @@
-"""The progress of a run in one line: as much as the terminal is wide, the most important first."""
+"""The progress of a run in one line: what fits the width of the terminal, the most important part first."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from bertcli.training.evaluate import Scores
 from bertcli.training.step_report import StepReport
 
 LEAST_BAR = 10
-"""Characters; a shorter bar shows nothing."""
+"""Least width of a bar in characters; a shorter bar shows nothing."""
 UNKNOWN_WIDTH = 80
 
 
 class RunBar(tqdm):  # pyright: ignore[reportMissingTypeArgument]
-    """tqdm's bar, with a line of our own: `numbers` are shown from the longest form to the shortest."""
+    """A tqdm bar with its own line, which shows the longest form of `numbers` that fits."""
 
     numbers: tuple[str, ...] = ()
     work: Callable[[int], float] = staticmethod(float)
-    """What the steps up to a number take together, in any unit; by default all take the same."""
+    """A function: number of steps -> their total work, in any unit; by default all steps are equal."""
 
     def __str__(self) -> str:
         state, work = self.format_dict, self.work
@@ -37,7 +37,7 @@ class RunBar(tqdm):  # pyright: ignore[reportMissingTypeArgument]
 
 
 def forms(losses: str, bare: str, tokens_per_second: float) -> tuple[str, ...]:
-    """The numbers of a step, shorter and shorter. `bare`: the losses without accuracies."""
+    """The numbers of a step in several forms, the longest first. `bare`: the losses without accuracies."""
     short = f"{_short(tokens_per_second)} tokens/s"
     return (
         f"{losses} | {tokens_per_second:,.0f} tokens/s",
@@ -50,8 +50,10 @@ def forms(losses: str, bare: str, tokens_per_second: float) -> tuple[str, ...]:
 
 
 def bar_line(state: Mapping[str, Any], numbers: tuple[str, ...], width: int) -> str:
-    """At most `width` characters. `state`: tqdm's own numbers (`tqdm.format_dict`), and `to_come`: how many
-    steps like the last one the remaining work is."""
+    """The line of the bar, at most `width` characters.
+
+    `state`: tqdm's own numbers (`tqdm.format_dict`); `to_come`: remaining work, in units of the last step.
+    """
     done, steps = state["n"], state["total"]
     head = f"{state['prefix']} {done}/{steps}"
     charset = Bar.ASCII if state["ascii"] else Bar.UTF
@@ -67,7 +69,7 @@ def bar_line(state: Mapping[str, Any], numbers: tuple[str, ...], width: int) -> 
 
 
 def _candidates(left: str, numbers: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Parts of the line, and whether a bar is with them; the first that fits is shown."""
+    """Candidates for the line: its parts, and True if a bar is with them; the first that fits is shown."""
     full, shorter, *others = numbers or ("", "")
     yield (left, full), True
     yield (left, shorter), True
@@ -86,7 +88,7 @@ def _left(state: Mapping[str, Any]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`1:02:03`, or `2:03` below an hour."""
+    """The time as `1:02:03`, or as `2:03` below an hour."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
@@ -107,9 +109,9 @@ def _columns(stream: Any) -> int:
 
 
 class Progress:
-    """Shows each step; `line` prints a permanent line above the bar.
+    """The display of the steps; `line` prints a permanent line above the bar.
 
-    `work`: what the steps up to a number take together, in any unit: rows become longer during a run.
+    `work`: number of steps -> their total work, in any unit, because rows become longer during a run.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class Progress:
 
 
 def describe_scores(scores: Scores) -> str:
-    """`mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.914 | f1 of spam 0.902`."""
+    """The scores: `mlm 6.12 (9.8 %) | nsp 0.69 (51 %)`, or `loss 0.31 | accuracy 0.9 | f1 of spam 0.9`."""
     metrics = [f"{scores.title(name)} {value:.4g}" for name, value in scores.numbers.items()]
     return " | ".join([_describe(scores.losses, scores.accuracies), *metrics])
 
@@ -166,7 +168,7 @@ def _describe(losses: dict[str, float], accuracies: dict[str, float]) -> str:
 
 
 class TrainingClock:
-    """Continues the run's count of training seconds; speeds are those since the last row of the log."""
+    """A clock that counts the run's seconds of training, and its speed since the last row of the log."""
 
     def __init__(self, state: RunState):
         self._now = time.perf_counter()
@@ -179,11 +181,11 @@ class TrainingClock:
         return self._now - self._started
 
     def tokens_per_second(self, tokens: int) -> float:
-        """Until the last `read`, when the run had read `tokens` tokens."""
+        """The speed until the last `read`, when the run had read `tokens` tokens."""
         return (tokens - self._tokens_logged) / (self._now - self._logged)
 
     def mark_logged(self, tokens: int) -> None:
-        """A row of the log was written for the last `read`."""
+        """Start the next speed at the last `read`, for which a row of the log was written."""
         self._tokens_logged, self._logged = tokens, self._now
 
     def leave_out(self) -> None:

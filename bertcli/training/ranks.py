@@ -1,6 +1,6 @@
 """The processes ("ranks") of one run: those that torchrun started, or this one alone.
 
-Every rank runs the same program on its share of each step; only the first rank makes decisions, writes files
+Every rank runs the same program on its share of each step. Only the first rank makes decisions, writes files
 and prints. Every rank must call the functions that communicate, in the same order.
 """
 
@@ -35,7 +35,7 @@ TIMEOUT = timedelta(minutes=5)
 T = TypeVar("T")
 
 _store: Any = None
-"""torch.distributed's key-value store, for the current attempt of torchrun alone."""
+"""The key-value store of torch.distributed, used only by the current attempt of torchrun."""
 _turns = itertools.count()
 
 
@@ -44,7 +44,7 @@ def joined() -> Iterator[None]:
     """Join the other ranks that torchrun started; without torchrun, do nothing.
 
     Raises:
-        UserError: torchrun's variables are invalid; a rank without its own GPU, if GPUs are used; another
+        UserError: torchrun's variables are invalid; GPUs are used and a rank has none of its own; another
             rank died.
     """
     global _store
@@ -76,7 +76,7 @@ def joined() -> Iterator[None]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """No output of this rank; errors are printed outside of the block."""
+    """A context without output of this rank; errors are printed outside of the block."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
@@ -97,18 +97,18 @@ def num_local_ranks() -> int:
 
 
 def is_first() -> bool:
-    """Whether this is rank 0, which writes the files."""
+    """True if this is rank 0, which writes the files."""
     return rank() == 0
 
 
 def after_restart(resume: bool, overwrite: bool) -> tuple[bool, bool]:
-    """The two flags as given; if torchrun started the ranks again after one died, a resume."""
+    """The two flags as given, or those of a resume if torchrun started the ranks again after one died."""
     restarts = largest(environment.read("TORCHELASTIC_RESTART_COUNT", 0))
     return (True, False) if restarts else (resume, overwrite)
 
 
 def own_device(device: torch.device) -> torch.device:
-    """The device of this rank: `cuda` is another GPU on each rank."""
+    """The device of this rank: `cuda` means a different GPU on each rank."""
     local_rank = environment.read("LOCAL_RANK", -1) if device.type == "cuda" else -1
     if local_rank < 0:
         return device
@@ -127,8 +127,8 @@ def on_each(work: Callable[[], T]) -> T:
     """The result of `work` on this rank; all ranks wait for the last one, without a time limit.
 
     Raises:
-        UserError: of this rank's work.
-        SystemExit: with code 2, if another rank's work raised a `UserError`, which that rank prints.
+        UserError: this rank's work raised it.
+        SystemExit: code 2, if another rank's work raised a `UserError`, which that rank prints.
     """
     if num_ranks() == 1:
         return work()
@@ -146,8 +146,8 @@ def on_each(work: Callable[[], T]) -> T:
 
 
 def on_all(work: Callable[[], T]) -> T:
-    """The result of `work` on this rank. Raises `UserError` on every rank if that of one rank raised it, so
-    that all can go on in the same way."""
+    """The result of `work` on this rank. Raises `UserError` on every rank if one rank's work raised it, so
+    that all ranks go on in the same way."""
     try:
         result, failure = work(), ""
     except UserError as error:
@@ -158,7 +158,7 @@ def on_all(work: Callable[[], T]) -> T:
 
 
 def on_first(work: Callable[[], T]) -> T:
-    """The result of `work`, which only the first rank does; raises as `on_each`."""
+    """The result of `work` on every rank; only the first rank does it. Raises as `on_each`."""
     return from_first(on_each(cast(Callable[[], T], work if is_first() else lambda: None)))
 
 
@@ -171,7 +171,7 @@ def first_holds(resource: AbstractContextManager[None]) -> Iterator[None]:
 
 
 def first_then_all(work: Callable[[], T]) -> T:
-    """`work` on the first rank, then on the others, which find its files (a download, a cache)."""
+    """The result of `work` on this rank; the first rank goes first, so the others find its files."""
     results: list[T] = []
     on_first(lambda: results.append(work()))
     return results[0] if results else work()
@@ -215,7 +215,7 @@ def largest(value: int) -> int:
 
 @contextmanager
 def _heartbeat(name: str) -> Iterator[None]:
-    """While this rank works alone, show the others that it is alive; at the end, that it is done."""
+    """Show the other ranks that this one is alive while it works alone, and that it is done at the end."""
     store, done = _store, threading.Event()
 
     def beat() -> None:

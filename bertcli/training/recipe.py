@@ -1,7 +1,7 @@
-"""Keys that are `auto` by default -> values with which a run learns, from its text, model and steps.
+"""Rules for keys that are `auto` by default: their values follow from text, model and steps of the run.
 
-With the published settings (rate 1e-4, 256 rows of 128) a small BERT stays on the plateau of word
-frequencies. LOG.md, "Getting past the unigram plateau", has the experiments behind these rules.
+The published settings (rate 1e-4, 256 rows of 128) leave a small BERT on the plateau of word frequencies.
+LOG.md, "Getting past the unigram plateau", has the experiments behind these rules.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ KEYS = (
 """The keys that text, sizes and steps decide."""
 
 BYTES_PER_TOKEN = 4.3
-"""Of English text in UTF-8; assumed for any text."""
+"""Bytes per token of English text in UTF-8; assumed for any text."""
 LARGEST_VOCABULARY = 30522
-"""BERT's own."""
+"""The size of BERT's own vocabulary."""
 ROWS_TO_LOOK_AROUND = 60_000
-"""Every run got past the plateau within 20,000 to 60,000 rows of any length."""
+"""The upper limit: every run got past the plateau within 20,000 to 60,000 rows of any length."""
 _FIXED_ENTRIES = 256
-"""More than the number of special tokens and ASCII characters, alone and inside a word."""
+"""Upper limit for the number of special tokens and ASCII characters, alone and inside a word."""
 BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
-"""(rows a step, for runs with fewer steps than this)."""
+"""Pairs (rows per step, number of steps); a size is used for runs with fewer steps than this number."""
 
 
 def decided_config(
     config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
 ) -> PretrainConfig:
-    """`config` as a new run uses it: `model.init_from` located, its recipe decided.
+    """The config as a new run uses it: `model.init_from` is located, and the recipe is decided.
 
     Raises `UserError` as `decide_recipe`.
     """
@@ -72,7 +72,7 @@ def decided_config(
 def decide_recipe(
     config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
 ) -> PretrainConfig:
-    """`config` with a value for each key that is auto; `report` is called with those of `KEYS`.
+    """The config with a value for each key that is auto; `report` is called with those of `KEYS`.
 
     The same files, model and steps give the same values. An existing store keeps its vocabulary, unless
     `rebuild` says that it will be built again.
@@ -138,14 +138,14 @@ def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
 
 
 def _fresh(config: PretrainConfig) -> Fresh:
-    """What the family of the config's model, or of the folder of `init_from`, decides."""
+    """The defaults of the family of the config's model, or of the model in the folder of `init_from`."""
     if config.model.init_from is None:
         return config.model.fresh
     return fresh_of(read_architecture(Path(config.model.init_from) / "config.json").family)
 
 
 def adopt_recipe(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
-    """`config`, where each auto is replaced by the saved run's value: a resume decides nothing again."""
+    """The config with the saved run's value in place of each auto: a resume decides nothing again."""
     adopted: dict[str, dict[str, Any]] = {}
     for section, key in (*OF_FAMILY, *KEYS):
         if getattr(getattr(config, section), key) == AUTO:
@@ -154,7 +154,7 @@ def adopt_recipe(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfi
 
 
 def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str], Any]:
-    """Section and key -> value, for all `KEYS` except the vocabulary's, which is already decided."""
+    """Section and key -> value, for all `KEYS` except the vocabulary size, which is already decided."""
     layers, hidden = _sizes(config)
     fresh, length = config.model.init_from is None, config.data.max_length
     batch_size, steps = _batch_size_and_steps(config, text_tokens)
@@ -175,14 +175,14 @@ def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str],
 
 
 def _starts_like_teacher(config: PretrainConfig, hidden: int) -> bool:
-    """Whether a student gets its teacher's layers and positions: it needs the same hidden size."""
+    """True if a student starts with its teacher's layers and positions, which needs the same hidden size."""
     if config.distillation is None:
         return False
     return read_architecture(Path(config.distillation.teacher) / "config.json").hidden == hidden
 
 
 def first_short_steps(steps: int, rows: float) -> int:
-    """The first steps with short rows in a run of `steps` steps of `rows` rows."""
+    """The number of first steps with short rows in a run of `steps` steps of `rows` rows."""
     return min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / rows))
 
 
@@ -195,13 +195,13 @@ def _mask_rate(config: PretrainConfig) -> float:
 def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
     """The power of two nearest to the square root of the text's bytes: 2,048 for 5 MB, 8,192 for 64 MB.
 
-    At least four times the characters that the text needs, because a vocabulary keeps a quarter of its
-    entries for them; and enough for the rare ones that it also keeps, each alone and inside a word.
+    It is at least four times the number of characters that the text needs, because a vocabulary keeps a
+    quarter of its entries for them. It also has room for rare characters, each alone and inside a word.
     """
     given = load_given_tokenizer(config)
     if given is not None:
         return given.vocab_size
-    if config.tokenizer.kind == "byte-bpe":  # any text is bytes
+    if config.tokenizer.kind == "byte-bpe":  # bytes cover any text
         return min(LARGEST_VOCABULARY, max(2 * 256, _power_of_two(math.sqrt(num_bytes))))
     needed, characters = count_characters(
         find_sources(config.corpus.files, output_paths(config)), config.corpus
@@ -212,7 +212,7 @@ def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
 
 
 def _stored_size(manifest: Manifest | None) -> int | None:
-    """The size in the config of the store's build, or that of the given tokenizer."""
+    """The vocabulary size in the config that built the store, or the size of the given tokenizer."""
     return manifest and manifest.options.get("tokenizer.vocab_size", manifest.vocab_size)
 
 
@@ -221,7 +221,7 @@ def _power_of_two(number: float) -> int:
 
 
 def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int | tuple[int, int], int]:
-    """The rows of a step, and the number of steps, which depends on them if epochs are given."""
+    """The rows per step and the number of steps, which depends on the rows if epochs are given."""
     epochs, given = config.training.epochs, config.training.batch_size
     for batch_size, below in BATCH_SIZES if given == AUTO else ((given, None),):
         steps = config.training.steps or DEFAULT_STEPS
@@ -233,10 +233,10 @@ def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[i
 
 
 def peak_rate(layers: int, hidden: int, fresh: bool) -> float:
-    """Decreases with width, and with depth beyond four layers: both make post-LayerNorm less stable.
+    """The peak learning rate: tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4.
 
-    tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4. One third of it if the weights are
-    already trained.
+    It decreases with width, and with depth beyond four layers: both make post-LayerNorm less stable. Weights
+    that are already trained (not `fresh`) get one third of it.
     """
     rate = 1.5e-3 * (128 / hidden) ** 0.75 * min(1.0, math.sqrt(4 / layers))
     return float(f"{rate if fresh else rate / 3:.1e}")
@@ -263,6 +263,6 @@ def _listed(decided: dict[str, dict[str, Any]]) -> str:
 
 
 def update_sections(config: Config, sections: dict[str, dict[str, Any]]) -> Config:
-    """`config` with other values: section -> key -> value."""
+    """The config with other values. `sections`: section -> key -> value."""
     updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
     return config.model_copy(update=updated)

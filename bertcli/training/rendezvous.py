@@ -1,4 +1,4 @@
-"""The environment variables that torchrun sets for each process."""
+"""The environment variables that torchrun sets for each process, and the first meeting of the ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(name: str, default: int, least: int = 0) -> int:
     """The integer value of a variable; `default` if it is not set or empty.
 
     Raises:
-        UserError: it is not an integer, or less than `least`.
+        UserError: the value is not an integer, or less than `least`.
     """
     text = os.environ.get(name, "").strip()
     if not text:
@@ -32,7 +32,7 @@ def read(name: str, default: int, least: int = 0) -> int:
 
 
 def check(size: int) -> None:
-    """Check the variables with the rank of this process, one of `size`, and the address of the others.
+    """Check the variables for the rank of this process, one of `size`, and for the address of the others.
 
     Raises:
         UserError: one of them is missing or invalid.
@@ -56,9 +56,9 @@ def check(size: int) -> None:
 def meet(timeout: timedelta) -> tuple[Any, int, int]:
     """torch.distributed's key-value store, this rank's number, and the number of ranks.
 
-    torchrun keeps its store with all entries when it starts dead ranks again, so a fast rank could read the
-    address of a dead one. Therefore the first rank chooses a new name for the attempt. Each other rank asks
-    for it under a unique name of its own, and all later entries have the attempt's name as prefix.
+    When torchrun starts dead ranks again, its store keeps all entries, so a fast rank could read the address
+    of a dead one. Therefore the first rank chooses a new name for the attempt. Each other rank asks for it
+    under a unique name of its own. All later entries have the attempt's name as prefix.
 
     Raises:
         UserError: some ranks do not come in time.
@@ -73,7 +73,7 @@ def meet(timeout: timedelta) -> tuple[Any, int, int]:
 
 def _ask_attempt(store: Any, rank: int, name: str) -> str:
     store.set(f"asks/{rank}", name)
-    attempt = store.get(f"answer/{name}").decode()  # waits until it is there
+    attempt = store.get(f"answer/{name}").decode()  # `get` waits for the entry
     store.add(f"{attempt}/here", 1)
     return attempt
 

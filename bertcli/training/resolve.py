@@ -1,4 +1,4 @@
-"""Every `auto` and every default that depends on data or machine -> a value, at the start of a run."""
+"""Decisions at the start of a run: a value for every `auto` and default that depends on data or machine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Loop = TypeVar("Loop", bound=LoopConfig)
 
 
 def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
-    """`config`, where each auto is replaced by the saved run's value: a resume decides nothing again."""
+    """The config with the saved run's value in place of each auto: a resume decides nothing again."""
     config = adopt_recipe(config, saved)
     data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
     training = adopt_loop_decisions(config.training, saved.training)
@@ -51,7 +51,7 @@ def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainCo
 
 
 def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
-    """As `adopt_decisions`, for the training section alone."""
+    """The training section with the saved run's value in place of each auto."""
     keys = ("micro_batch_size", "precision", "device", "compile")
     decided = {key: getattr(saved, key) for key in keys if getattr(training, key, None) == "auto"}
     return training.model_copy(update=decided)
@@ -98,11 +98,11 @@ def resolve_loop(
     """The training section with every `auto` decided, for rows of at most `length` tokens.
 
     Args:
-        tokens: of the complete run.
+        tokens: number of tokens of the complete run.
         predicted: the share of tokens whose word is predicted.
-        mean_length: tokens of a labeled row; None: the rows are full.
-        joint_rows: of the largest step, if one loss joins them: a second micro-batch would need a second
-            forward pass of both. None: the loss is a sum over rows.
+        mean_length: mean tokens of a labeled row; None: the rows are full.
+        joint_rows: number of rows in the largest step, if one loss joins them: a second micro-batch would
+            need a second forward pass of both. None: the loss is a sum over rows.
 
     Raises `UserError` for a device that is missing.
     """
@@ -168,7 +168,7 @@ def loop_settings(
 
 
 def own_share(training: LoopConfig, joint_rows: int | None = None) -> Share:
-    """This rank's share of each step; in the largest one every rank has rows, if there are enough.
+    """This rank's share of each step; in the largest step every rank has rows, if there are enough.
 
     `joint_rows`: as in `resolve_loop`.
     """
@@ -178,21 +178,20 @@ def own_share(training: LoopConfig, joint_rows: int | None = None) -> Share:
 
 
 def check_pretraining(config: PretrainConfig) -> None:
-    """Raise `UserError` if files of the corpus, or optional packages that the run needs, are missing, or keys
-    contradict each other."""
+    """Raise `UserError` if corpus files or needed packages are missing, or keys contradict each other."""
     if config.checkpoint.keep_best and config.training.schedule == "stable-decay":
         raise UserError(
             "checkpoint.keep_best: not with training.schedule: stable-decay, whose longer runs go back to "
             "before the best model; set it to false"
         )
     check_tensorboard(config.logging.tensorboard)
-    if not (store_folder(config) / MANIFEST).is_file():  # with a store, the corpus is not read any more
+    if not (store_folder(config) / MANIFEST).is_file():  # if there is a store, the corpus is not read
         find_corpus(config.corpus, output_paths(config))
     find_sources(config.corpus.general or [])
 
 
 def check_finetuning(config: FinetuneConfig) -> None:
-    """Raise `UserError` if a labeled file, or an optional package that the run needs, is missing."""
+    """Raise `UserError` if a labeled file or a needed optional package is missing."""
     check_tensorboard(config.logging.tensorboard)
     for name in (config.task.train, config.task.dev):
         if name is not None:

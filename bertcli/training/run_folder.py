@@ -1,4 +1,4 @@
-"""The content of a run folder: which files bertcli wrote, which it did not, and which belong to the run."""
+"""A run folder: which of its files bertcli wrote, and the rules for claiming, resuming and overwriting it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Input(NamedTuple):
 
 
 def check_links(root: Path) -> None:
-    """Raises `UserError` if a folder of a run is a broken link."""
+    """Raise `UserError` if a folder of a run is a broken link."""
     for name in (*FOLDERS, "store"):
         path = root / name
         if path.is_symlink() and not path.is_dir():
@@ -45,9 +45,9 @@ def check_links(root: Path) -> None:
 
 
 def find_foreign(root: Path, is_taken: bool, overwrite: bool) -> list[str]:
-    """The names in `root` that a run would write to, but that hold something not written by bertcli.
+    """The names in `root` that a run would write to and that hold something not written by bertcli.
 
-    `is_taken`: there is a run, which will be overwritten or resumed.
+    `is_taken`: there is a run already, which will be overwritten or resumed.
     """
     if not is_taken:
         files = [name for name in (NOTE, *FILES) if os.path.lexists(root / name)]
@@ -65,7 +65,7 @@ def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
     """Remove what bertcli wrote in a run folder, except its store, its lock and its note.
 
     `own_part`: the folder of a seed that stays. Returns the files in the run's folders that bertcli did not
-    write. Raises `OSError` if they cannot be removed.
+    write. Raises `OSError` if a file cannot be removed.
     """
     if read_note(root, "run") is None:
         return []
@@ -95,9 +95,9 @@ def removed_paths(root: Path) -> list[Path]:
 
 
 def check_spared(removed: Iterable[Path], inputs: Iterable[Input], advice: str) -> None:
-    """Raise `UserError` where a file that is read lies in what `--overwrite` removes, by whatever path.
+    """Raise `UserError` if an input is in a path that `--overwrite` removes; links are followed.
 
-    `advice`: where else the command may write.
+    `advice`: another place where the command may write.
     """
     places = {path.resolve() for path in removed}
     for key, _, path in inputs:
@@ -124,7 +124,7 @@ def _remove_seed(root: Path) -> list[Path]:
 
 
 def _remove_events(folder: Path) -> list[Path]:
-    """Remove TensorBoard's files; returns what is left in their folder."""
+    """Remove TensorBoard's files; return the paths that are left in their folder."""
     note = read_note(folder, "tensorboard")
     for name in note.files if note else []:
         if is_own_file(folder / name, "tensorboard"):
@@ -143,7 +143,7 @@ def _holds_something(folder: Path) -> bool:
 
 
 def _in_the_way(model: Path) -> list[str]:
-    """The files in `model/` that bertcli did not write, but that have the name of a model's file."""
+    """The files in `model/` that have the name of a model file, but were not written by bertcli."""
     if not model.is_dir():
         return []
     names = {*MODEL_FILES, *listed_files(model)}
@@ -156,14 +156,14 @@ _MAY_CHANGE = (
     *("checkpoint.every_steps", "checkpoint.keep_last"),
     *("data.workers", "training.parallel"),
 )
-"""Keys that a resume may change: they do not affect the weights. A run's folder may be moved."""
+"""Keys that a resume may change, because they do not affect the weights. A run's folder may be moved."""
 _MAY_GROW = ("training.steps", "training.epochs")
 
 Config = TypeVar("Config", bound=BaseModel)
 
 
 class RunFolder(RunLayout, Generic[Config]):
-    """Paths of a run, and the rules for a resume and for overwriting; `schema`: of its config."""
+    """The paths of a run, and the rules for resuming and overwriting. `schema`: the type of its config."""
 
     def __init__(self, root: Path, schema: type[Config]):
         super().__init__(root)
@@ -171,13 +171,13 @@ class RunFolder(RunLayout, Generic[Config]):
 
     @property
     def is_taken(self) -> bool:
-        """Whether there is a run of bertcli."""
+        """True if the folder has a run of bertcli."""
         return read_note(self.root, "run") is not None
 
     def check_free(self, overwrite: bool) -> None:
         """Check, before anything is written, that the run would overwrite only what bertcli wrote.
 
-        Raises `UserError` that lists anything else.
+        Raises a `UserError` that lists everything else.
         """
         check_links(self.root)
         foreign = find_foreign(self.root, self.is_taken, overwrite)
@@ -194,15 +194,15 @@ class RunFolder(RunLayout, Generic[Config]):
     ) -> Iterator[None]:
         """Lock the folder against other processes; an old run in it stays until `accept`.
 
-        In a job of several processes, one claims it for all.
+        In a job of several processes, one process claims it for all.
 
         Args:
-            inputs: gives all that the run reads.
+            inputs: a function that gives everything that the run reads.
 
         Raises:
             UserError: another process runs here; there is a run, but no flag says what to do with it;
-                `overwrite` would delete what it reads; the run would overwrite what bertcli did not write;
-                or the folder cannot be written.
+                `overwrite` would delete an input of the new run; the run would overwrite what bertcli did not
+                write; or the folder cannot be written.
         """
         if resume and overwrite:
             raise UserError("give --resume or --overwrite, not both")
@@ -228,9 +228,10 @@ class RunFolder(RunLayout, Generic[Config]):
         return load_config(self._schema, self.config) if self.config.exists() else None
 
     def accept(self, config: Config, own_part: Path | None = None) -> None:
-        """Write the config of a run that can start; a run that it overwrites is removed only now.
+        """Write the config of a run that can start; only now remove the run that it overwrites.
 
-        Also removes what killed processes left. `own_part`: the folder of a seed of the new run, which stays.
+        Files that killed processes left are removed too. `own_part`: the folder of a seed of the new run,
+        which stays.
         """
         with disk_errors(f"output_dir {self.root} could not be emptied"):
             sweep([self.root, self.checkpoints, self.model])
@@ -246,7 +247,7 @@ class RunFolder(RunLayout, Generic[Config]):
 
 
 def check_resumable(saved: BaseModel, current: BaseModel, report: Callable[[str], None]) -> None:
-    """Compare two resolved configs; allowed changes are reported, and an error lists all others."""
+    """Compare two resolved configs; report allowed changes, and list all others in a `UserError`."""
     refused = []
     for key, (old, new) in differences(saved, current).items():
         if key.startswith(_MAY_CHANGE) or (key in _MAY_GROW and new > old):

@@ -1,4 +1,4 @@
-"""The training loop's report of a step."""
+"""The report of a training step, and the sums of losses and accuracies behind it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class StepReport:
     """One optimizer step.
 
     Attributes:
-        step: number of steps with this one.
+        step: number of steps, including this one.
         losses: term name -> mean loss of this step.
-        weights: term name -> its factor in the loss of the step; of other terms 1.
-        accuracies: term name -> share of right predictions, of terms that count them.
-        grad_norm: of the whole gradient, before clipping.
-        tokens: real tokens of this step.
-        skipped: the loss or the gradient was not finite, and the weights did not change.
-        loss_scale: of the next step; None except in fp16.
+        accuracies: term name -> share of right predictions, for terms that count them.
+        grad_norm: norm of the whole gradient, before clipping.
+        tokens: number of real tokens of this step.
+        skipped: True if loss or gradient was not finite, so that the weights did not change.
+        loss_scale: the scale of the next step; None except in fp16.
+        weights: term name -> its factor in the loss of the step; terms that are not listed have 1.
     """
 
     step: int
@@ -40,7 +40,7 @@ class StepReport:
 
     @property
     def loss(self) -> float:
-        """What the step minimizes: the weighted sum over terms."""
+        """The loss that the step minimizes: the weighted sum over terms."""
         return weighted_sum(self.losses, self.weights)
 
 
@@ -49,7 +49,7 @@ def weighted_sum(losses: Mapping[str, float], weights: Mapping[str, float]) -> f
 
 
 def count_step(task: Task, micro_batches: Sequence[MicroBatch]) -> tuple[dict[str, float], int]:
-    """The count of each term of a step, and the step's real tokens; of all ranks together."""
+    """The count of each term of a step, and the number of real tokens, over all ranks."""
     counts: dict[str, float] = {}
     tokens = 0
     for _, batch, is_dummy in micro_batches:
@@ -61,14 +61,14 @@ def count_step(task: Task, micro_batches: Sequence[MicroBatch]) -> tuple[dict[st
 
 
 def mean(total: float, count: float) -> float:
-    """A term without any count, such as the MLM loss of rows of [UNK] alone, is 0."""
+    """The mean; it is 0 for a count of 0, as in the MLM loss of rows that hold only [UNK]."""
     return total / (count or 1.0)
 
 
 class TermSums:
     """The sums of this rank's terms in their units, on their device until `means` reads them.
 
-    `weights`: the factor of each such sum in the loss of the step.
+    `weights`: term name -> factor of its sum in the loss of the step.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class TermSums:
     def means(
         self, counts: Mapping[str, float]
     ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-        """Mean losses, accuracies where right predictions are counted, and shares; of all ranks together."""
+        """Mean losses, accuracies of terms that count right predictions, and shares, over all ranks."""
         all_sums = [*self._losses.values(), *self._correct.values()]
         all_sums += [*self._parts.values(), *self._wholes.values()]
         totals = iter(ranks.add_up([float(total) for total in all_sums]))

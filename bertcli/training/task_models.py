@@ -1,4 +1,4 @@
-"""A model folder -> the model to fine-tune, and the fine-tuned teacher that it may learn from."""
+"""The model to fine-tune, from a model folder, and the fine-tuned teacher that it may learn from."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def new_task_model(
     say: Callable[[str], None],
     standardization: Standardization = AS_THEY_ARE,
 ) -> TaskModel:
-    """The names of new and unused weights are given to `say`; new ones are initialized from the seed.
+    """The model to fine-tune from `source`; new weights are initialized from the seed.
+
+    The names of new and unused weights are given to `say`.
 
     Raises:
         UserError: `source` cannot be read, or has fewer layers than should be kept or frozen.
@@ -70,7 +72,7 @@ def new_task_model(
 
 @dataclass(frozen=True)
 class SoftTargets:
-    """For the training loop: the terms `teacher` and `labels`, with these weights."""
+    """The task of distillation in the training loop: the terms `teacher` and `labels`, with these weights."""
 
     task: LabeledTask
     teacher: nn.Module
@@ -103,7 +105,7 @@ def soft_loss(
 ) -> Tensor:
     """The sum over answers of T^2 KL(teacher || student) at temperature T, or of the squared difference.
 
-    `answers` and `taught`: float32 [N, C], or [N, parts, C], of which the mean over the parts is taken.
+    `answers` and `taught`: float32 [N, C] or [N, parts, C]; the loss is the mean over the parts.
     """
     if kind == "value":
         return F.mse_loss(answers, taught, reduction="sum")
@@ -117,7 +119,7 @@ def soft_loss(
 
 
 def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer) -> Task:
-    """What the loop trains: the labels, and with `config.shared` the teacher's answers too.
+    """The task that the loop trains: the labels, and with `config.distillation` also the teacher's answers.
 
     Raises:
         UserError: the teacher cannot be read, or it has another task, other labels or another tokenizer.
@@ -147,5 +149,5 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
 
 
 def _described(task: LabeledTask) -> str:
-    """What a teacher and its student have in common."""
+    """The properties that a teacher and its student must have in common, as text."""
     return f"{task.settings.type}, answers: {task.answer_kind}, labels: {', '.join(task.labels) or 'none'}"

@@ -1,4 +1,4 @@
-"""A config -> a trained model, or the best of several seeds; what is said at its end, and its report."""
+"""The training of a config with one seed or several, the lines at its end, and its report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from bertcli.training.run_folder import RunFolder, check_resumable
 
 
 def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:
-    """Run each of `config.seeds` in `output_dir/seed-N`; `output_dir/model` is that of the best run.
+    """Run each of `config.seeds` in `output_dir/seed-N`; `output_dir/model` is the model of the best run.
 
     `output_dir/seeds.json` has each run's metrics, their mean and their standard deviation (of the sample,
     n - 1; null for one run). A resume continues where the runs stopped. Raises as `finetune`.
@@ -129,12 +129,12 @@ Schema = TypeVar("Schema", bound=BaseModel)
 
 
 _training = threading.Lock()
-"""Held by the run of this process: its dropout is drawn from torch's generator, which all threads share."""
+"""The lock of the run in this process: dropout is drawn from torch's generator, which all threads share."""
 
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Raises `UserError` while another thread of this process trains."""
+    """A context for one run at a time. Raises `UserError` while another thread of this process trains."""
     if not _training.acquire(blocking=False):
         raise UserError(
             "another run is training in this process, and both would draw from one random generator, so "
@@ -163,7 +163,7 @@ def run_pretraining(given: Given, overrides: Sequence[str], resume: bool, overwr
 
 @_alone()
 def run_finetuning(given: Given, overrides: Sequence[str], resume: bool, overwrite: bool) -> dict[str, Any]:
-    """Train on labeled data, as `pretrain`; the result also has the dev data's scores and the verdict."""
+    """Train on labeled data, as `run_pretraining`; the result also has the dev scores and the verdict."""
     resume, overwrite = ranks.after_restart(resume, overwrite)
     config = ranks.on_first(lambda: _checked(FinetuneConfig, given, overrides, resume=resume))
     start = finetune_seeds if config.seeds else finetune

@@ -1,4 +1,4 @@
-"""A config -> whether a killed and resumed run gives the same result on this machine."""
+"""A test of a config on this machine: does a killed and resumed run give the same result?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bertcli.training.recipe import update_sections
 
 Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
 EVALUATIONS, CHECKPOINTS = 6, 8
-"""Per run: enough for kills during them, between them and after them."""
+"""Numbers per run: enough for kills during them, between them and after them."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Verification:
 
     steps: int
     rows: int
-    """Compared lines of metrics.jsonl."""
+    """Number of compared lines of metrics.jsonl."""
     kills: list[Kill]
     differences: list[str]
-    """Empty: all numbers and weights of the two runs are equal to the bit."""
+    """The differences; empty: all numbers and weights of the two runs are equal to the bit."""
     repeats: bool
-    """False: two uninterrupted runs differ as well."""
+    """False if two uninterrupted runs differ as well."""
     folder: Path | None
-    """The folder of the runs if they differ."""
+    """The folder of the runs if they differ; else None."""
 
 
 def verify_resume(
@@ -58,8 +58,8 @@ def verify_resume(
     """Run `steps` steps of a config without interruption, and again with SIGKILLs at random moments (`seed`).
 
     Both run in a new folder in `parent` (None: the system's temporary folder), which is removed unless they
-    differ. Warm-up is shorter, evaluations and checkpoints are more frequent, as the run is shorter. An
-    existing token store is shared; else one is built in that folder.
+    differ. Because the run is shorter, its warm-up is shorter, and evaluations and checkpoints are more
+    frequent. An existing token store is shared; else one is built in that folder.
 
     Raises:
         UserError: the config cannot run, or a killed run cannot be resumed.
@@ -84,7 +84,7 @@ def verify_resume(
             second = _watched(settled, folder / "killed", steps)
             for moment in draw_moments(times, kills - len(struck), by_time=False, drawn=drawn):
                 kill = second.kill(moment)
-                if kill is None:  # faster than the first run, it has ended: the next run gets the other kills
+                if kill is None:  # it was faster than the first run: the next run gets the other kills
                     break
                 struck.append(kill)
                 say(f"kill {len(struck)} of {kills}: {kill}")
@@ -106,7 +106,7 @@ def verify_resume(
 
 @contextmanager
 def _new_folder(parent: Path | None) -> Iterator[Path]:
-    """Removed after an error or a signal; SIGTERM has the effect of Ctrl-C here."""
+    """A new folder that is removed after an error or a signal; here SIGTERM has the effect of Ctrl-C."""
     if parent is not None:
         with disk_errors(f"{parent} cannot be used", if_refused="name another --folder"):
             parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _short_pretraining(config: PretrainConfig, steps: int, folder: Path) -> tupl
 
 
 def _at_most(limit: int, steps: int) -> int:
-    """`steps`, if they are not `auto`: the run then decides by its own number of steps."""
+    """The number of steps, at most `limit`; `auto` stays: the run decides by its own number of steps."""
     return steps if steps == AUTO else min(limit, steps)
 
 

@@ -1,4 +1,4 @@
-"""A model over the ranks of a run: a copy on each (DDP), or a part of every layer (FSDP)."""
+"""Models over the ranks of a run: a copy on each (DDP) or a part of every layer (FSDP); compiled layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAYER = re.compile(r"\bencoder\.layers\.\d+$")
 
 
 def distribute(model: nn.Module, parallel: Parallel) -> nn.Module:
-    """The wrapped model for training: its gradients become the mean over all ranks.
+    """The wrapped model for training; its gradients become the mean over all ranks.
 
     DDP keeps a copy on each rank (Li et al. 2020). FSDP gives each rank a part of every layer's parameters,
     gradients and moments (Zhao et al. 2023, in torch's second version). It changes `model` itself: load
@@ -53,14 +53,14 @@ def sync_gradients(model: nn.Module, now: bool) -> AbstractContextManager[object
 def reshard(model: nn.Module) -> None:
     """Give each rank its part of the parameters again, after a forward pass without a backward pass.
 
-    Such a pass leaves the parameters outside of the layers whole; the optimizer steps the parts.
+    Such a pass leaves the parameters outside of the layers whole, but the optimizer updates the parts.
     """
     if is_sharded(model):
         cast(Any, model).reshard()
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether each rank has only a part of the model, so that all must do the same forward passes."""
+    """True if each rank has only a part of the model, so that all ranks must do the same forward passes."""
     return any(map(_is_sharded, model.parameters()))
 
 
@@ -70,7 +70,7 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 
 def full_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every full weight by its name; a sharded one is moved to the CPU."""
+    """Parameter name -> full weight; a sharded weight is moved to the CPU."""
     return {
         name: full_tensor(tensor).cpu() if _is_sharded(tensor) else tensor
         for name, tensor in model.state_dict().items()
@@ -102,14 +102,14 @@ def _is_sharded(tensor: Tensor) -> bool:
 
 
 LARGEST_RATE = 4e14
-"""Operations a second, as `model.architecture` counts them, that no current GPU exceeds with an uncompiled
-BERT; an assumption, so that the time of a run is never overestimated."""
+"""Operations per second, as `model.architecture` counts them, that no current GPU exceeds with an uncompiled
+BERT. It is an assumption, high enough that the time of a run is never overestimated."""
 _WORTH_FROM = 180.0
-"""Seconds of an uncompiled run from which compiling saves time: it takes up to 40 seconds, and saves at least
-a fourth of the rest. An assumption."""
+"""Least seconds of an uncompiled run for which compiling saves time. The assumption: compiling takes up to 40
+seconds and saves at least a fourth of the rest."""
 _LAUNCH_SECONDS = 10e-6
-"""To start a kernel from Python; an assumption. A layer needs about 100 kernels, forward and backward, and
-the rest of the model 150."""
+"""Assumed time to start a kernel from Python. A layer needs about 100 kernels, forward and backward; the rest
+of the model needs 150."""
 
 
 def is_worth_compiling(
@@ -122,10 +122,10 @@ def is_worth_compiling(
 ) -> bool:
     """The value of `compile: auto` for a run of `tokens` tokens, `at_once` of them in a micro-batch.
 
-    Never on a CPU: there the model's own kernels, which a compiler does not use, are faster.
+    It is False on a CPU, where the model's own kernels, which a compiler does not use, are faster.
 
     Args:
-        length, predicted: as in `model.architecture.forward_flops`.
+        length, predicted: the arguments of `model.architecture.forward_flops`.
     """
     by_products = tokens * training_flops(architecture, length, predicted) / LARGEST_RATE
     by_launches = tokens / at_once * launch_seconds(architecture.layers)
@@ -133,12 +133,12 @@ def is_worth_compiling(
 
 
 def launch_seconds(layers: int) -> float:
-    """The minimum time of a micro-batch on any GPU, also for a small model."""
+    """The minimum time of a micro-batch on any GPU, even for a small model."""
     return _LAUNCH_SECONDS * (100 * layers + 150)
 
 
 def compile_layers(model: nn.Module) -> None:
-    """Compile every layer at its first pass: once for all, because they differ only in weights.
+    """Compile every layer at its first pass; one compilation serves all, because they differ only in weights.
 
     The rest of the model is too small a part of a step. Call this before `wrapping.distribute`, which puts
     its communication between the layers.

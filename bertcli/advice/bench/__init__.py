@@ -1,1 +1,1 @@
-"""Speed and size: of this machine, measured; of a run, before it begins."""
+"""Measurements of this machine's speed, and estimates of a run's time and memory before it begins."""

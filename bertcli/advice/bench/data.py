@@ -23,7 +23,7 @@ from bertcli.training.recipe import decided_config
 from bertcli.training.resolve import own_share, resolve_config
 
 _PARAGRAPHS = 200
-"""Per call: about as many as in a chunk of a store's build."""
+"""Number of paragraphs per call, about as many as in a chunk of a store's build."""
 
 
 def open_stream(config: PretrainConfig) -> tuple[PretrainConfig, Architecture, BatchStream]:
@@ -39,24 +39,24 @@ def open_stream(config: PretrainConfig) -> tuple[PretrainConfig, Architecture, B
 
 
 def full_steps(config: PretrainConfig, stream: BatchStream, number: int) -> Iterator[list[MicroBatch]]:
-    """Steps of rows of full length, divided as a run divides them, from as many loader processes."""
+    """Steps of rows of full length, divided as in a run and drawn by as many loader processes."""
     assert config.data.workers != "auto"
     first = config.data.short_steps
     return stream.steps(first, first + number, own_share(config.training), config.data.workers)
 
 
 def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
-    """Batches of the config's own text, as a run draws them.
+    """The speed of drawing batches of the config's own text, as in a run.
 
     Returns:
-        what, device, workers, batch_size, length; batches_per_s, tokens_per_s (real ones).
+        what, device, workers, batch_size, length; batches_per_s, tokens_per_s (real tokens).
 
     Raises:
         UserError: as `open_stream`.
     """
     config, _, stream = open_stream(config)
     steps = full_steps(config, stream, batches + 1)
-    next(steps)  # not timed: loads pages of the store, and starts the loader processes
+    next(steps)  # not timed: this step loads pages of the store and starts the loader processes
     begun = time.perf_counter()
     tokens = sum(micro_batch.batch.num_tokens for step in steps for micro_batch in step)
     seconds = time.perf_counter() - begun
@@ -72,13 +72,13 @@ def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
 
 
 def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float) -> dict[str, Any]:
-    """Sentences and token ids of the first `megabytes` of a corpus, in one process, made as `prepare` does.
+    """The speed of splitting and tokenizing the first `megabytes` of a corpus, in one process of `prepare`.
 
     Returns:
         what, vocab_size, megabytes (of text), sentences; mb_per_s, tokens_per_s.
 
     Raises:
-        UserError: a corpus that cannot be read.
+        UserError: the corpus cannot be read.
     """
     language = None if corpus.format == "sentences" else corpus.language
     paragraphs = list(_first(corpus, megabytes))

@@ -1,4 +1,4 @@
-"""Time, memory and disk that a run will take, from its config and a short probe on this machine."""
+"""An estimate of a run's time, memory and disk, from its config and a short probe on this machine."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from bertcli.training.resolve import resolve_loop
 from bertcli.training.wrapping import launch_seconds
 
 KERNELS = {"cpu": 100e6, "cuda": 500e6}
-"""Bytes that torch loads and keeps from the first step on; on a GPU, CUDA's context."""
+"""Bytes that torch loads at the first step and keeps; on a GPU, CUDA's context."""
 _MAPPED = 1 << 16
 """Bytes of the store that become resident when a row is read."""
 
 
 def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dict[str, Any]:
-    """Time, memory and disk of a run.
+    """Estimate time, memory and disk of a run.
 
     Args:
-        device: a name of `advice.bench.probe`, for which all is calculated; None: the config's own device, on
-            which some seconds of steps are measured.
+        device: the name of a device in `advice.bench.probe`, for which everything is calculated; None: the
+            config's own device, on which some seconds of steps are measured.
 
     Returns:
         what, kind, device, calculated, precision, micro_batch_size; parameters (by part, and total);
@@ -40,7 +40,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         steps, tokens, tokens_per_s, hours; given, warnings (lists of lines).
 
     Raises:
-        UserError: a config that cannot run; an unknown device.
+        UserError: the config cannot run, or the device is unknown.
     """
     known = None if device is None else known_device(device)
     plan = plan_finetuning(config) if isinstance(config, FinetuneConfig) else plan_pretraining(config)
@@ -63,7 +63,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         memory = _memory(plan, training, where.type == "cpu", before=before, seen=seen)
         tokens_per_s = seen.tokens / seen.step_seconds
         tokens = plan.tokens
-        if plan.kind == "pretraining":  # the share of real tokens in full rows
+        if plan.kind == "pretraining":  # times the share of real tokens in full rows
             tokens *= seen.tokens / (training.largest_batch * plan.length)
         limit = free + before
     else:
@@ -81,7 +81,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
             f"micro-batch faster than its kernels can be launched ({1e3 * least:.1f} ms)"
         )
     disk = _disk(plan)
-    # An evaluation is a forward pass alone, a third of a step.
+    # An evaluation has only a forward pass, a third of a step.
     hours = (tokens + plan.heldout_tokens / 3) / tokens_per_s / 3600
     return {
         "what": "estimate",
@@ -106,8 +106,11 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
 def _memory(
     plan: Plan, training: LoopConfig, on_cpu: bool, before: float, seen: Probe | None
 ) -> dict[str, float]:
-    """Bytes by part. If the probe took the run's own micro-batches, `other` is what it held beyond the
-    calculation; if it held less, the parts that are estimated too high are reduced by the difference."""
+    """Part -> bytes of memory.
+
+    If the probe took the run's own micro-batches, `other` is the memory that it held beyond the calculation.
+    If it held less, the parts that are estimated too high are reduced by the difference.
+    """
     assert training.micro_batch_size != "auto"
     sizes = StepSizes(
         rows=training.micro_batch_size,
@@ -135,7 +138,7 @@ def _memory(
 
 
 def _disk(plan: Plan) -> dict[str, float]:
-    """Bytes by part. A new checkpoint is written before an old one is deleted."""
+    """Part -> bytes on disk. A new checkpoint is written before an old one is deleted."""
     weights = FP32 * sum(plan.parameters.values())
     checkpoint = weights + (CHECKPOINT_BYTES - FP32) * plan.trained
     return {

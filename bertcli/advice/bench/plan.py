@@ -1,4 +1,4 @@
-"""A config -> the sizes of its model, without building it."""
+"""The plan of a run, for estimates and measurements: its model, sizes, steps and tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RATES = ("dropout", "attention_dropout")
 
 
 def pretraining_sizes(config: PretrainConfig, vocab_size: int) -> Architecture:
-    """The sizes of `model.init_from` (a model folder) if given, with the config's dropout; else the config's.
+    """The sizes of the model in `model.init_from`, with the config's dropout; else those of the config.
 
     Raises `UserError` for a `config.json` that cannot be read.
     """
@@ -50,20 +50,20 @@ def pretraining_sizes(config: PretrainConfig, vocab_size: int) -> Architecture:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run.
+    """The plan of a run.
 
     Attributes:
-        training: as in the config, `auto` not resolved.
-        parameters: by part; `trained` of them have gradients and moments.
-        length: most tokens of a row; `mean_length`: tokens of a labeled row, None if the rows are full.
+        training: the training section of the config; `auto` is not resolved.
+        parameters: part -> number of parameters; `trained` of them have gradients and moments.
+        length: most tokens of a row; `mean_length`: mean tokens of a labeled row, None if the rows are full.
         predicted: share of the tokens whose word is predicted.
-        steps, tokens: of the full run; real tokens.
-        heldout_tokens: read by all evaluations together.
-        store_bytes: of the token store; 0 without one.
-        kept: checkpoints that are kept; `models`: further folders, which hold weights only.
-        build: builds the model, on the CPU.
-        make_steps: steps of the run, or similar ones.
-        given: assumptions, in words.
+        steps, tokens: number of steps and of real tokens in the full run.
+        heldout_tokens: number of tokens that all evaluations read together.
+        store_bytes: size of the token store; 0: there is none.
+        kept: number of kept checkpoints; `models`: number of further folders, which hold only weights.
+        build: a function that builds the model on the CPU.
+        make_steps: a function that makes steps of the run, or similar ones.
+        given: lines on assumptions.
     """
 
     kind: str
@@ -86,11 +86,11 @@ class Plan:
     make_steps: MakeSteps
     given: list[str]
     joint_rows: int | None = None
-    """As in `training.resolve.resolve_loop`."""
+    """The argument of `training.resolve.resolve_loop`."""
 
 
 def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
-    """The training section as `training.resolve.resolve_loop` would decide it on another device."""
+    """The training section that `training.resolve.resolve_loop` would give on another device."""
     training = plan.training
     precision = known.precision if training.precision == "auto" else training.precision
     rows = training.micro_batch_size
@@ -115,7 +115,7 @@ def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
 
 
 def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say) -> Plan:
-    """The plan. Raises `UserError` for a model or labeled files that cannot be used."""
+    """The plan of a fine-tuning run. Raises `UserError` for a model or labeled files that cannot be used."""
     source = Path(resolve_model(config.model))
     check_length(source, config.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
@@ -125,7 +125,7 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
     lengths_N = np.array([item.length for item in items])
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
-        """The longest rows first: their batch takes the most memory."""
+        """Steps that begin with the longest rows, whose batch takes the most memory."""
         order = EpochOrder(len(items), batch_size, config.training_seed)
         longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):

@@ -1,4 +1,4 @@
-"""A pretraining config -> the plan of its run. Its store is used if it is built; else it is not needed."""
+"""The plan of a pretraining run. The token store is used if it is built; it is not needed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.recipe import BYTES_PER_TOKEN, decided_config
 
 TOKENS_PER_SENTENCE = 22
-"""Of English text; an assumption for when there is no store."""
+"""Tokens per sentence of English text; assumed if there is no store."""
 _ENDLESS = 1 << 40
 
 
 def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say) -> Plan:
-    """The plan. Raises `UserError` for missing text or a missing model, or a store that does not match."""
+    """The plan of the run. Raises `UserError` for missing text or model, or a store that does not match."""
     config = decided_config(config, report)
     store = prepare_store(config, report) if (store_folder(config) / MANIFEST).is_file() else None
     data, pairs = config.data, PAIR_RULES[config.data.objective]
@@ -59,7 +59,7 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
         stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
         return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
 
-    # A vocabulary that is not trained yet will have the rows of WordPiece.
+    # A vocabulary that is not trained yet will have rows as WordPiece has them.
     special = 2 + pairs.is_pair if tokenizer is None else tokenizer.frame.cost(pairs.is_pair)
     steps = _steps(config, store, text_tokens)
     saves = math.ceil(steps / config.checkpoint.every_steps)
@@ -107,7 +107,7 @@ def _task(config: PretrainConfig, mask_rate: float, tokenizer: Tokenizer | None)
 
 
 def _text_size(config: PretrainConfig, store: OpenStore | None, vocab_size: int) -> tuple[float, float]:
-    """Tokens to train on, and bytes of the store; without a store estimated from the size of the files."""
+    """Number of training tokens, and bytes of the store; without a store, estimated from the files' size."""
     if store is not None:
         return store.manifest.train.tokens, float(sum(store.manifest.arrays.values()))
     tokens = text_bytes(find_sources(config.corpus.files, output_paths(config))) / BYTES_PER_TOKEN
@@ -125,14 +125,14 @@ def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) 
 
 
 def _tokens(config: PretrainConfig, steps: int) -> int:
-    """In full rows."""
+    """Number of tokens of all steps, if every row is full."""
     data, sizes = config.data, BatchSizes(config.training.batch_size, ramp_steps(config, steps))
     rows, short = sizes.before(steps), sizes.before(min(steps, data.short_steps))
     return short * data.short_length + (rows - short) * data.max_length
 
 
 def _heldout_tokens(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> float:
-    """Tokens that one evaluation reads."""
+    """Number of tokens that one evaluation reads."""
     fraction = config.corpus.heldout_fraction
     at_most = config.evaluation.batches * config.training.largest_batch * config.data.max_length
     if store is None:

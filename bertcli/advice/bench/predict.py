@@ -1,4 +1,4 @@
-"""What `bench predict` measures: a fine-tuned or a fresh model, and texts of mixed length."""
+"""The measurement `bench predict`: a fine-tuned or a fresh model on texts of mixed length."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Answering:
-    """A model with all that it needs to predict from text."""
+    """A model with everything that it needs to predict from text."""
 
     model: nn.Module
     tokenizer: Tokenizer
@@ -78,14 +78,14 @@ def bench_predict(
     precision: Precision,
     batch_size: int | None = None,
 ) -> dict[str, Any]:
-    """Time from text to prediction, once as in `bertcli predict` and once padded to `max_length`.
+    """Measure the time from text to prediction, as in `bertcli predict`, and padded to `max_length`.
 
     Returns:
         what, device, precision, batch_size, max_length, texts, tokens_per_text; texts_per_s, tokens_per_s
-        (real ones); padded_texts_per_s, speedup (over padded); peak_memory_mb.
+        (real tokens); padded_texts_per_s, speedup (over padded); peak_memory_mb.
 
     Raises:
-        UserError: an example that the task cannot use.
+        UserError: the task cannot use an example.
     """
     tokenizer, settings = answering.tokenizer, answering.settings
     task, size = build_task(settings, answering.labels), batch_size or default_batch_size(device)

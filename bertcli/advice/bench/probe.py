@@ -1,4 +1,4 @@
-"""GPUs by name, with rates and memory from their data sheets, for estimates without the device."""
+"""Rates and memory of GPUs from their data sheets, and a probe of a run's steps on this machine."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class KnownDevice:
     """A GPU, by its data sheet.
 
     Attributes:
-        half: dense 16-bit matrix products with fp32 sums, operations a second.
-        has_bf16: whether `half` holds for bf16 too; else only for fp16.
-        fp32: fp32 products outside the tensor cores, as torch computes them by default.
-        memory: bytes.
+        half: operations per second of dense 16-bit matrix products with fp32 sums.
+        has_bf16: True if `half` holds for bf16 too; else it holds only for fp16.
+        fp32: operations per second of fp32 products outside the tensor cores, torch's default.
+        memory: bytes of memory.
     """
 
     half: float
@@ -44,7 +44,7 @@ class KnownDevice:
         return "bf16" if self.has_bf16 else "fp16"
 
     def rate(self, precision: Precision) -> float:
-        """Operations a second. bf16 without hardware support is as fast as fp32."""
+        """Operations per second; bf16 without hardware support is as fast as fp32."""
         return self.half if precision == "fp16" or (precision == "bf16" and self.has_bf16) else self.fp32
 
 
@@ -61,12 +61,12 @@ KNOWN_DEVICES = {
     "v100-16gb": KnownDevice(125e12, False, 15.7e12, memory=16e9),
     "t4": KnownDevice(65e12, False, 8.1e12, memory=16e9),
 }
-"""From NVIDIA's data sheets (for the RTX cards the Ada and Ampere GA102 architecture papers): SXM variants,
-rates without sparsity."""
+"""Data from NVIDIA's data sheets (for RTX cards, from the Ada and Ampere GA102 architecture papers): SXM
+variants, rates without sparsity."""
 
 
 def known_device(name: str) -> KnownDevice:
-    """The device of that name. Raises `UserError` for one that is not in the table."""
+    """The device of this name. Raises `UserError` if it is not in the table."""
     try:
         return KNOWN_DEVICES[name.lower()]
     except KeyError:
@@ -77,23 +77,23 @@ def known_device(name: str) -> KnownDevice:
 
 
 SECONDS = 15.0
-"""Of steps, so that the probe takes less than 20 s in all."""
+"""Time of the steps, so that the whole probe takes less than 20 s."""
 _SHARE_OF_MATMUL = 0.5
-"""Share of a device's matmul rate that a step reaches, roughly; the number of rows to try follows from it."""
+"""Approximate share of a device's matmul rate that a step reaches; it decides the number of rows to try."""
 
 MakeSteps = Callable[[int, int], Iterator[Sequence[MicroBatch]]]
-"""(rows a step, rows at once) -> steps of the run, more than the probe can take."""
+"""A function: (rows per step, rows at once) -> steps of the run, more than the probe can take."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What was measured.
+    """The result of a probe.
 
     Attributes:
-        step_seconds: of a full step of the run.
-        tokens: real tokens of a full step.
-        peak: most bytes that this process (on a GPU: torch) has held; None if the run's own micro-batches
-            were too slow to try.
+        step_seconds: time of a full step of the run.
+        tokens: number of real tokens in a full step.
+        peak: most bytes that this process (on a GPU: torch) has held; None: the run's own micro-batches were
+            too slow to try.
     """
 
     step_seconds: float
@@ -109,14 +109,14 @@ def probe(
     row_flops: float,
     seconds: float = SECONDS,
 ) -> Probe:
-    """Take steps of the run, or if they are slow, steps of fewer micro-batches.
+    """Take steps of the run; if they are slow, take steps of fewer micro-batches.
 
-    A step of n micro-batches takes a + n b seconds: steps of one and of two give a and b.
+    A step of n micro-batches takes a + n b seconds; steps of one and of two micro-batches give a and b.
 
     Args:
-        model: on its device.
-        training: resolved.
-        row_flops: of a row of full length, forward and backward.
+        model: the model, on its device.
+        training: the resolved training section.
+        row_flops: operations of a row of full length, forward and backward.
     """
     assert training.micro_batch_size != "auto"
     assert training.precision != "auto"

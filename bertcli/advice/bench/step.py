@@ -1,4 +1,4 @@
-"""Speed of the pretraining step on this machine, compared with the speed of its matrix products alone."""
+"""Speed of training steps on this machine, compared with the speed of its matrix products."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from bertcli.training.resolve import own_share, resolve_loop
 def bench_synthetic(
     model: ModelConfig, vocab_size: int, length: int, training: TrainingConfig, steps: int
 ) -> dict[str, Any]:
-    """Steps on full rows of random ids.
+    """Measure pretraining steps on full rows of random ids.
 
     Returns:
         what, family, preset, length, vocab_size, batch_size, micro_batch_size, dropout, device, threads,
-        precision, compile; ms_per_step (median), ms_quartiles; tokens_per_s (real ones); tflops (of the
+        precision, compile; ms_per_step (median), ms_quartiles; tokens_per_s (real tokens); tflops (of the
         model, by `model.architecture`), matmul_tflops (of the device, in that precision), matmul_share;
         peak_memory_mb.
 
     Raises:
-        UserError: a device that does not exist.
+        UserError: the device does not exist.
     """
     objective = model.fresh.objective
     sizes = new_architecture(model, vocab_size, objective=objective)
@@ -66,9 +66,9 @@ def bench_synthetic(
 
 
 def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
-    """Steps on the config's own text.
+    """Measure pretraining steps on the config's own text.
 
-    Returns as `bench_synthetic`; raises as `bench_data.open_stream`.
+    Returns as `bench_synthetic`; raises as `data.open_stream`.
     """
     config, sizes, stream = open_stream(config)
     batches, length = full_steps(config, stream, WARMUP_STEPS + steps), config.data.max_length
@@ -90,7 +90,7 @@ def _measure(
     predicted: float,
     steps: int,
 ) -> dict[str, Any]:
-    """Time `steps` steps of a new model; `predicted` as in `model.architecture`."""
+    """Time `steps` steps of a new model. `predicted`: share of predicted tokens (`model.architecture`)."""
     assert training.precision != "auto"
     device = torch.device(training.device)
     sizes = model.architecture
@@ -119,15 +119,15 @@ def _measure(
 
 
 def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
-    """Steps on the config's own rows, alternately as a run takes them and padded, without compiling.
+    """Measure steps on the config's own rows, alternately as in a run and padded, without compiling.
 
     Returns:
         what, device, precision, batch_size, max_length, tokens_per_row; ms_per_step (mean, since steps of
-        long rows take longer), rows_per_s, tokens_per_s (real ones); padded_rows_per_s, speedup (over
+        long rows take longer), rows_per_s, tokens_per_s (real tokens); padded_rows_per_s, speedup (over
         padded); peak_memory_mb.
 
     Raises:
-        UserError: a model or labeled files that cannot be used; a device that does not exist.
+        UserError: the model or labeled files cannot be used, or the device does not exist.
     """
     plan = plan_finetuning(config)
     training = plan.training.model_copy(update={"compile": False})

@@ -1,4 +1,4 @@
-"""Seconds of steps and matrix products on a device; what padding costs; batches of random ids."""
+"""Times of steps and matrix products on a device, a model that pads its rows, and batches of random ids."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from bertcli.training.wrapping import compile_layers
 
 
 def now(device: torch.device) -> float:
-    """Seconds from an arbitrary start, read once the device has finished all its work."""
+    """Seconds since an arbitrary start, read after the device has finished all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
 
 
 def device_name(device: torch.device) -> str:
-    """For people: the GPU's name, or cpu."""
+    """The name of the GPU for people, or cpu."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 SIZES = {"cpu": (1024, 2048), "cuda": (4096, 8192)}
-"""Square matrices: large enough for the best rate of a device, small enough to be fast."""
+"""Sizes of square matrices: large enough for the best rate of a device, small enough to be fast."""
 
 
 def matmul_rate(device: torch.device, precision: Precision, seconds: float = 0.5) -> float:
-    """Operations a second of the fastest product of `SIZES`, each repeated for `seconds`."""
+    """Operations per second of the fastest product of `SIZES`; each is repeated for `seconds`."""
     dtype = NARROW.get(precision, torch.float32)
     return max(_rate(size, device, dtype, seconds=seconds) for size in SIZES[device.type])
 
@@ -58,14 +58,14 @@ def _rate(size: int, device: torch.device, dtype: torch.dtype, seconds: float) -
 
 
 class Padded(nn.Module):
-    """Takes the time of a model that pads every row to `length`; its outputs are meaningless."""
+    """A model that pads every row to `length`, to measure its time; its outputs are meaningless."""
 
     def __init__(self, model: nn.Module, length: int):
         super().__init__()
         self.model, self.length = model, length
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None) -> Tensor:
-        """`mask_BT` is not passed on: with it the model would find the padding and skip it."""
+        """The outputs for padded rows. `mask_BT` is not passed on, or the model would skip the padding."""
         length = ids_BT.shape[1]
         missing = (0, self.length - length)
         logits = self.model(F.pad(ids_BT, missing), F.pad(segments_BT, missing), None)
@@ -74,9 +74,9 @@ class Padded(nn.Module):
 
 MASK_RATE = 0.15
 _FIRST_ID = 5
-"""Special ids are below it."""
+"""The first id that is not special."""
 _STEPS = 4
-"""Drawn once and repeated, so that the loop is measured, not the drawing."""
+"""Number of steps that are drawn once and repeated, so that the loop is measured, not the drawing."""
 
 
 def synthetic_steps(
@@ -87,7 +87,7 @@ def synthetic_steps(
     objective: str = "mlm+nsp",
     mask_rate: float = MASK_RATE,
 ) -> Iterator[list[MicroBatch]]:
-    """Endless steps of `batch_size` rows of `length` tokens, divided by `share`."""
+    """Steps without end of `batch_size` rows of `length` tokens, divided by `share`."""
     generator = torch.Generator().manual_seed(0)
     masked = max(1, round(mask_rate * length))
 
@@ -112,15 +112,15 @@ def synthetic_steps(
 
 
 WARMUP_STEPS = 3
-"""Not timed: they allocate memory, choose kernels and make AdamW's moments."""
+"""Number of first steps that are not timed: they allocate memory, choose kernels and make AdamW's moments."""
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Consecutive steps, each with the drawing of its batch.
+    """The times of consecutive steps, each with the drawing of its batch.
 
     Attributes:
-        seconds, tokens: of each step, in order; real tokens.
+        seconds, tokens: time and number of real tokens of each step, in order.
     """
 
     seconds: Sequence[float]
@@ -128,12 +128,12 @@ class StepTimes:
 
     @property
     def median(self) -> float:
-        """Seconds."""
+        """The median time of a step in seconds."""
         return statistics.median(self.seconds)
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        """Seconds: half of the steps are between the two."""
+        """The quartiles of the time in seconds: half of the steps are between them."""
         if len(self.seconds) < 2:
             return self.median, self.median
         first, _, third = statistics.quantiles(self.seconds, n=4, method="inclusive")
@@ -146,7 +146,7 @@ class StepTimes:
 
     @property
     def tokens_per_second(self) -> float:
-        """Of the median step."""
+        """Mean tokens of a step by the median time of a step."""
         return self.tokens_per_step / self.median
 
 
@@ -159,7 +159,7 @@ def take_steps(
     """The reports of steps with a new optimizer and a constant learning rate; `model` is on its device.
 
     Args:
-        training: resolved (`training.resolve.resolve_loop`).
+        training: the resolved training section (`training.resolve.resolve_loop`).
     """
     optimizer = build_optimizer(model, training.betas, training.weight_decay)
     constant = training.model_copy(update={"schedule": "constant"})
@@ -172,7 +172,7 @@ def take_steps(
 def time_in_turn(
     sides: Sequence[Iterator[StepReport]], steps: int, clock: Callable[[], float]
 ) -> list[StepTimes]:
-    """Steps of all sides in turn, `steps` of each after `WARMUP_STEPS`; `clock` returns seconds."""
+    """The times of `steps` steps of each side, in turn, after `WARMUP_STEPS`; `clock` returns seconds."""
     times: list[tuple[list[float], list[int]]] = [([], []) for _ in sides]
     for number in range(WARMUP_STEPS + steps):
         for reports, (seconds, tokens) in zip(sides, times, strict=True):
@@ -190,8 +190,8 @@ def time_steps(
     steps: int,
     seconds: float = float("inf"),
 ) -> StepTimes:
-    """Take `WARMUP_STEPS`, then time up to `steps` more: at least one, and none begins after `seconds`
-    (warm-up included). `reports` must be long enough."""
+    """Take `WARMUP_STEPS`, then time up to `steps` more: at least one. No step begins after `seconds` (with
+    warm-up). `reports` must be long enough."""
     begun = now(device)
     for _ in range(WARMUP_STEPS):
         next(reports)

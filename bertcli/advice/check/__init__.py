@@ -1,1 +1,1 @@
-"""A corpus or labeled files -> what is in them, and what to mend before a run reads them."""
+"""The command `bertcli check-data`: the content of a corpus or labeled files, and what to mend in it."""

@@ -1,4 +1,4 @@
-"""A corpus, read once -> counts, equal to those of the store that `prepare` would build."""
+"""Counts of a corpus that is read once; they equal those of the store that `prepare` would build."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ SPOOL_BYTES = 32 << 20
 
 
 class FewDocuments:
-    """Keeps hash, ids and lengths of the stored documents as long as they are few."""
+    """The hashes, ids and lengths of the stored documents, which are kept as long as they are few."""
 
     def __init__(self) -> None:
         self._ids = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115  (closed with the object)
         self._documents: list[list[int]] = []
-        """Content hash and sentences of each."""
+        """Content hash and number of sentences of each document."""
         self._lengths: list[NDArray[np.uint32]] = []
         self._open: list[NDArray[np.uint32]] = []
         self._end = 0
 
     @property
     def are_many(self) -> bool:
-        """Whether the corpus has enough documents to hold out some in full."""
+        """True if the corpus has enough documents to hold out some of them in full."""
         return len(self._documents) >= FEW_DOCUMENTS
 
     def add(self, ids: NDArray[np.uint32], lengths: NDArray[np.uint32]) -> None:
@@ -83,9 +83,9 @@ class FewDocuments:
         self._open = []
 
     def cut(self, counts: CorpusCounts, heldout_fraction: float, tokenizes_all: bool) -> None:
-        """Put into `counts` what each side holds.
+        """Write the counts of each side into `counts`.
 
-        Without `tokenizes_all` all sampled tokens count as training tokens: their documents are not kept.
+        Unless `tokenizes_all`, all sampled tokens count as training tokens: their documents are not kept.
         """
         pieces = cut_documents(self._documents, heldout_fraction)
         if not tokenizes_all:
@@ -112,18 +112,18 @@ _OPEN = len(SIDES)
 
 @dataclass
 class CorpusCounts:
-    """What a corpus holds.
+    """The content of a corpus.
 
     Attributes:
-        progress: counts of both sides, as a build of the store keeps them. Without `tokenizes_all` it counts
-            no tokens, and assumes that every sentence has at least one.
-        lines: paragraphs, or in Google's format sentences.
-        faults: for each kind, the lines that have it.
-        identified, others: lines whose language was identified, and those likely in another:
-            language -> lines.
+        progress: counts of both sides, as a build of the store keeps them. Unless all text is tokenized, it
+            counts no tokens, and assumes that every sentence has at least one.
+        lines: number of paragraphs, or of sentences in Google's format.
+        faults: kind of fault -> the lines that have it.
+        identified, others: lines whose language was identified, and language -> lines that are likely in it
+            and not in that of the corpus.
         uses: int64 [3, V]; how often each token occurs in each side (the third row is temporary).
         moments: `TokenizedLines.moments` of all sampled lines.
-        findings: what could not be read.
+        findings: findings about files and bytes that could not be read.
     """
 
     progress: BuildProgress = field(default_factory=BuildProgress)
@@ -149,8 +149,8 @@ def count_corpus(
     """Read all files once.
 
     Args:
-        vocab_size: of the tokenizer of `what`; 0: it has none.
-        processes: worker processes that examine the text, which this one reads; 0: this one examines it, too.
+        vocab_size: size of the tokenizer of `what`; 0: it has none.
+        processes: number of worker processes that examine the text; 0: this process, which reads it, does so.
     """
     counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
     tally = _Tally(counts, sources, corpus, what=what)
@@ -163,7 +163,7 @@ def count_corpus(
 
 
 def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Iterator[tuple[Batch, Examined]]:
-    """Each batch with what is in it, in order; `processes`: 0 for this one alone."""
+    """Each batch with its examination, in order. `processes`: number of workers; 0: only this process."""
     if processes:
         return in_processes(
             batches,
@@ -178,7 +178,7 @@ def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Ite
 
 
 def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> str:
-    """A place of a `RepeatCounter` in words: the file, and the number of the document in it, from 1."""
+    """The place of a `RepeatCounter` in words: the file, and the number of the document in it, from 1."""
     number, document = divmod(place, 1 << _DOCUMENT_BITS)
     path = sources[number].path
     is_file = corpus.format == "text" and corpus.document == "file"
@@ -186,7 +186,7 @@ def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> s
 
 
 class _Tally:
-    """Adds batch after batch to the counts. A document may continue over several batches."""
+    """The addition of batches to the counts; a document may continue over several batches."""
 
     def __init__(
         self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, what: Examination
@@ -200,7 +200,7 @@ class _Tally:
         self._begin_document()
 
     def cut_few(self, heldout_fraction: float) -> None:
-        """Hold out the same text as the store of a corpus of few documents does."""
+        """Hold out the same text as the store, for a corpus of few documents."""
         if is_cut(self._counts.progress, heldout_fraction):
             self._few.cut(self._counts, heldout_fraction, self._tokenizes_all)
 
@@ -274,7 +274,7 @@ class _Tally:
         for fault, seen in examined.faults.items():
             places = [f"{place_of(number)}: {shown}" for number, shown in seen.first]
             counts.faults.setdefault(fault, Places()).add(seen.count, places)
-        # In this process and not in the workers: each would have to load the classifier, which is slow.
+        # This process identifies languages: each worker would have to load the classifier, which is slow.
         for number in sample(examined.hashes, self._identified_below):
             language = other_language(line := batch.lines[number], self._corpus.language)
             if language is not None:

@@ -1,4 +1,4 @@
-"""The counts of a corpus -> what to mend before a run reads it."""
+"""The findings in the counts of a corpus: what to mend before a run reads it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from bertcli.corpus.sources import Source
 from bertcli.system.errors import UserError
 
 REPEATED_LINES = 0.01
-"""Share of the text. Below it, headings and refrains repeat, which does no harm."""
+"""Share of the text in repeated lines; below it, these are headings and refrains, which do no harm."""
 OTHER_LANGUAGE = 0.02
-"""Share of the identified text. Below it: quotations, and mistakes of the classifier."""
+"""Share of the identified text in another language; below it, these are quotations or misclassified lines."""
 ONE_SENTENCE = 0.1
-"""Share of the documents."""
+"""Share of documents with one sentence that is a finding."""
 READS = 100
-"""How many times a run may read its text; long runs on little text stop at some tens."""
+"""Number of times that a run may read its text; usual long runs on little text stop at some tens."""
 STRIPPED = 0.02
-"""Share of the words that lose a mark on a letter. Below it: a few foreign words."""
+"""Share of the words that lose a mark on a letter; below it, these are a few foreign words."""
 RARE_PAIRS = 10
-"""A run may read each true pair this many times as often as its text (as `BatchStream.reuse_lines`)."""
+"""Limit for how often a run reads each true pair, relative to its text (as in `BatchStream.reuse_lines`)."""
 
 
 def corpus_findings(
@@ -40,7 +40,7 @@ def corpus_findings(
     figures: dict[str, Any],
     look: LineLook | None,
 ) -> list[Finding]:
-    """What would stop the run (reading, building the store, drawing pairs), and what would harm the model."""
+    """Findings that would stop the run (reading, building the store, drawing pairs) or harm the model."""
     return [
         *counts.findings,
         *(Finding(False, a.problem, a.mend, share=a.share) for a in layout_advice(sources, config.corpus)),

@@ -1,4 +1,4 @@
-"""What a check found -> lines to read, the worst first."""
+"""The findings of a check, and their output: the worst first."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bertcli.corpus.encodings import bad_bytes_advice
 from bertcli.corpus.streams import find_bad_lines
 
 PLACES = 3
-"""Places of one fault that are named; the others are counted."""
+"""Number of places of one fault that are named; the others are only counted."""
 _EXCERPT = 60
-"""Characters; up to half as many more where control characters are spelled out."""
+"""Number of characters of an excerpt; spelled-out control characters add up to half as many."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Finding:
     """One fault of the data, at all of its places.
 
     Attributes:
-        fails: the run would end in an error; False: it would run, and give a worse model.
+        fails: True if the run would end in an error; False if it would run, and give a worse model.
         problem: what is wrong, and how often.
-        mend: what to do; empty where `problem` says it.
-        places: the first few: file, place in it, text there.
-        share: of the text or of the rows that have it; findings of one kind are sorted by it.
+        mend: what to do; empty if `problem` says it.
+        places: the first few places: file, place in it, text there.
+        share: the share of the text or of the rows with the fault; findings of one kind are sorted by it.
     """
 
     fails: bool
@@ -38,14 +38,14 @@ class Finding:
 
 @dataclass
 class Places:
-    """How often a fault was seen, in how many bytes of text, and the first few places."""
+    """The places of a fault: their number, their bytes of text, and the first few."""
 
     count: int = 0
     num_bytes: int = 0
     first: list[str] = field(default_factory=list)
 
     def add(self, count: int, places: Sequence[str], num_bytes: int = 0) -> None:
-        """Count `count` more, of which `places` are the first."""
+        """Add `count` places; `places` are the first of them."""
         self.count, self.num_bytes = self.count + count, self.num_bytes + num_bytes
         self.first += places[: PLACES - len(self.first)]
 
@@ -60,14 +60,15 @@ def excerpt(text: str, at: int = 0) -> str:
 
 
 def bad_bytes_findings(path: Path, decoding: Decoding, share: float) -> tuple[list[Finding], Decoding]:
-    """What is said of bytes that are not in the encoding of a file, and how to read over them: without them
-    where a run would refuse them.
+    """The findings about bytes that are not in the encoding of a file, and a decoding that reads on.
+
+    The decoding replaces such bytes if a run would refuse them.
 
     Args:
-        share: the file's part of all text.
+        share: the share of the file in all text.
 
     Raises:
-        UserError: an unknown encoding; a file that cannot be read.
+        UserError: the encoding is unknown, or the file cannot be read.
     """
     bad = find_bad_lines(path, decoding)
     if not bad.count:
@@ -81,12 +82,12 @@ def bad_bytes_findings(path: Path, decoding: Decoding, share: float) -> tuple[li
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings that fail the run, then the others, each sorted by share."""
+    """The findings that fail the run, then the others, each sorted by share."""
     return sorted(findings, key=lambda finding: (not finding.fails, -finding.share))
 
 
 def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
-    """`would_fail` and `findings`, the worst first."""
+    """The findings as JSON: `would_fail`, and `findings`, the worst first."""
     return {
         "would_fail": any(finding.fails for finding in findings),
         "findings": [asdict(finding) for finding in worst_first(findings)],
@@ -94,7 +95,7 @@ def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """A numbered paragraph for each, the worst first."""
+    """A numbered paragraph for each finding, the worst first."""
     if not findings:
         return "nothing to mend"
     lines = ["what to mend, the worst first:"]

@@ -1,6 +1,7 @@
-"""A fine-tuning config -> what is in its files, and what to mend, by the checks at the start of `finetune`.
+"""The check of a fine-tuning config: the content of its files, and what to mend.
 
-A run stops at the first error; this continues where it can, and finds all of them at once.
+The checks are those at the start of `finetune`. A run stops at the first error; this check continues if it
+can, and finds all errors at once.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 CUT = 0.1
 """Share of the rows that are cut at `max_length`; below it there is no finding."""
 WINDOWS = 2
-"""Mean windows a row; above it a run takes far more steps than its rows suggest."""
+"""Mean number of windows per row; above it a run takes far more steps than its rows suggest."""
 
 
 class LabeledCheck:
-    """What `bertcli check-data` says of a fine-tuning config.
+    """The result of `bertcli check-data` for a fine-tuning config.
 
     Attributes:
         figures: `tasks.data_report.figures`, and `steps_per_epoch`; empty if they could not be computed.
-        findings: what to mend.
-        notes: how files are read whose layout had to be guessed.
+        findings: the findings, with what to mend.
+        notes: lines on how files are read whose layout had to be guessed.
     """
 
     def __init__(self, config: FinetuneConfig):
@@ -73,7 +74,7 @@ class LabeledCheck:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """A `UserError` in this context would stop a run: it becomes a finding."""
+        """A context that turns a `UserError`, which would stop a run, into a finding."""
         try:
             yield
         except UserError as error:
@@ -88,20 +89,20 @@ class LabeledCheck:
             if file_format(path, settings, labeled=True) != "parquet":
                 found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
                 settings = settings.model_copy(update={"bad_bytes": decoding.bad_bytes})
-            # Unusable rows raise at the end of the file: the loop has all others by then.
+            # Unusable rows raise an error at the end of the file, when the loop has all other rows.
             read = read_examples(
                 path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=notes.append
             )
             for example in read:
                 examples.append(example)
         self.findings += found
-        self.notes += [note for note in notes if not found or BAD_BYTES not in note]  # a finding says that
+        self.notes += [note for note in notes if not found or BAD_BYTES not in note]  # a finding has it
         self.findings += [Finding(False, message) for message in left_out]
         self._find_faults(path, examples)
         return examples
 
     def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, Sizes] | None:
-        """How much of each split the model reads; None: a run would stop before."""
+        """The sizes of each split as the model reads it; None: a run would stop before."""
         train, dev = splits["train"], splits.get("dev", [])
         task, settings = self._config.task, self._config.task.settings
         with self._failing():
@@ -132,7 +133,7 @@ class LabeledCheck:
             self.findings.append(Finding(False, problem, mend, places=tuple(places.first), share=share))
 
     def _repeats(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
-        """Texts that occur twice, in one file, in both, or with different labels."""
+        """Findings about texts that occur twice: in one file, in both, or with different labels."""
         duplicates, contradictions = self.figures["duplicates"], self.figures["contradictions"]
         for split, examples in (("train", train), ("dev", dev)):
             if count := duplicates.get(split):
@@ -163,7 +164,7 @@ class LabeledCheck:
             )
 
     def _lengths(self) -> Iterator[Finding]:
-        """Rows longer than `max_length`, or than those that the model knows."""
+        """Findings about rows that are longer than `max_length`, or than rows that the model knows."""
         if (line := self._long_rows.line) is not None:
             yield Finding(False, line, share=self._long_rows.long / self._long_rows.rows)
         windows = self.figures.get("windows")
@@ -183,7 +184,7 @@ class LabeledCheck:
 
 
 def _first_copies(examples: Sequence[Example], before: dict[tuple[str, ...], str]) -> tuple[str, ...]:
-    """The first rows whose text is in `before` (text -> where), or if that is empty, in an earlier row."""
+    """The first rows whose text is in `before` (text -> place), or in an earlier row if `before` is empty."""
     seen, copies = dict(before), []
     for example in examples:
         if example.texts in seen and len(copies) < PLACES:

@@ -1,7 +1,7 @@
-"""Lines of text -> their likely language, or that of a line if it is not the expected one.
+"""The likely language of lines, and of a single line that may not be in the expected one.
 
-By py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is imported and loaded at
-the first line, once a process, which takes most of a second.
+The classifier is py3langid, naive Bayes over byte n-grams (Lui and Baldwin 2012). Each process imports and
+loads it at the first line, which takes most of a second.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 FEWEST_LETTERS = 25
-"""The language of a line with fewer is not identified."""
+"""Least number of letters in a line whose language is identified."""
 _CERTAIN = 0.9
-"""Probability from which a line counts as in another language."""
+"""Least probability for a line to count as in another language."""
 _READ = 400
-"""Characters of a line: enough to identify its language."""
+"""Number of characters of a line that are enough to identify its language."""
 _ALIKE = ({"da", "nb", "nn", "no"}, {"bs", "hr", "sr"}, {"id", "ms"}, {"wuu", "yue", "zh"})
 """Languages that cannot be distinguished in one line."""
 
@@ -34,7 +34,7 @@ def _identifier() -> LanguageIdentifier:
 def likely_language(lines: Iterable[str]) -> tuple[str | None, float, int]:
     """The commonest language of the lines, as an ISO code, its share of their bytes, and their number.
 
-    Lines that are too short are identified with the next ones. None: no line has words.
+    Lines that are too short are identified together with the next ones. None: no line has words.
     """
     found: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
@@ -52,7 +52,7 @@ def likely_language(lines: Iterable[str]) -> tuple[str | None, float, int]:
 
 
 def _long_enough(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
-    """Texts of `FEWEST_LETTERS` or more; of each the number of lines, and their bytes."""
+    """Texts of `FEWEST_LETTERS` or more letters, each with the number of its lines and their bytes."""
     short: list[str] = []
     letters = size = 0
     for full in lines:
@@ -68,7 +68,7 @@ def _long_enough(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def other_language(line: str, language: str) -> str | None:
-    """The ISO code of the line's language if it is likely not `language`; else "".
+    """The ISO code of the line's language if that is likely not `language`; else "".
 
     None: the line is too short or has no words, or the classifier does not know `language`.
     """

@@ -1,4 +1,4 @@
-"""Corpus files -> batches of lines -> what is in them. Workers do this: it imports as little as possible."""
+"""Batches of lines from corpus files, and their examination in workers, with as few imports as possible."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 Fault = Literal["mojibake", "control", "long"]
 
 LONG_LINE = 20_000
-"""Characters. Prose has shorter paragraphs: the longest of eight classics has 14,068, of 99 novels 9,940."""
+"""Characters of a long line. Paragraphs of prose are shorter: at most 14,068 in eight classics, 9,940 in 99
+novels."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85]")
-"""All but the tab, the newlines (the reader removes them), and the ones that only occur in mojibake."""
+"""Control characters except the tab, newlines (the reader removes them), and those found only in mojibake."""
 
 # The bytes 0x80 to 0xBF, decoded as cp1252 and as Latin-1.
 _AFTER = "€‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ\x80-\xbf"
@@ -48,7 +49,7 @@ _MOJIBAKE = re.compile(
     "|[\x80-\x84\x86-\x9f]"  # cp1252 read as Latin-1: \x92 was ’
 )
 _SUSPECT = re.compile("[ÂÃÄÅÎÏÐÑØÙ×â-éï\ufffd](?:(?<=\ufffd)|[^\x00-\x7f])")
-"""Where the above may begin. Searched for first: a single class of characters is found many times faster."""
+"""Characters with which mojibake may begin; they are searched first, which is many times faster."""
 
 FAULT_TEXTS: dict[Fault, tuple[str, str]] = {
     "mojibake": (
@@ -70,8 +71,8 @@ FAULT_TEXTS: dict[Fault, tuple[str, str]] = {
 def find_faults(line: str) -> Iterator[tuple[Fault, int]]:
     """Each kind of fault in the line, and the number of the character where it first occurs.
 
-    mojibake: U+FFFD, which replaces a lost byte, and the patterns of UTF-8 decoded as cp1252 or Latin-1, and
-    of cp1252 decoded as Latin-1. They are rare in correct text, but possible.
+    Mojibake is U+FFFD, which replaces a lost byte, and the patterns of UTF-8 decoded as cp1252 or Latin-1,
+    and of cp1252 decoded as Latin-1. They are rare in correct text, but possible.
     """
     is_printable = line.isprintable()
     if len(line) > LONG_LINE:
@@ -84,13 +85,13 @@ def find_faults(line: str) -> Iterator[tuple[Fault, int]]:
 
 @dataclass
 class Seen:
-    """How many lines have a fault, and (number of the line, excerpt) of the first few."""
+    """The number of lines with a fault, and (number of the line, excerpt) of the first few."""
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, number: int, shown: str) -> None:
-        """Count a line; the first few are kept."""
+        """Count a line; keep the first few."""
         self.count += 1
         if len(self.first) < PLACES:
             self.first.append((number, shown))
@@ -98,14 +99,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Examined:
-    """What a batch of lines holds.
+    """The content of a batch of lines.
 
     Attributes:
-        sentences, words: in each piece; white space separates words.
-        hashes: 64 bits of each line.
+        sentences, words: numbers in each piece; white space separates words.
+        hashes: a 64-bit hash of each line.
         sizes: UTF-8 bytes of each line.
-        faults: for each kind, the lines that have it.
-        tokenized: None where there is no tokenizer.
+        faults: kind of fault -> the lines that have it.
+        tokenized: the tokens; None: there is no tokenizer.
     """
 
     sentences: array[int] = field(default_factory=lambda: array("q"))
@@ -118,14 +119,14 @@ class Examined:
 
 @dataclass(frozen=True)
 class Examination:
-    """What to look for.
+    """The settings of an examination.
 
     Attributes:
-        language: of the corpus.
-        split: lines are paragraphs, to be split into sentences; False: a line is a sentence.
+        language: the language of the corpus.
+        split: True if lines are paragraphs, to be split into sentences; False: a line is a sentence.
         identified_share: share of the lines, chosen by hash, whose language `count_corpus` identifies.
         tokenized_share: share of the lines, chosen by hash, that are tokenized.
-        tokenizer: folder of the tokenizer; None: nothing is tokenized.
+        tokenizer: the folder of the tokenizer; None: nothing is tokenized.
     """
 
     language: str
@@ -136,13 +137,13 @@ class Examination:
 
 
 class Examiner:
-    """Examines batches; one per process."""
+    """The examiner of batches, one per process."""
 
     def __init__(self, what: Examination):
         self._what = what
         self._tokenized_below = hash_limit(what.tokenized_share)
         self._tokenize = None
-        if what.tokenizer is not None:  # else neither it nor numpy is imported
+        if what.tokenizer is not None:  # otherwise neither the tokenizer nor numpy is imported
             from bertcli.tokenizer.tokenizer import Tokenizer
             from bertcli.tokenizer.word_cache import LineTokenizer
 
@@ -152,7 +153,7 @@ class Examiner:
         encoded = [line.encode() for line in lines]
         hashes = [hashlib.blake2b(data, digest_size=8).digest() for data in encoded]
         examined = Examined(hashes=hashes, sizes=array("q", map(len, encoded)))
-        # First tested all at once: most batches are plain, and their lines then need fewer tests each.
+        # One test of the whole batch: most batches are plain, and their lines then need fewer tests each.
         joined = " ".join(lines)
         is_plain = joined.isprintable() and max(map(len, lines)) <= LONG_LINE
         for number, (line, data) in enumerate(zip(lines, encoded, strict=True)):
@@ -181,12 +182,12 @@ class Examiner:
 
 
 def hash_limit(share: float) -> bytes:
-    """The bytes before which this share of all hashes sorts."""
+    """The limit below which this share of all hashes sorts."""
     return b"\xff" * 9 if share >= 1.0 else int(share * 2**64).to_bytes(8)
 
 
 def sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
-    """The numbers of the hashes that sort before the limit."""
+    """The indices of the hashes that sort before the limit."""
     return [number for number, line_hash in enumerate(hashes) if line_hash < limit]
 
 
@@ -196,12 +197,12 @@ class Piece(NamedTuple):
     source: int
     document: int
     end: DocumentEnd | None
-    """None: the document continues in the next batch."""
+    """The end of the document; None: it continues in the next batch."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Piece p holds `lines` from `starts[p]` to `starts[p + 1]` (or the end).
+    """A batch of lines in pieces: piece p has `lines` from `starts[p]` to `starts[p + 1]` (or the end).
 
     A line is a paragraph, or in Google's format a sentence.
     """
@@ -216,12 +217,12 @@ def read_batches(
 ) -> Iterator[Batch]:
     """The text of all files, in order.
 
-    What would stop a run is added to `findings`: bytes that are not in the corpus's encoding, which are
-    skipped here, and files that cannot be read to their end.
+    Faults that would stop a run are added to `findings`: bytes that are not in the corpus's encoding, which
+    are skipped here, and files that cannot be read to their end.
     """
     batch, size = Batch(), 0
     for encoding in {corpus.encoding, *corpus.encodings.values()}:
-        list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown one
+        list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown encoding
     for number, source in enumerate(sources):
         documents, read = 0, corpus
         try:
@@ -244,7 +245,7 @@ def read_batches(
 
 
 def _append(batch: Batch, chunk: Chunk, source: int, documents: int) -> int:
-    """Append a chunk of a file. `documents` of the file ended before it; returns how many have now."""
+    """Append a chunk of a file in which `documents` ended before; return how many have ended now."""
     shift = len(batch.lines)
     batch.lines.extend(chunk.paragraphs)
     batch.starts.extend(shift + start for start in chunk.starts)

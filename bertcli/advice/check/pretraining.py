@@ -1,4 +1,4 @@
-"""A pretraining config -> what is in its corpus, and what to mend."""
+"""The check of a pretraining config: the content of its corpus, and what to mend."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 TOKENIZED_BYTES = 4_000_000
-"""About this much text is tokenized, which takes a fraction of the time of reading all of it."""
+"""Approximate size of the text that is tokenized; it takes a fraction of the time to read all of the text."""
 IDENTIFIED_BYTES = 250_000
-"""The language of about this much text is identified."""
+"""Approximate size of the text whose language is identified."""
 SMALLEST_SAFE_VOCABULARY = 2200
-"""A smaller one may not hold a text's characters and their ## pieces; only training it shows that."""
+"""Least size of a vocabulary that surely holds a text's characters and their ## pieces; for a smaller one,
+only training shows it."""
 
 
 class CorpusReport(NamedTuple):
-    """What `bertcli check-data` says of a pretraining config; figures have the names that `prepare` uses."""
+    """The result of `bertcli check-data` for a pretraining config; figures are named as in `prepare`."""
 
     figures: dict[str, Any]
     findings: list[Finding]
@@ -58,19 +59,19 @@ def check_pretraining(
 ) -> CorpusReport:
     """Read the corpus once (twice if a vocabulary is trained), and check it.
 
-    All tokens of a small corpus are counted, and of a larger one those of a sample. If the config names no
-    vocabulary and none was trained for a store before, only a small corpus is tokenized, with one trained
+    All tokens of a small corpus are counted; of a larger corpus, only those of a sample. If the config names
+    no vocabulary and no store has trained one, only a small corpus is tokenized, with a vocabulary trained
     for it.
 
     Args:
-        config: as `recipe.decided_config` gives it.
-        tokenize_all: count the tokens of all of the text; if there is no vocabulary, train it and keep it
-            for the store's build, which would train it again.
-        processes: worker processes that examine the text; 0: none; None: as many as `prepare` takes. The
-            figures never depend on it.
+        config: the result of `recipe.decided_config`.
+        tokenize_all: count the tokens of the whole text; if there is no vocabulary, train it and keep it for
+            the build of the store, which would train it again.
+        processes: number of worker processes that examine the text; 0: none; None: as many as `prepare`
+            takes. The figures never depend on it.
 
     Raises:
-        UserError: files, tokenizer, language or encoding that do not exist.
+        UserError: files, tokenizer, language or encoding do not exist.
     """
     corpus = config.corpus
     sources = find_corpus(corpus, output_paths(config))
@@ -88,7 +89,7 @@ def check_pretraining(
             is_tiny = config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
             keeps = None
             if tokenize_all or is_small or is_tiny:
-                keeps = tokenize_all and not os.path.lexists(partial_of(config))  # of another build
+                keeps = tokenize_all and not os.path.lexists(partial_of(config))  # another build's
             tokenizer, failure = _find_tokenizer(config, sources, Path(scratch), keeps=keeps, report=report)
         what = Examination(
             corpus.language,
@@ -111,7 +112,7 @@ def check_pretraining(
         tokens = _stored_tokens(manifest)
     else:
         tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenized_share)
-    if failure is not None and not counts.findings:  # else the findings already say why it failed
+    if failure is not None and not counts.findings:  # otherwise the findings already say why it failed
         findings.append(Finding(True, failure, share=1.0))
     figures = _figures(config, sources, counts, tokens=tokens, frame=reader.frame if reader else None)
     if look is not None:
@@ -154,7 +155,7 @@ def _find_tokenizer(
 ) -> tuple[Tokenizer | None, str | None]:
     """The tokenizer of a run, saved in `scratch` for the workers; and the error if training it failed.
 
-    `keeps`: whether one that is trained is kept for the store's build; None: none is trained.
+    `keeps`: True if a trained vocabulary is kept for the build of the store; None: none is trained.
     """
     tokenizer = load_given_tokenizer(config) or begun_vocabulary(config, sources)
     try:
@@ -190,7 +191,7 @@ def _stored_tokens(manifest: Manifest) -> dict[str, Any]:
 
 
 def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> dict[str, Any]:
-    """The figures of `_stored_tokens`, from the tokens of a share of the lines: exact if it is 1.
+    """The figures of `_stored_tokens`, from the tokens of a share of the lines; exact if the share is 1.
 
     `tokens_error` is the standard error, as a share of the tokens; `unigram_entropy` is in nats a token.
     """

@@ -1,8 +1,8 @@
-"""A sequence of hashes -> how many repeat an earlier one, in bounded memory.
+"""The number of hashes in a sequence that repeat an earlier one, in bounded memory.
 
-Up to `BOUND` different hashes are all remembered, and the count is exact. Beyond it only hashes whose low
-bits are zero are kept, with one more bit each time the bound is reached. This is a uniform sample of the
-different hashes, and every occurrence of those is counted from the start. Scaled up it is an unbiased
+Up to `BOUND` different hashes are all remembered, and the count is exact. Beyond it, only hashes whose low
+bits are zero are kept, with one more bit each time the bound is reached. They are a uniform sample of the
+different hashes, and each of their occurrences is counted from the start. The scaled count is an unbiased
 estimate, whose standard error follows from the sample (Horvitz and Thompson 1952).
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from bertcli.advice.check.findings import excerpt
 
 BOUND = 300_000
-"""Different hashes remembered: about 135 bytes each, and 255 more if they repeat."""
+"""Number of different hashes that are remembered; each takes about 135 bytes, and 255 more if it repeats."""
 _SHOWN = 1_000
-"""Repeated hashes for which an excerpt is kept."""
+"""Number of repeated hashes for which an excerpt is kept."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Estimate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether everything was counted."""
+        """True if everything was counted."""
         return self.error == 0
 
 
@@ -45,7 +45,7 @@ class Repeated:
 
 
 class RepeatCounter:
-    """Counts repeats of earlier hashes."""
+    """A counter of hashes that repeat earlier ones."""
 
     def __init__(self, bound: int = BOUND):
         self._bound, self._mask = bound, 0
@@ -56,9 +56,9 @@ class RepeatCounter:
         """Count the hashes of one place.
 
         Args:
-            hashes: of 64 bits, uniformly distributed.
-            sizes: in bytes.
-            place, texts: to show what repeats.
+            hashes: uniformly distributed hashes of 64 bits.
+            sizes: the bytes behind each hash.
+            place, texts: the place and the texts, to show what repeats.
         """
         first = self._first
         for number, content_hash in enumerate(hashes):
@@ -86,7 +86,7 @@ class RepeatCounter:
         self._repeated = {h: each for h, each in self._repeated.items() if not h & self._mask}
 
     def times(self) -> Estimate:
-        """How many repeat an earlier one."""
+        """The number of hashes that repeat an earlier one."""
         return self._scale(each.times for each in self._repeated.values())
 
     def num_bytes(self) -> Estimate:
@@ -94,7 +94,7 @@ class RepeatCounter:
         return self._scale(each.num_bytes for each in self._repeated.values())
 
     def heaviest(self, number: int) -> list[Repeated]:
-        """Those with the most repeated bytes, among the first thousand that repeated."""
+        """The hashes with the most repeated bytes, among the first thousand that repeated."""
         shown = [each for each in self._repeated.values() if each.shown]
         return sorted(shown, key=lambda each: -each.num_bytes)[:number]
 

@@ -1,1 +1,1 @@
-"""A user's files and machine -> a config that runs as it is (`bertcli init`)."""
+"""The command `bertcli init`: a config that fits the user's files and machine and runs as it is."""

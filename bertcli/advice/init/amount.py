@@ -1,4 +1,4 @@
-"""How much text a corpus has: counted, or of a large one estimated from a part."""
+"""The amount of text in a corpus, its vocabulary and its token store: measured, or estimated from a part."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from bertcli.tokenizer.wordpiece import unread
 from bertcli.training.recipe import decided_config, update_sections
 
 COUNTED_BYTES = 64 << 20
-"""Of text that is read to count it."""
+"""Size of the part that is read to estimate a large corpus."""
 _SPLIT_DOCUMENTS = 400
-"""Documents that are split into sentences."""
+"""Number of documents that are split into sentences."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Amount:
     """The text of a corpus.
 
     Attributes:
-        text_bytes: of UTF-8, without blank lines.
-        words: between white space; 0 in a script without blanks.
-        is_exact: all of it was read.
+        text_bytes: size in UTF-8, without blank lines.
+        words: number of words between white space; 0 in a script without blanks.
+        is_exact: True if all of the text was read.
         one_sentence: share of the documents that have a single sentence.
-        unread: share of the characters that are in words too long for a WordPiece.
+        unread: share of the characters that are in words too long for WordPiece.
     """
 
     files: int
@@ -50,7 +50,7 @@ class Amount:
     unread: float = 0.0
 
     def line(self) -> str:
-        """In words."""
+        """The amount in words."""
         about = "" if self.is_exact else "about "
         words = f", {about}{self.words:,.0f} words" if self.words else ""
         files, documents = _number(self.files, "file"), _number(round(self.documents), "document")
@@ -58,9 +58,9 @@ class Amount:
 
 
 def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
-    """Read the text, of a large corpus about `COUNTED_BYTES`, of evenly chosen files.
+    """Read the text; of a large corpus, only about `COUNTED_BYTES` from evenly chosen files.
 
-    Raises `UserError` for files without text, and what cannot be read.
+    Raises `UserError` for files without text, and for files that cannot be read.
     """
     size = text_bytes(sources)
     is_exact = size < 2 * COUNTED_BYTES
@@ -97,14 +97,14 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
 
 
 class _Tally:
-    """Counts of text, and the share of documents of one sentence among the first."""
+    """The counts of a text, and the number of documents with one sentence among the first ones."""
 
     def __init__(self) -> None:
         self.size = self.documents = self.words = self.blanks = self.characters = self.single = 0
         self.unread = self._sentences = 0
 
     def add(self, paragraph: str, corpus: CorpusConfig) -> int:
-        """Count a paragraph; returns its bytes."""
+        """Count a paragraph; return its bytes."""
         size = len(paragraph.encode()) + 1
         self.size += size
         self.words += count_words([paragraph])
@@ -124,8 +124,10 @@ class _Tally:
 
 
 def write_sample(sources: Sequence[Source], corpus: CorpusConfig, num_bytes: float, path: Path) -> int:
-    """Write about `num_bytes` of the text, evenly from the files, as a text file whose blank lines end
-    documents; returns the bytes."""
+    """Write about `num_bytes` of the text, evenly from the files, to a text file; return the bytes.
+
+    Blank lines in the file end documents.
+    """
     written = 0
     with open(path, "w", encoding="utf-8") as file:
         for line in _sample(sources, corpus, num_bytes / len(sources)):
@@ -150,22 +152,22 @@ def _number(count: int, what: str) -> str:
 
 
 SAMPLES = (1_500_000, 5_000_000)
-"""Bytes of two samples: a vocabulary and a store of each show what those of all of the text will take."""
+"""Bytes of two samples, whose vocabularies and stores show the time and size of those of the whole text."""
 _FRACTIONS = (0.1, 0.2, 0.35, 0.5, 0.0)
-"""Of `corpus.heldout_fraction`, until two documents are held out; at last none."""
+"""Values of `corpus.heldout_fraction`, tried until two documents are held out; the last holds out none."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A vocabulary and a store, of all of the text or of a sample.
+    """A vocabulary and a store, of the whole text or of a sample.
 
     Attributes:
-        config: whose store is built.
-        seconds: for all of the text.
-        tokens, heldout_tokens: to train on and held out, in all of the text.
-        heldout_fraction: with which two documents or more are held out.
+        config: the config of the store.
+        seconds: time for the whole text.
+        tokens, heldout_tokens: number of training and held-out tokens in the whole text.
+        heldout_fraction: the fraction that holds out two documents or more.
         unk_rate: share of the tokens that are unknown.
-        unk_rate_before: with the kind of vocabulary that is usual, where that is not taken for it; else 0.
+        unk_rate_before: the same with the usual kind of vocabulary, if that kind was rejected; else 0.
     """
 
     config: PretrainConfig
@@ -179,11 +181,12 @@ class Prepared:
 
 @contextmanager
 def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) -> Iterator[Prepared]:
-    """Build vocabulary and store of a small text, or those of two samples of a larger one, in a folder that
-    is deleted at the end of the context.
+    """A context with vocabulary and store of a small text, or of two samples of a larger one.
+
+    Their folder is deleted at the end.
 
     Args:
-        config: with `tokenizer.vocab_size` decided.
+        config: the config, with `tokenizer.vocab_size` decided.
 
     Raises `UserError` for a text that gives no store.
     """
@@ -214,9 +217,9 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
 def _build_readable(
     config: PretrainConfig, whole: PretrainConfig, folder: Path, sources: Sequence[Source], share: float
 ) -> Prepared:
-    """As `_build`; where its vocabulary leaves tokens unknown, with one of bytes, which reads any text.
+    """The result of `_build`; if tokens are unknown, that with a vocabulary of bytes, which reads any text.
 
-    `whole`: the config of all of the text, by which the vocabulary has its size.
+    `whole`: the config of the whole text, which decides the size of the vocabulary.
     """
     built = _build(config, folder, sources, share=share)
     if built.unk_rate < UNKNOWN or given_tokenizer(config) is not None:
@@ -227,16 +230,16 @@ def _build_readable(
 
 
 def with_bytes(config: PretrainConfig) -> PretrainConfig:
-    """The config with a vocabulary of bytes, and the size for it."""
+    """The config with a vocabulary of bytes, and with the size for it."""
     of_bytes = update_sections(config, {"tokenizer": {"kind": "byte-bpe", "vocab_size": AUTO}})
     size = decided_config(of_bytes, _quiet).tokenizer.vocab_size
     return update_sections(of_bytes, {"tokenizer": {"vocab_size": size}})
 
 
 def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], share: float) -> Prepared:
-    """The store of `config` in `folder`, held out with the first fraction that gives two documents.
+    """Build the store of `config` in `folder`; the first fraction that gives two documents is held out.
 
-    `share`: of all of the text.
+    `share`: the share of the whole text that `sources` have.
     """
     processes = num_processes(sources, num_local_ranks=1)
     for fraction in _FRACTIONS:
@@ -257,7 +260,7 @@ def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], shar
 
 
 def _quiet(line: str) -> None:
-    """What a run says of its own."""
+    """Drop a line that a run would print."""
 
 
 def _usual_fraction(amount: Amount) -> float:

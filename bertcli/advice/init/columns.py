@@ -1,4 +1,4 @@
-"""The values of a table's columns -> which hold texts, and which the label."""
+"""The columns of a table: which of them hold texts, and which one holds the label."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _PAIRS = (
 )
 _NUMBERED = re.compile(r"(.*?)[ _#-]*([0-9]|[a-jA-J])([ _-].*)?")
 _TEXT_CHARACTERS = 12
-"""Mean length from which a column can be a text whatever its name is."""
+"""Least mean length in characters at which a column of any name can be a text."""
 _FEW_LABELS = 50
-"""Different values that a label's column has at most, where nothing else says that it is one."""
+"""Largest number of different values in a label column that nothing else marks as one."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column, and its values that are not missing; empty texts are missing."""
+    """A column, with its values that are not missing; empty texts count as missing."""
 
     name: str
     values: Sequence[Any]
@@ -56,12 +56,12 @@ class Column:
 
     @cached_property
     def distinct(self) -> int:
-        """Different values."""
+        """Number of different values."""
         return len({repr(value) for value in self.values})
 
     @cached_property
     def is_number(self) -> bool:
-        """Whether all values are numbers, also written as text."""
+        """True if all values are numbers; numbers written as text count too."""
         return bool(self.values) and all(_number(value) is not None for value in self.values)
 
     @cached_property
@@ -71,12 +71,12 @@ class Column:
 
     @property
     def is_string(self) -> bool:
-        """Whether all values are texts."""
+        """True if all values are texts."""
         return bool(self.values) and all(isinstance(value, str) for value in self.values)
 
     @cached_property
     def lists(self) -> list[list[Any]] | None:
-        """The values, if all are lists, also as programs write them in a text: `['a', 'b']`, `0 1 0`."""
+        """The values if all are lists, or texts of lists as programs write them: `['a', 'b']`, `0 1 0`."""
         found = []
         for value in self.values:
             items = value if isinstance(value, list) else _written(value) if isinstance(value, str) else None
@@ -87,7 +87,7 @@ class Column:
 
     @cached_property
     def is_flags(self) -> bool:
-        """Whether there is a 0 or 1 (or true, false) in every row."""
+        """True if every row has a 0 or 1 (or true, false)."""
         return len(self.values) == self.rows and all(map(is_flag, self.values))
 
     @cached_property
@@ -97,7 +97,7 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether this can be a text to read."""
+        """True if the column can be a text to read."""
         is_filled = self.is_string and not self.is_number and 2 * len(self.values) > self.rows
         if not is_filled or self.lists is not None or _OTHER_NAMES.fullmatch(self.name):
             return False
@@ -107,7 +107,7 @@ class Column:
 
     @property
     def can_be_label(self) -> bool:
-        """Whether the values can be labels: few different ones, or numbers, in most rows."""
+        """True if the values can be labels: few different ones, or numbers, in most rows."""
         if self.distinct < 2 or 2 * len(self.values) < self.rows or self.lists is not None:
             return False
         if self.is_number:
@@ -117,12 +117,12 @@ class Column:
 
     @property
     def is_named_label(self) -> bool:
-        """Whether the name says that this is a label."""
+        """True if the name says that the column is a label."""
         return self.name.lower() in _LABEL_NAMES
 
     @property
     def is_other(self) -> bool:
-        """Whether the name says that this is neither text nor label: a number, an address, a date."""
+        """True if the name says that the column is neither text nor label: a number, an address, a date."""
         return bool(_OTHER_NAMES.fullmatch(self.name))
 
 
@@ -138,14 +138,14 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
 
 
 def text_column(columns: Sequence[Column]) -> Column | None:
-    """The column that is most likely the text: by its name, else the longest."""
+    """The column that is most likely the text: by its name, else the one with the longest values."""
     texts = [column for column in columns if column.is_text]
     named = [column for column in texts if column.name.lower() in _TEXT_NAMES]
     return max(named or texts, key=lambda column: column.characters, default=None)
 
 
 def pair_columns(columns: Sequence[Column], is_named: bool) -> tuple[Column, Column] | None:
-    """Two columns of text that make a pair: their names say so, or no column has a name."""
+    """Two columns of text that make a pair, if their names say so or no column has a name; else None."""
     texts = {column.name.lower(): column for column in columns if column.is_text}
     for first, second in _PAIRS:
         if first in texts and second in texts:
@@ -160,14 +160,14 @@ def pair_columns(columns: Sequence[Column], is_named: bool) -> tuple[Column, Col
 
 
 def label_columns(columns: Sequence[Column], texts: Sequence[Column]) -> list[Column]:
-    """The columns that can be the label, the likeliest first: by name, else that with the fewest values."""
+    """The columns that can be the label, likeliest first: by name, then by the fewest different values."""
     can = [column for column in columns if column not in texts and column.can_be_label]
     own = [column for column in can if column.is_named_label or not column.is_other]
     return sorted(own or can, key=lambda column: (not column.is_named_label, column.distinct))
 
 
 def numbered_groups(columns: Sequence[Column]) -> list[list[Column]]:
-    """Columns whose names differ in a number or letter alone: `#1 String` and `#2 String`."""
+    """Groups of columns whose names differ only in a number or letter: `#1 String` and `#2 String`."""
     groups: dict[tuple[str, str], list[Column]] = {}
     for column in columns:
         if found := _NUMBERED.fullmatch(column.name):

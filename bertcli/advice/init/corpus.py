@@ -1,4 +1,4 @@
-"""Files of text -> the keys of a config's `corpus`, each with what was seen."""
+"""The keys of a config's `corpus` for files of text, each with the observation behind it."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import UserError
 
 _LANGUAGE_LINES = 400
-"""Lines whose language is identified."""
+"""Number of lines whose language is identified."""
 _SURE = 0.7
-"""Share of the lines in the commonest language, below which the language is marked as uncertain."""
+"""Share of lines in the commonest language; below it the language is marked as uncertain."""
 _READ = 128 << 20
-"""Characters of a file, in which bytes are looked for that are not in its encoding."""
+"""Number of characters of a file that are searched for bytes not in its encoding."""
 MOST_OTHERS = 50
-"""Files whose encodings a config names one by one."""
+"""Largest number of files whose encodings a config names one by one."""
 _SENTENCE_LINES = 500
 _ONE_SENTENCE = 0.97
-"""Share of the lines that are one sentence, from which a line is taken as a sentence."""
+"""Least share of lines with one sentence at which each line is taken as a sentence."""
 
 
 @dataclass(frozen=True)
 class CorpusLook:
-    """What a corpus is.
+    """The form of a corpus.
 
     Attributes:
-        config: how to read it.
-        comments: why, by key; a key whose comment holds "or" is uncertain.
-        has_documents: whether what ends a document is known.
+        config: the settings to read it.
+        comments: key -> reason; a key whose comment holds "or" is uncertain.
+        has_documents: True if it is known what ends a document.
         notes: lines for the user, about damaged bytes.
     """
 
@@ -50,14 +50,14 @@ class CorpusLook:
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The keys that a config should say: those that are not the default, or have a comment."""
+        """The keys that a config should have: those that differ from the default or have a comment."""
         values = self.config.model_dump(mode="json", exclude_defaults=True)
         given = {name: getattr(self.config, name) for name in self.comments if name not in values}
         return values | given
 
 
 def look_at_corpus(found: Found) -> CorpusLook:
-    """How to read the files. Raises `UserError` for JSON or a table without a column of texts."""
+    """The way to read the files. Raises `UserError` for JSON or a table without a column of texts."""
     keys: dict[str, Any] = {"files": found.names}
     comments: dict[str, str] = {}
     check_encodings(found.seen, MOST_OTHERS)
@@ -86,7 +86,7 @@ def look_at_corpus(found: Found) -> CorpusLook:
 
 
 def _damaged(found: Found, corpus: CorpusConfig) -> Iterator[str]:
-    """What is said of files with bytes that are not in their encodings."""
+    """Lines for the user about files with bytes that are not in their encodings."""
     for each in found.seen:
         decoding = corpus.decoding(each.path)._replace(bad_bytes="replace")
         bad = find_bad_lines(each.path, decoding, most=_READ)
@@ -139,7 +139,7 @@ def _some_lines(sources: Sequence[Source], corpus: CorpusConfig, number: int) ->
 
 
 def _layout(found: Found, corpus: CorpusConfig) -> tuple[dict[str, Any], dict[str, str], bool]:
-    """What ends a line and a document; the comments; whether the text says where documents end."""
+    """Keys for the ends of lines and documents, their comments, and True if ends of documents are marked."""
     looks, files = look_at_files(found.sources, corpus), len(found.sources)
     if wrapped := wrapped_files(looks):
         width = max(look.width for look in wrapped)
@@ -174,7 +174,7 @@ def _layout(found: Found, corpus: CorpusConfig) -> tuple[dict[str, Any], dict[st
 
 
 def _has_two_documents(source: Source, corpus: CorpusConfig) -> bool:
-    """Whether a blank line divides the text, as far as `_READ` characters."""
+    """True if a blank line divides the first `_READ` characters of the text."""
     documents, left = 0, _READ
     for paragraph in read_paragraphs(source.path, corpus):
         documents += paragraph is None
@@ -185,7 +185,7 @@ def _has_two_documents(source: Source, corpus: CorpusConfig) -> bool:
 
 
 def _is_a_sentence_a_line(found: Found, corpus: CorpusConfig) -> str | None:
-    """Why a line is taken as a sentence; None: it is a paragraph."""
+    """The reason to take each line as a sentence; None: a line is a paragraph."""
     lines = list(_some_lines([each.source for each in found.seen], corpus, _SENTENCE_LINES))
     single = sum(len(split_sentences(line, corpus.language)) == 1 for line in lines)
     if len(lines) < 20 or single < _ONE_SENTENCE * len(lines):

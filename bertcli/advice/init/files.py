@@ -1,4 +1,4 @@
-"""The names that a user gives -> files of one kind, with the beginning of each."""
+"""The files that a user names: those of one kind, with the beginning of each."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from bertcli.samples import LABELED, SAMPLES
 from bertcli.system.errors import UserError
 
 _MOST_FILES = 200
-"""Files that are looked at, evenly chosen; and of rare suffixes, as many more."""
+"""Largest number of files that are examined, evenly chosen; of rare suffixes, as many more."""
 _MOST_BYTES = 16 << 20
-"""Of one file, in which the encoding is looked for; of all files together eight times as many."""
+"""Largest number of bytes read to find the encoding of one file; for all files together, eight times more."""
 _LINES, _CHARACTERS = 4000, 4_000_000
-"""The most that is kept of the beginning of a file."""
+"""Largest numbers of lines and characters that are kept of the beginning of a file."""
 _LISTED = 50
-"""Files that a config names one by one."""
+"""Largest number of files that a config names one by one."""
 _NAMED = 3
-"""Files that a message names."""
+"""Largest number of files that a message names."""
 _COMPRESSED = (".gz", ".zst")
 
 
@@ -34,8 +34,9 @@ class Seen:
     """The beginning of a file.
 
     Attributes:
-        encoding: that a config must name; UTF-8 for a file with a byte order mark, which readers go by.
-        lines: the first ones, without their ends; none of a Parquet file.
+        encoding: the encoding that a config must name; UTF-8 for a file with a byte order mark, which readers
+            obey.
+        lines: the first lines, without line ends; empty for a Parquet file.
     """
 
     source: Source
@@ -45,18 +46,18 @@ class Seen:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self.source.path
 
     @property
     def is_ascii(self) -> bool:
-        """Whether any encoding reads it alike."""
+        """True if every encoding gives the same text."""
         return not self.encoding.proof and all(line.isascii() for line in self.lines)
 
 
 @dataclass(frozen=True)
 class _Refused:
-    """A file that holds no text, and why."""
+    """A file that holds no text, and the reason."""
 
     source: Source
     reason: str
@@ -68,9 +69,9 @@ class Found:
 
     Attributes:
         names: paths, folders, globs or samples, as a config names the files.
-        sources: all of them.
-        seen: those that were looked at, all or some of each suffix.
-        left_out: what else is there, in words.
+        sources: all files.
+        seen: the examined files: all, or some of each suffix.
+        left_out: lines about other files there.
     """
 
     names: list[str]
@@ -80,12 +81,12 @@ class Found:
 
     @property
     def kind(self) -> Kind:
-        """Of all files."""
+        """The kind of all files."""
         return self.seen[0].kind
 
     @property
     def encoding(self) -> Encoding:
-        """Of most files; plain ASCII is in any."""
+        """The encoding of most files; plain ASCII fits any encoding."""
         if any(each.encoding.name == "utf-8" and not each.is_ascii for each in self.seen):
             return Encoding("utf-8")
         others = [each.encoding for each in self.seen if each.encoding.name != "utf-8"]
@@ -94,30 +95,30 @@ class Found:
 
     @property
     def others(self) -> dict[str, str]:
-        """The files in other encodings than `encoding`, by their paths."""
+        """Path -> encoding, for files in other encodings than `encoding`."""
         most = self.encoding.name
         others = [each for each in self.seen if not each.is_ascii and each.encoding.name != most]
         return {str(each.path): each.encoding.name for each in others}
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix, without that of a compression."""
+    """The suffix, without the suffix of a compression."""
     return (Path(path.stem) if path.suffix in _COMPRESSED else path).suffix.lower()
 
 
 def full_suffix(path: Path) -> str:
-    """The suffix, with that of a compression after it: `.txt.gz`."""
+    """The suffix, followed by the suffix of a compression: `.txt.gz`."""
     return f"{Path(path.stem).suffix}{path.suffix}" if path.suffix in _COMPRESSED else path.suffix
 
 
 def find_files(names: Sequence[str], output: Path) -> Found:
-    """The files to read: of a folder with several kinds, those of the kind with the most bytes.
+    """The files to read; in a folder with several kinds, those of the kind with the most bytes.
 
     Args:
         output: the config that will be written; a folder must not give it as text.
 
     Raises:
-        UserError: names that give no file, files that are empty or no text.
+        UserError: the names give no file, or the files are empty or hold no text.
     """
     if len(names) == 1 and names[0] in LABELED and not Path(names[0]).exists():
         sources = [Source(names[0], LABELED[names[0]], listed=True)]
@@ -157,7 +158,7 @@ KIND_NAMES: dict[Kind, str] = {
 
 
 def _looked_at(sources: Sequence[Source]) -> list[Source]:
-    """Files evenly chosen, and of each suffix that is not among them the first one."""
+    """Evenly chosen files, and the first file of each suffix that is not among them."""
     chosen = sources[:: -(-len(sources) // _MOST_FILES)]
     known = {full_suffix(source.path) for source in chosen}
     first = {full_suffix(source.path): source for source in reversed(sources)}
@@ -173,7 +174,7 @@ def _main_kind(seen: Sequence[Seen]) -> Kind:
 
 
 def _look(source: Source, files: int) -> Seen | _Refused:
-    """The beginning of a file, if it is one of many with a share of the bytes that are read in all."""
+    """The beginning of a file; one of many files gets a share of all bytes that are read."""
     path, limit = source.path, min(_MOST_BYTES, 8 * _MOST_BYTES // min(files, _MOST_FILES))
     blocks: list[bytes] = []
     try:
@@ -206,7 +207,7 @@ def _look(source: Source, files: int) -> Seen | _Refused:
 
 
 def check_encodings(seen: Sequence[Seen], most: int = 1) -> None:
-    """Raise `UserError` for more files than `most` in several encodings: a config cannot name them."""
+    """Raise `UserError` for more than `most` files in several encodings: a config cannot name them."""
     by_name: dict[str, list[Seen]] = defaultdict(list)
     for each in seen:
         if not each.is_ascii:
@@ -227,7 +228,7 @@ def _examples(seen: Sequence[Seen]) -> str:
 
 
 def _would_read(names: Sequence[str], output: Path) -> bool:
-    """Whether a folder among the names holds the config that will be written."""
+    """True if a folder among the names holds the config that will be written."""
     folders = [Path(name).expanduser().resolve() for name in names if name not in SAMPLES]
     return any(folder.is_dir() and output.resolve().is_relative_to(folder) for folder in folders)
 
@@ -235,7 +236,7 @@ def _would_read(names: Sequence[str], output: Path) -> bool:
 def _named_alone(
     names: Sequence[str], sources: Sequence[Source], chosen: Sequence[Seen], unwanted: set[str]
 ) -> tuple[list[str], list[Source]]:
-    """Names that give files like the chosen ones and no unwanted one: globs by suffix, else each file."""
+    """Names that give files like the chosen ones and no unwanted file: globs by suffix, else each file."""
     patterns = sorted({f"*{full_suffix(each.path)}" for each in chosen})
     folders = [Path(name) for name in names if Path(name).expanduser().is_dir()]
     globs = [str(folder / "**" / pattern) for folder in folders for pattern in patterns]

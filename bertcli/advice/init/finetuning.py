@@ -1,4 +1,4 @@
-"""The model that a fine-tuning run starts with: the given one, else a published one for the language."""
+"""The config of a fine-tuning run: its model, the epochs that fit into the time, and its lines."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from bertcli.training.recipe import update_sections
 
 _PUBLISHED = {"en": "google-bert/bert-base-uncased", "zh": "google-bert/bert-base-chinese"}
 _CASED = {"en": "google-bert/bert-base-cased"}
-"""For names, whose capitals tell."""
+"""Language -> cased model, for tasks about names, whose capitals matter."""
 _MULTILINGUAL = "FacebookAI/xlm-roberta-base"
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """A model.
+    """The model that a run starts with.
 
     Attributes:
-        name: as a config names it.
-        folder: None: it is not on this machine.
+        name: the name in a config.
+        folder: the folder of the model; None: it is not on this machine.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ModelChoice:
 
 
 def choose_model(given: str | None, language: str, task: str) -> ModelChoice:
-    """The model. A published one is not downloaded, unless it is `given`.
+    """The given model, else a published one for the language, which is not downloaded.
 
     Raises `UserError` for a given folder that holds no model.
     """
@@ -95,20 +95,20 @@ def _cached(name: str) -> Path | None:
 
 
 SECONDS = 8.0
-"""Of steps that are measured: rows differ in length."""
+"""Time for the measured steps; it is long because rows differ in length."""
 _EPOCHS = ((1_000, 20), (10_000, 10))
-"""(fewer rows than this, most epochs): with few rows more epochs still help (Mosbach et al. 2021)."""
+"""Pairs (rows, most epochs for fewer rows): with few rows, more epochs help (Mosbach et al. 2021)."""
 _USUAL_EPOCHS = 3
 
 
 @dataclass(frozen=True)
 class FinetuningFit:
-    """What fits.
+    """The run that fits into the time.
 
     Attributes:
-        seconds: of the whole command.
-        epoch_seconds: of the whole command with a single epoch.
-        ends_early: the run takes less than its time, with the most epochs for so many rows.
+        seconds: time of the whole command.
+        epoch_seconds: time of the whole command with a single epoch.
+        ends_early: True if the run takes less than its time even with the most epochs for so many rows.
     """
 
     epochs: float
@@ -120,10 +120,10 @@ class FinetuningFit:
 
 
 def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
-    """The epochs that fit. Raises `UserError` as `advice.bench.plan.plan_finetuning`.
+    """The epochs that fit into the time. Raises `UserError` as `advice.bench.plan.plan_finetuning`.
 
     Args:
-        seconds: of the whole command: start, reading, steps, evaluations.
+        seconds: time of the whole command: start, reading, steps, evaluations.
     """
     fixed = start_seconds("bertcli.training.finetuning")
     begun = time.perf_counter()
@@ -131,7 +131,7 @@ def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
     fixed += time.perf_counter() - begun
     speed = step_speed(plan, SECONDS)
     epoch = plan.steps * speed.seconds
-    forward = speed.seconds / 3  # of a step: the pass without gradients
+    forward = speed.seconds / 3  # the forward pass is a third of a step
     evaluation = forward * plan.heldout_tokens / speed.tokens
     rows = plan.steps * config.training.batch_size
     most = next((epochs for below, epochs in _EPOCHS if rows < below), _USUAL_EPOCHS)
@@ -151,7 +151,7 @@ def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
 
 
 def _descending(most: int) -> list[float]:
-    """Halves down to two epochs, then tenths, then hundredths of one."""
+    """Numbers of epochs, descending: halves down to two epochs, then tenths, then hundredths of one."""
     halves = [number / 2 for number in range(2 * most, 4, -1)]
     return (
         halves
@@ -162,7 +162,7 @@ def _descending(most: int) -> list[float]:
 
 _LANGUAGE_ROWS = 400
 _SMALL = 512
-"""Hidden size up to which a model takes larger steps (Turc et al. 2019, "Well-Read Students Learn Better").
+"""Largest hidden size that gets a higher learning rate (Turc et al. 2019, "Well-Read Students Learn Better").
 MiniLM (384) on WNUT-17: F1 0.44 after three epochs with 5e-5, 0.23 after five with 2e-5 (LOG.md)."""
 _MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs if the score still rises"
 _ORDER = (
@@ -170,21 +170,21 @@ _ORDER = (
     *("text", "choices", "first_choice", "label", "multi_label", "label_separator", "label_names"),
     *("skip_labels", "tag_scheme", "skip_bad", "max_length", "doc_stride"),
 )
-"""Of the keys of `task` in the YAML."""
+"""The order of the keys of `task` in the YAML."""
 
 
 def write_finetuning(
     found: Found, output_dir: str, model: str | None, seconds: float, report: Callable[[str], None]
 ) -> Written:
-    """The config.
+    """The config of a fine-tuning run.
 
     Args:
-        model: to start with; None: a published one for the language.
-        seconds: of the whole run.
-        report: takes lines for the user.
+        model: the model to start with; None: a published one for the language.
+        seconds: time of the whole run.
+        report: a function that takes lines for the user.
 
     Raises:
-        UserError: a file in which no task can be read; a given model that is not there.
+        UserError: a file shows no task that can be read; a given model is missing.
     """
     check_encodings(found.seen)
     seen, dev, test = split_files(found.seen)
@@ -279,6 +279,6 @@ def _summary(
 
 
 def _task_in_words(keys: Mapping[str, Any]) -> str:
-    """`classification, text: message, label: kind`."""
+    """The task in words: `classification, text: message, label: kind`."""
     given = [f"{name}: {scalar(keys[name])}" for name in ("text", "choices", "label") if name in keys]
     return ", ".join([keys["type"], *given])

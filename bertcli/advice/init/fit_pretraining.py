@@ -1,4 +1,4 @@
-"""Measured on this machine: how long a command takes to start, and how long a step takes."""
+"""Measured times of this machine, and the pretraining run that fits into a given time."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_shor
 from bertcli.training.resolve import resolve_loop
 
 SECONDS = 4.0
-"""Of steps, for one measurement."""
+"""Time of the steps of one measurement."""
 
 
 @dataclass(frozen=True)
 class StepSpeed:
-    """A step.
+    """The measured speed of a step.
 
     Attributes:
-        first_seconds: what the first steps took longer: memory, kernels, compiling.
-        tokens: real ones of a step.
+        seconds: time of a step.
+        first_seconds: extra time of the first steps: memory, kernels, compiling.
+        tokens: number of real tokens in a step.
     """
 
     seconds: float
@@ -44,14 +45,14 @@ class StepSpeed:
 
 
 def start_seconds(module: str) -> float:
-    """How long a new process takes to import a command's module."""
+    """The time that a new process takes to import a command's module."""
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-P", "-c", f"import {module}"], check=True, capture_output=True)
     return time.perf_counter() - begun
 
 
 def step_speed(plan: Plan, seconds: float = SECONDS) -> StepSpeed:
-    """Take steps of a run for some seconds."""
+    """The speed of a run's steps, measured for some seconds."""
     training = resolve_loop(
         plan.training,
         plan.architecture,
@@ -77,29 +78,28 @@ def step_speed(plan: Plan, seconds: float = SECONDS) -> StepSpeed:
 
 PRESETS = ("large", "base", "medium", "small", "mini", "tiny")
 LENGTHS = (128, 64, 32)
-"""Of rows, in tokens; the last one only for text that does not fill others."""
+"""Row lengths in tokens; the last one is only for text that does not fill longer rows."""
 ROWS = 2 * ROWS_TO_LOOK_AROUND
-"""A run should read as many: its model then uses context for half of its time."""
+"""Rows that a run should read, so that its model uses context for half of the run."""
 EVALUATIONS = 5
 _READS = 50
-"""How often a run reads its text at most: in a longer one the model learns it by heart."""
+"""Largest number of times that a run reads its text; in a longer run the model memorizes it."""
 _PARAMETERS_PER_TOKEN = 4
-"""Of a model, for each token of its text; a larger model learns it by heart."""
+"""Largest number of parameters per token of text; a larger model memorizes the text."""
 _LARGEST_SHARE = 1.2
-"""Of a device's matmul rate, which no step exceeds by the operations of `model.architecture`."""
+"""Upper limit of a step's rate (operations of `model.architecture`), as a share of the matmul rate."""
 _LEAST_STEPS, _MOST_STEPS = 20, 10_000_000
 
 
 @dataclass(frozen=True)
 class PretrainingFit:
-    """What fits.
+    """The run that fits into the time.
 
     Attributes:
-        preset: None: the model is given.
-        rows: of all steps together.
-        seconds: of all steps and evaluations.
-        reads: how often the text is read.
-        ends_early: the text is so little that the run ends before its time.
+        preset: the preset of the model; None: the model is given.
+        seconds: time of all steps and evaluations.
+        reads: number of times that the text is read.
+        ends_early: True if there is so little text that the run ends before its time.
     """
 
     preset: str | None
@@ -113,26 +113,26 @@ class PretrainingFit:
 
     @property
     def rows(self) -> int:
-        """Of all steps."""
+        """Number of rows of all steps."""
         return self.steps * self.batch_size
 
     @property
     def rows_per_second(self) -> float:
-        """Full rows."""
+        """Number of full rows per second."""
         return self.batch_size / self.speed.seconds
 
 
 def fit_pretraining(
     prepared: Prepared, seconds: float, longest: float, report: Callable[[str], None]
 ) -> PretrainingFit:
-    """The first preset, from the largest, and row length, with which a run reads `ROWS` rows in its time.
+    """The largest preset and row length with which a run reads `ROWS` rows in its time, else the smallest.
 
-    There is always one: the smallest. Those that may fit are measured.
+    The candidates that may fit are measured, from the largest to the smallest.
 
     Args:
-        seconds: for steps and evaluations.
-        longest: tokens of a row that the text, or a given model, can fill.
-        report: called with what is measured.
+        seconds: time for steps and evaluations.
+        longest: largest number of tokens in a row that the text, or a given model, can fill.
+        report: a function called with each measurement.
     """
     lengths = [length for length in LENGTHS[:-1] if length <= longest] or [LENGTHS[-1]]
     is_given = prepared.config.model.init_from is not None
@@ -155,7 +155,7 @@ def fit_pretraining(
 
 
 def _may_fit(plan: Plan, prepared: Prepared, seconds: float, rate: float) -> bool:
-    """Whether the text is enough for the model, and a perfect program would read `ROWS` rows in the time."""
+    """True if the text is enough for the model, and a perfect program could read `ROWS` rows in the time."""
     if sum(plan.parameters.values()) > _PARAMETERS_PER_TOKEN * prepared.tokens:
         return False
     row_flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length
@@ -174,7 +174,7 @@ def _plan(prepared: Prepared, preset: str | None, length: int, batch_size: int) 
 
 
 def _fit(prepared: Prepared, preset: str | None, length: int, seconds: float) -> PretrainingFit:
-    """The steps that fit, by the same batch sizes and first short rows as `training.recipe` decides."""
+    """The steps that fit, with the batch size and first short rows that `training.recipe` would decide."""
     for batch_size, below in BATCH_SIZES:
         run = _measured(prepared, preset, length, batch_size=batch_size)
         by_time = bisect_right(range(_MOST_STEPS), seconds, key=run.seconds)
@@ -199,8 +199,8 @@ class _Run:
     """A run whose steps were measured.
 
     Attributes:
-        full, short: steps of full rows, and of those that begin the run; None: there are none.
-        evaluated: steps that take as long as all evaluations.
+        full, short: speed of steps with full rows, and of those with short rows at the start; None: no such.
+        evaluated: number of full steps that take as long as all evaluations.
     """
 
     batch_size: int
@@ -209,11 +209,11 @@ class _Run:
     evaluated: float
 
     def seconds(self, steps: int) -> float:
-        """Of so many steps, with the evaluations."""
+        """Time of so many steps, with the evaluations."""
         return self.full.first_seconds + self._sum(steps, "seconds") + self.evaluated * self.full.seconds
 
     def tokens(self, steps: int) -> float:
-        """Real ones in so many steps."""
+        """Number of real tokens in so many steps."""
         return self._sum(steps, "tokens")
 
     def _sum(self, steps: int, what: Literal["seconds", "tokens"]) -> float:
@@ -230,10 +230,10 @@ def _measured(prepared: Prepared, preset: str | None, length: int, batch_size: i
     if config.model.init_from is None and length >= 2 * config.data.short_length:
         short = step_speed(_plan(prepared, preset, config.data.short_length, batch_size=batch_size))
     batches = min(config.evaluation.batches, prepared.heldout_tokens / full.tokens)
-    return _Run(batch_size, full, short, evaluated=EVALUATIONS * batches / 3)  # a pass forward: a third
+    return _Run(batch_size, full, short, evaluated=EVALUATIONS * batches / 3)  # a forward pass: a third
 
 
 def _rounded(steps: int) -> int:
-    """Down to three digits."""
+    """The number of steps, rounded down to three digits."""
     unit = 10 ** max(0, len(str(steps)) - 3)
     return steps // unit * unit

@@ -1,4 +1,4 @@
-"""The files that a user gives -> a written config, and the command that reads it."""
+"""The work of `bertcli init`: write a config for the user's files, and name the command that reads it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bertcli.system.files import looked_in
 Purpose = Literal["pretrain", "finetune"]
 _LISTED = 3
 _TABLES = (".tsv", ".tab", ".csv", ".conll", ".conllu", ".bio", ".iob")
-"""Suffixes of which a file is no plain text."""
+"""Suffixes of files that are not plain text."""
 
 
 def init(
@@ -36,13 +36,13 @@ def init(
 
     Args:
         names: files, folders, globs, or a bundled sample.
-        purpose: None: by the content of the files.
-        model: to start with; None: a new one, or for fine-tuning a published one.
-        minutes: that the run may take.
-        report: takes lines for the user.
+        purpose: pretraining or fine-tuning; None: the content of the files decides.
+        model: the model to start with; None: a new one, or for fine-tuning a published one.
+        minutes: time that the run may take.
+        report: a function that takes lines for the user.
 
     Raises:
-        UserError: `output` exists or cannot be written; files that give no config.
+        UserError: `output` exists or cannot be written; the files give no config.
     """
     _check_output(output)
     found = find_files(names, output)
@@ -73,7 +73,7 @@ def _check_output(output: Path) -> None:
 
 
 def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None]) -> Purpose:
-    """What the files are for; says how to have it otherwise where that is a guess."""
+    """The purpose of the files; if it is a guess, a line says how to choose the other one."""
     kind, path = found.kind, found.seen[0].path
     if kind == "json":
         raise UserError(
@@ -109,8 +109,7 @@ def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None])
 
 
 def _output_dir(names: Sequence[str]) -> str:
-    """A folder in `runs/` that does not exist yet, named as the first file or folder that has a name of its
-    own, and not that of a split or a pattern."""
+    """A new folder in `runs/`, named after the file or folder; names of splits and patterns are skipped."""
     path = Path(names[0]).absolute()
     own = [part.partition(".")[0] for part in (path.name, path.parent.name) if not set(part) & set("*?[")]
     name = next((part for part in own if part and not split_of(Path(part))), "mine")

@@ -1,4 +1,4 @@
-"""The first lines of a file -> the kind of file it is, by its content."""
+"""The kind and the encoding of a file, by its content."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from bertcli.tasks.tags import DOCUMENT, conll_fields, holds_plain_tags, is_conl
 Kind = Literal[
     "text", "json-texts", "jsonl", "parquet", "tsv", "csv", "conll", "squad", "fasttext", "trec", "json"
 ]
-"""jsonl: JSON objects, one a line or in a list; json-texts: a list of texts; json: JSON of another form."""
+"""Kinds of files. jsonl: JSON objects in lines or a list; json-texts: a list of texts; json: other JSON."""
 TEXTS = ("text", "json-texts")
 """Kinds that hold texts without labels."""
 LABELED = ("tsv", "csv", "conll", "squad", "fasttext", "trec")
 """Kinds that hold labeled examples; jsonl and parquet hold either."""
 _RECORDS = 200
 _FEWEST = 3
-"""Records with the same number of fields; fewer prove nothing."""
+"""Least number of records with the same number of fields; fewer prove nothing."""
 _SAME = 0.95
-"""Share of the records with the same number of fields."""
+"""Least share of the records with the same number of fields."""
 _SEPARATORS = (",", ";", "|")
 
 
 def kind_of_text(lines: Sequence[str], suffix: str) -> Kind:
-    """The kind of a text file with these first lines; a suffix decides only where the content is like prose.
+    """The kind of a text file with these first lines; the suffix decides only if the content is like prose.
 
     Args:
-        suffix: without that of a compression.
+        suffix: the suffix, without that of a compression.
     """
     full = [line for line in lines if line.strip()]
     start = full[0].lstrip()[:1] if full else ""
@@ -68,7 +68,7 @@ def _kind_of_json(full: Sequence[str]) -> Kind | None:
 
 
 def _kind_of_list(inside: str) -> Kind | None:
-    """The kind of a list in JSON by what stands in it first."""
+    """The kind of a JSON list by its first element."""
     if inside.startswith("{"):
         return "jsonl"
     try:
@@ -80,7 +80,7 @@ def _kind_of_list(inside: str) -> Kind | None:
 
 
 def _label_lines(full: Sequence[str]) -> Literal["fasttext", "trec"] | None:
-    """Whether the lines begin with labels, as those of fastText or TREC."""
+    """The format of lines that begin with labels, as in fastText or TREC; None: they do not."""
     some = full[:_RECORDS]
     for format in LABEL_LINES:
         if sum(likely_format(line.strip()) == format for line in some) >= max(_FEWEST, _SAME * len(some)):
@@ -96,7 +96,7 @@ def _object(line: str) -> Any:
 
 
 def _is_conll(lines: Sequence[str]) -> bool:
-    """Whether lines of as many columns, one of them of tags, are divided by blank lines."""
+    """True if blank lines divide lines with an equal number of columns, one of which holds tags."""
     rows = [conll_fields(line) for line in lines[:-1]]
     full = [row for row in rows if row and not row[0].startswith(("#", DOCUMENT))]
     if len(full) < _FEWEST or all(rows):
@@ -117,7 +117,7 @@ def _is_tsv(full: Sequence[str]) -> bool:
 
 
 def csv_separator(full: Sequence[str]) -> str | None:
-    """The character that divides the lines into records of as many fields; None: there is none."""
+    """The character that divides the lines into records with equal numbers of fields; None: there is none."""
     for separator in _SEPARATORS:
         records = csv_records(full, separator)
         if len(records) < _FEWEST:
@@ -129,7 +129,7 @@ def csv_separator(full: Sequence[str]) -> str | None:
 
 
 def csv_records(full: Sequence[str], separator: str) -> list[list[str]]:
-    """The first records; the last one, which may be cut, is left out if there are others."""
+    """The first records; the last one may be incomplete, so it is left out if there are others."""
     try:
         records = list(csv.reader((f"{line}\n" for line in full[: 5 * _RECORDS]), delimiter=separator))
     except csv.Error:
@@ -138,10 +138,10 @@ def csv_records(full: Sequence[str], separator: str) -> list[list[str]]:
 
 
 _LINES = 100
-"""Lines with letters beyond ASCII, from which a legacy encoding is identified."""
+"""Number of lines with letters beyond ASCII that identify a legacy encoding."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _BINARY = 0.002
-"""Share of control characters from which a file is no text."""
+"""Least share of control characters in a file that is not text."""
 _LEGACY: tuple[tuple[str, str], ...] = (
     ("euc_jp", "ja"),
     ("shift_jis", "ja"),
@@ -161,17 +161,17 @@ _LEGACY: tuple[tuple[str, str], ...] = (
     ("cp1258", "vi"),
     ("cp1252", "en de fr es it pt nl sv da no nb nn fi is ca gl eu ga af lb br oc la fo fy"),
 )
-"""Encoding -> the languages that are written in it; of two that fit, the first."""
+"""Pairs of an encoding and the languages written in it; if two fit, the first is taken."""
 _ODD = re.compile("[\x80-\x9f\ue000-\uf8ff\uff61-\uff9f\u3130-\u318f]")
 """C1 controls, private use, half-width katakana, single jamo: signs of a wrong encoding."""
 _MIXED = re.compile("[a-zA-Z][\u0370-\u0e7f]|[\u0370-\u0e7f][a-zA-Z]")
-"""A Latin letter beside one of Greek, Cyrillic, Hebrew, Arabic or Thai."""
+"""A Latin letter next to a Greek, Cyrillic, Hebrew, Arabic or Thai one."""
 _DAMAGED = 0.05
-"""Share of the lines, or of the places beyond ASCII, that may be damaged in a text of UTF-8."""
+"""Largest share of lines, or of places beyond ASCII, that may be damaged in a UTF-8 text."""
 _FEW = 0.2
-"""Lines of UTF-8 for each other line beyond ASCII: fewer may be so by chance."""
+"""Least number of UTF-8 lines per other line beyond ASCII; fewer may be chance."""
 _STRANGE = 0.01
-"""Share of the characters that are capitals after a small letter, or beside another script."""
+"""Share of characters that are capitals after a small letter, or next to another script."""
 
 
 class Encoding(NamedTuple):
@@ -184,10 +184,9 @@ class Encoding(NamedTuple):
 def detect_encoding(data: bytes) -> Encoding | None:
     """The encoding of a text that begins with these bytes; None: they are no text.
 
-    Where no language is readable in any legacy encoding, it is cp1252, the commonest.
+    If no language is readable in any legacy encoding, it is cp1252, the commonest.
 
-    Raises `UserError` where
-    parts of the text are UTF-8 and others are not.
+    Raises `UserError` if only parts of the text are UTF-8.
     """
     if (wide := wide_encoding(data)) is not None:
         return Encoding(wide, f"it begins with the bytes {data[:4].hex(' ')}")
@@ -198,7 +197,7 @@ def detect_encoding(data: bytes) -> Encoding | None:
         return Encoding("utf-8")
     lines = [line for line in data.split(b"\n") if not line.isascii()][:_LINES]
     if lines and lines[-1:] == data.split(b"\n")[-1:]:
-        lines = lines[:-1] or lines  # the last line may be cut in mid-character
+        lines = lines[:-1] or lines  # the last line may end within a character
     scores = {name: _score(lines, name, languages.split()) for name, languages in _LEGACY}
     best = max(scores, key=lambda name: scores[name])
     name = best if scores[best] else "cp1252"
@@ -221,10 +220,10 @@ def _utf8_error(data: bytes) -> UnicodeDecodeError | None:
 
 
 def _is_mostly_utf8(data: bytes) -> bool:
-    """Whether UTF-8 is the encoding of a text in which some bytes are damaged.
+    """True if the text is UTF-8 with some damaged bytes.
 
-    Letters beyond ASCII are hardly ever right in UTF-8 by chance. Raises `UserError` where parts of the text
-    are in it and others are not.
+    Letters beyond ASCII are hardly ever valid UTF-8 by chance. Raises `UserError` if only parts of the text
+    are UTF-8.
     """
     text = codecs.getincrementaldecoder("utf-8")(BAD_BYTES_KEPT).decode(data)
     lines = [line for line in text.split("\n") if not line.isascii()]
@@ -234,7 +233,7 @@ def _is_mostly_utf8(data: bytes) -> bool:
         return True
     damaged = len(KEPT.findall(text))
     right = len(KEPT.sub("", text)) - len(text.encode("ascii", "ignore"))
-    if right >= damaged / _DAMAGED:  # in few long lines
+    if right >= damaged / _DAMAGED:  # a text may have few, long lines
         return True
     if good > _FEW * bad:
         raise UserError(
@@ -245,8 +244,11 @@ def _is_mostly_utf8(data: bytes) -> bool:
 
 
 def _score(lines: list[bytes], encoding: str, languages: list[str]) -> float:
-    """How well the encoding fits: the share of the lines that are in one of its languages. Half of it if most
-    letters are capitals, many follow a small letter, or scripts are mixed: then the encoding is another."""
+    """How well the encoding fits: the share of lines in one of its languages.
+
+    The share is halved if most letters are capitals, many capitals follow a small letter, or scripts are
+    mixed: the text then has another encoding.
+    """
     try:
         decoded = [line.decode(encoding) for line in lines]
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""A training file -> the file for evaluation beside it, by its name."""
+"""Labeled files: the split of each by its name, their rows, and keys for the lengths of rows."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _WORD = re.compile(
 
 
 def split_files(seen: Sequence[Seen]) -> tuple[Seen, str | None, list[str]]:
-    """The training file of several, the name of the one to evaluate on, and the names of others for later.
+    """The training file, the name of the file to evaluate on, and the names of test files for later.
 
-    Raises `UserError` where none of several files is the training file by its name.
+    Raises `UserError` if none of several files has the name of a training file.
     """
     parts = [split_of(each.path) for each in seen]
     train = next(
@@ -55,14 +55,14 @@ def split_files(seen: Sequence[Seen]) -> tuple[Seen, str | None, list[str]]:
 
 
 def split_of(path: Path) -> str:
-    """`train`, `dev` or `test` by the name of a file; else an empty text."""
+    """The split by the name of a file: `train`, `dev` or `test`; else an empty text."""
     found = _WORD.search(_stem(path))
     word = found[0].lower() if found else ""
     return "dev" if word in _DEV else "train" if word.startswith("train") else word
 
 
 def _beside(train: Seen) -> list[Path]:
-    """Files for evaluation in the folder of the training file: their names differ in the split alone."""
+    """Files for evaluation in the folder of the training file; their names differ only in the split."""
     own = _without_split(train.path)
     return [
         path
@@ -84,28 +84,28 @@ def _without_split(path: Path) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A file as a config names it: a bundled sample by its name."""
+    """The name of a file in a config; a bundled sample has its own name."""
     return next((name for name, sample in LABELED.items() if sample == path), str(path))
 
 
 _SEED = 42
-"""The default of a config."""
+"""The default seed of a config."""
 _HELD, _MULTIPLE = 0.98, 16
 """The share of the rows that `max_length` holds, and the number that it is a multiple of."""
 _LONGEST, _QUESTIONS = 512, 384
 _TOKENS_PER_WORD = 1.4
-"""Of a published vocabulary; assumed where no tokenizer is at hand."""
+"""Tokens per word of a published vocabulary; assumed if no tokenizer is at hand."""
 _MEASURED_ROWS = 2000
 
 
 @dataclass(frozen=True)
 class LabeledLook:
-    """The rows.
+    """The rows of labeled files.
 
     Attributes:
-        keys: of `task`: the files, and how their rows are read.
-        lines: what is in the files, in words.
-        train: the rows to learn from.
+        keys: keys of `task`: the files, and how their rows are read.
+        lines: lines that describe the files.
+        train: the training rows.
     """
 
     keys: dict[str, Any]
@@ -117,12 +117,12 @@ class LabeledLook:
 def look_at_rows(
     train: str, dev: str | None, task: dict[str, Any], test: Sequence[str], report: Callable[[str], None]
 ) -> LabeledLook:
-    """Read the files. Raises `UserError` where most rows cannot be read, or the labels make no task.
+    """Read the files. Raises `UserError` if most rows cannot be read, or the labels make no task.
 
     Args:
-        task: the keys that say how to read them.
+        task: the keys that say how to read the files.
         test: files that are left for `bertcli evaluate`.
-        report: takes what is left out: rows with their number and reasons, and files.
+        report: a function that takes lines about rows and files that are left out, with reasons.
     """
     settings = TaskSettings(**task)
     examples, skipped = _read(train, settings, report)
@@ -168,9 +168,9 @@ def look_at_rows(
 def length_keys(
     examples: Sequence[Example], task: str, folder: Path | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """`max_length`, and for texts that are read in windows `doc_stride`; the comments.
+    """The key `max_length`, and `doc_stride` for texts that are read in windows; and their comments.
 
-    `folder`: of the model; None: it is not at hand.
+    `folder`: the folder of the model; None: it is not at hand.
     """
     most, why = _LONGEST, ""
     if folder is not None:
@@ -184,7 +184,7 @@ def length_keys(
     length = min(most, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
     tokens = "tokens" if folder is not None else "tokens, estimated by words"
     if task == "question-answering":
-        length = min(length, _QUESTIONS)  # of BERT's release; a longer text is read in windows
+        length = min(length, _QUESTIONS)  # as in BERT's release; longer texts are read in windows
     comment = f"{_HELD:.0%} of the rows have up to {held:,} {tokens}"
     if held <= length:
         return {"max_length": length}, {"max_length": comment}
@@ -197,7 +197,7 @@ def length_keys(
 def _read(
     name: str, settings: TaskSettings, report: Callable[[str], None]
 ) -> tuple[list[Example], str | None]:
-    """The rows; and if some cannot be used, how many and why, in a line. `report`: takes what is left out."""
+    """The rows, and if some cannot be used, a line with number and reason. `report` takes lines on them."""
     path, said = find_labeled_file(name), []
 
     def rows(skip_bad: bool) -> list[Example]:
@@ -219,7 +219,7 @@ def _read(
 
 
 def _lengths(examples: Sequence[Example], folder: Path | None) -> list[int]:
-    """Tokens of each row, special ones included."""
+    """Number of tokens in each row, including special ones."""
     texts = [" ".join(example.texts[:2]) for example in examples]
     special = 2 + max(len(example.texts[:2]) for example in examples) - 1
     if folder is None:

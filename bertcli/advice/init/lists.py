@@ -1,4 +1,4 @@
-"""Columns of lists, and columns that together make a list -> labels of a text, tags of words, choices."""
+"""Columns of lists, or columns that make a list: labels of a text, tags of words, choices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIST_NAMES = ("choices", "endings", "options", "answers", "candidates")
 _CHOICE_NAMES = ("choice", "ending", "option", "answer", "candidate", "sol", "")
 _QUESTIONS = ("question", "query", "ask_for", "question_stem")
 _MOST_TAGS = 100
-"""Different tags that words have at most, where the tags are plain names."""
+"""Largest number of different tags, if the tags are plain names."""
 _ORDER = ("bio", "numbers", "plain")
 
 
@@ -27,7 +27,7 @@ class Tagged:
     """Columns of words and of their tags.
 
     Attributes:
-        kind: bio: tags of a scheme; plain: names, such as parts of speech; numbers: without names.
+        kind: bio: tags of a scheme; plain: names, such as parts of speech; numbers: tags without names.
         others: further columns of tags.
     """
 
@@ -38,7 +38,7 @@ class Tagged:
 
 
 def list_label(columns: Sequence[Column]) -> Column | None:
-    """A column of lists of labels, any number a row; or of a 0 or 1 for each label."""
+    """A column of lists of labels, with any number per row, or with a 0 or 1 for each label."""
     for column in columns:
         items = [item for each in column.lists or () for item in each]
         if not items or not all(isinstance(item, str | int | float) for item in items):
@@ -50,7 +50,7 @@ def list_label(columns: Sequence[Column]) -> Column | None:
 
 
 def hot_labels(column: Column) -> int:
-    """How many labels lists have that hold a 0 or 1 for each; 0: they are other lists."""
+    """The number of labels in lists that hold a 0 or 1 for each label; 0: they are other lists."""
     sizes = {len(each) for each in column.lists or ()}
     if (
         len(sizes) != 1
@@ -62,8 +62,8 @@ def hot_labels(column: Column) -> int:
 
 
 def flag_columns(columns: Sequence[Column]) -> list[Column]:
-    """Columns of 0 and 1, one for each label of a text; none: there are no such, or another column is the
-    label by its name."""
+    """Columns of 0 and 1, one for each label of a text; empty: there are none, or another column has the name
+    of a label."""
     flags = [column for column in columns if column.is_flags and not column.is_other]
     named = [column for column in columns if column.is_named_label and column.can_be_label]
     is_one_label = any(column not in flags for column in named) or (len(flags) == 2 and named)
@@ -71,9 +71,9 @@ def flag_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 def tagged_columns(columns: Sequence[Column]) -> Tagged | None:
-    """A column of words, and one of a tag for each: lists, or texts with blanks between.
+    """A column of words, and a column with a tag for each: lists, or texts with blanks between words.
 
-    Of several, tags of entities come first by their names, then tags of a scheme.
+    If several fit, columns named as entity tags come first, then tags of a scheme.
     """
     found = [
         Tagged(words, tags, kind)
@@ -91,7 +91,7 @@ def tagged_columns(columns: Sequence[Column]) -> Tagged | None:
 
 
 def _items(column: Column) -> list[list[Any]]:
-    """Lists, or the words of texts; empty: neither."""
+    """The lists of a column, or the words of its texts; empty: it has neither."""
     if column.lists is not None:
         return column.lists
     return [value.split() for value in column.values] if column.is_string else []
@@ -113,7 +113,7 @@ def _kind_of_tags(column: Column) -> Literal["bio", "plain", "numbers"] | None:
 
 
 def _are_words_of(words: Column, tags: Column, kind: str) -> bool:
-    """Whether there is a tag for each word."""
+    """True if there is a tag for each word."""
     items, marks = _items(words), _items(tags)
     if len(items) != len(marks) or not all(len(a) == len(b) for a, b in zip(items, marks, strict=True)):
         return False
@@ -130,7 +130,7 @@ def _distinct(rows: Sequence[Sequence[Any]]) -> int:
 
 
 def choice_columns(columns: Sequence[Column]) -> list[Column]:
-    """A column of lists of choices, or a column for each choice; none: there are no choices."""
+    """A column of lists of choices, or a column for each choice; empty: there are no choices."""
     for column in columns:
         if column.name.lower() in _LIST_NAMES and column.lists and all(len(v) > 1 for v in column.lists):
             scalars = (isinstance(item, str | int | float) for value in column.lists for item in value)
@@ -147,7 +147,7 @@ def choice_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 def choice_texts(columns: Sequence[Column]) -> list[Column]:
-    """What stands before the choices: a text, a question, or both: the text first; none: there is neither."""
+    """The columns to read before the choices: a text, a question, both with the text first, or neither."""
     question = next((c for c in columns if c.name.lower() in _QUESTIONS and c.is_string), None)
     if question is not None:
         context = text_column([column for column in columns if column is not question])
@@ -161,9 +161,9 @@ def choice_texts(columns: Sequence[Column]) -> list[Column]:
 
 
 def first_choice(label: Column, choices: Sequence[Column]) -> tuple[int | None, str] | None:
-    """The number that stands for the first choice, and how the label names choices; None: it does not.
+    """The number of the first choice, and how the label names choices; None: the label does not name them.
 
-    The number is None where labels are letters, names of columns or texts.
+    The number is None if labels are letters, names of columns or texts.
     """
     if len(choices) == 1:
         rows = choices[0].lists or []
@@ -201,7 +201,7 @@ _CORPUS = ". To pretrain on the texts alone: --for pretrain"
 
 
 def refuse_unreadable(path: Path, columns: Sequence[Column]) -> None:
-    """Raise `UserError` for labels that no task can read: it says what they are, and how to write them."""
+    """Raise `UserError` for labels that no task can read; it says what they are and how to write them."""
     problem = next(filter(None, map(_problem, columns)), None)
     tagged = None if problem else tagged_columns(columns)
     if tagged is not None and tagged.kind == "numbers":
@@ -230,7 +230,7 @@ def _is_answers(value: Any) -> bool:
 
 
 def _problem(column: Column) -> str | None:
-    """What a column holds that cannot be read."""
+    """The problem with a column that cannot be read; None: there is none."""
     name = repr(column.name)
     if {str(value) for value in column.values} <= _DECISIONS and column.distinct > 1:
         return (
@@ -252,7 +252,7 @@ def _problem(column: Column) -> str | None:
 
 
 def _is_span(item: Any) -> bool:
-    """Whether this is [0, 3, "PER"], or an object with the places of its first and last character."""
+    """True if this is a span: [0, 3, "PER"], or an object with the places of its first and last character."""
     if isinstance(item, list):
         return len(item) == 3 and [type(each) for each in item] == [int, int, str]
     keys = item.keys() if isinstance(item, dict) else ()

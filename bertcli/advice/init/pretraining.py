@@ -1,4 +1,4 @@
-"""A corpus and minutes -> a pretraining config, with the reasons for its values."""
+"""The config of a pretraining run for a corpus and a time, with the reasons for its values."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from bertcli.training.recipe import decided_config, update_sections
 
 _FEWEST_BYTES = 5_000
 _MOST_PREPARING = 0.5
-"""Share of the time that vocabulary and store may take, before files are left out."""
+"""Largest share of the time for vocabulary and store; if they take longer, files are left out."""
 _MOST_FILES = 50
-"""Files that a config names one by one."""
+"""Largest number of files that a config names one by one."""
 _ONE_SENTENCE = 0.5
-"""Share of documents of one sentence, which give no pairs."""
+"""Largest share of documents with one sentence, which give no pairs."""
 
 
 def write_pretraining(
     found: Found, output_dir: str, model: str | None, seconds: float, report: Callable[[str], None]
 ) -> Written:
-    """The config.
+    """The config of a pretraining run.
 
     Args:
-        model: a folder to go on from; None: a new model.
-        seconds: of the whole run.
-        report: takes lines for the user.
+        model: the folder of a model to continue from; None: a new model.
+        seconds: time of the whole run.
+        report: a function that takes lines for the user.
 
     Raises:
-        UserError: text that cannot be read, is too little, or gives no store; a model that is not there.
+        UserError: the text cannot be read, is too short, or gives no store; the model is missing.
     """
     look = look_at_corpus(found)
     for line in look.notes:
@@ -61,7 +61,7 @@ def write_pretraining(
     with ExitStack() as scratch:
         ready = scratch.enter_context(prepared(config, found.sources, amount))
         sources = _that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
-        if len(sources) < len(found.sources):  # another text: what can be held out of it, and all else
+        if len(sources) < len(found.sources):  # the text is now another, so everything is measured again
             names = [str(source.path) for source in sources]
             look = replace(look, config=look.config.model_copy(update={"files": names}))
             amount = measure_amount(sources, look.config)
@@ -95,8 +95,8 @@ def write_pretraining(
 
 
 def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
-    """Evenly chosen files with this share of the bytes or less, at least two; all where it is 1 or more, or a
-    config cannot name so many."""
+    """Evenly chosen files with at most this share of the bytes, but two or more; all files if the share is 1
+    or more, or if a config cannot name so many."""
     kept, files = max(2, int(share * len(sources))), len(sources)
     if kept >= files or kept > _MOST_FILES:
         return sources
@@ -109,7 +109,7 @@ def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
 
 
 def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:
-    """`mlm` where the text gives no sentence pairs, and why; None: auto decides."""
+    """The objective `mlm` and the reason, if the text gives no sentence pairs; None: auto decides."""
     if not look.has_documents or amount.documents < 2:
         return "mlm", "one document, or several of which nothing tells the ends: there are no sentence pairs"
     if amount.one_sentence > _ONE_SENTENCE:
@@ -120,7 +120,7 @@ def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:
 def _start(
     look: CorpusLook, amount: Amount, output_dir: str, model: str | None, objective: str | None
 ) -> PretrainConfig:
-    """The config before model, rows and steps are chosen, with kind and size of its vocabulary."""
+    """The config with kind and size of the vocabulary, before model, rows and steps are chosen."""
     value: dict[str, Any] = {"output_dir": output_dir, "corpus": look.config.model_dump()}
     if objective is not None:
         value["data"] = {"objective": objective}
@@ -136,7 +136,7 @@ def _start(
 
 
 def _longest(tokens: float, amount: Amount, model: str | None) -> float:
-    """Tokens of a row that the documents fill: twice the mean of one, as far as a given model has learned."""
+    """Tokens of a row that documents can fill: twice their mean length, at most what a model knows."""
     longest = max(LENGTHS[-1], 2 * tokens / amount.documents)
     if model is not None:
         longest = min(longest, trained_length(resolve_model(model)) or LENGTHS[0])

@@ -1,4 +1,4 @@
-"""What was seen and measured of a corpus -> the lines of a config, each with its reason."""
+"""The lines of a pretraining config, each with its reason from what was measured."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from bertcli.tokenizer.normalizer import casing_rules
 from bertcli.training.recipe import ROWS_TO_LOOK_AROUND
 
 _FEW_TOKENS = 300_000
-"""Of a corpus from which a new model learns next to nothing."""
+"""Tokens of a corpus; from a smaller one, a new model learns next to nothing."""
 _CHECKPOINTS, _LOGGED = 4, 100
 
 
 @dataclass(frozen=True)
 class PretrainingPlan:
-    """All that the config tells of.
+    """Everything that the config describes.
 
     Attributes:
-        look, amount: of the text, or of those of its files that fit in the time.
-        share: of its bytes that these are.
-        longest: tokens of a row that the documents, or a given model, can fill.
-        objective: None: auto.
-        config: before model, rows and steps were chosen.
-        started: seconds until the command begins.
+        look, amount: form and amount of the text, or of those of its files that fit into the time.
+        share: the share of the bytes in these files.
+        longest: largest number of tokens in a row that the documents, or a given model, can fill.
+        objective: the objective; None: auto.
+        config: the config before model, rows and steps were chosen.
+        started: seconds until the command begins to work.
         budget: seconds that the run may take.
     """
 
@@ -48,12 +48,12 @@ class PretrainingPlan:
 
     @property
     def seconds(self) -> float:
-        """Of the whole command."""
+        """Time of the whole command."""
         return self.started + self.prepared.seconds + self.fit.seconds
 
 
 def pretraining_written(plan: PretrainingPlan) -> Written:
-    """The config and what to say of it."""
+    """The config and the lines that describe it."""
     fit = plan.fit
     where = machine(fit.speed.device, fit.speed.precision)
     head = (
@@ -105,14 +105,14 @@ def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:
 
 
 def _casing(plan: PretrainingPlan) -> str:
-    """How letters lose their case, if the language has rules of its own for that; else ""."""
+    """The way letters lose their case, if the language has its own rules for that; else ""."""
     model = plan.config.model
     lowercase = model.init_from is None and model.fresh.lowercase
     return casing_rules(plan.look.config.language) if lowercase else ""
 
 
 def _why_bytes(plan: PretrainingPlan) -> str | None:
-    """Why the vocabulary is one of bytes; None: it is of the usual kind."""
+    """The reason for a vocabulary of bytes; None: the vocabulary is of the usual kind."""
     if plan.amount.unread > UNKNOWN:
         return (
             f"{plan.amount.unread:.0%} of the text is in words of over 100 characters, too long for WordPiece"
@@ -159,7 +159,7 @@ def _training(plan: PretrainingPlan) -> Iterator[Line]:
 
 
 def _read(reads: float) -> str:
-    """How often the text is read, in words."""
+    """The number of times that the text is read, in words."""
     if reads < 0.95:
         return f"about {100 * reads:.2g}% of the text, once"
     return "the text about once" if reads < 1.05 else f"the text about {reads:.2g} times"

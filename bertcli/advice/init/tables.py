@@ -1,4 +1,4 @@
-"""A table of any format -> its rows, and how a config says to read them."""
+"""The rows of a table, the task of a file in a known format, and the keys to read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bertcli.tasks.table import Row
 from bertcli.tasks.tags import DOCUMENT, conll_fields, is_conllu, tag_columns
 
 SOME_ROWS, MOST_ROWS = 2_000, 100_000
-"""Rows that are read to tell what a file is, and to tell its task."""
+"""Numbers of rows that are read to recognize a file, and to recognize its task."""
 _NAME = re.compile(r"[^\W\d][\w .,()/-]{0,39}|#\d[\w .]{0,39}")
 _ANY = TaskSettings(type="classification", text="text")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -34,11 +34,11 @@ class TableLook:
     """The rows of a table.
 
     Attributes:
-        rows: column -> value, of the first ones.
-        is_named: whether the columns have names of their own.
-        keys: of `task`, as needed to read the file: format, columns, encoding.
-        comments: why, by key.
-        how: how the file is read, in words.
+        rows: the first rows: column -> value.
+        is_named: True if the columns have their own names.
+        keys: keys of `task` that are needed to read the file: format, columns, encoding.
+        comments: key -> reason.
+        how: words on how the file is read.
     """
 
     rows: list[Mapping[str, Any]]
@@ -49,7 +49,7 @@ class TableLook:
 
 
 def read_table(seen: Seen, most: int = MOST_ROWS) -> TableLook:
-    """The table, with at most so many rows. Raises `UserError` where it cannot be read."""
+    """The table, with at most `most` rows. Raises `UserError` if it cannot be read."""
     keys: dict[str, Any] = {}
     comments: dict[str, str] = {}
     is_named, how = True, {"jsonl": "JSON", "parquet": "Parquet"}.get(seen.kind, "")
@@ -74,7 +74,7 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> TableLook:
 
 
 def bad_bytes_keys(seen: Seen, keys: dict[str, Any], comments: dict[str, str]) -> None:
-    """Add `bad_bytes` where the file has bytes that are not in its encoding."""
+    """Add the key `bad_bytes` if the file has bytes that are not in its encoding."""
     decoding = Decoding(seen.encoding.name, "replace", "task")
     if seen.kind != "parquet" and (notes := find_bad_lines(seen.path, decoding).notes(seen.path, decoding)):
         keys["bad_bytes"] = "replace"
@@ -82,7 +82,7 @@ def bad_bytes_keys(seen: Seen, keys: dict[str, Any], comments: dict[str, str]) -
 
 
 def _settings(keys: Mapping[str, Any]) -> TaskSettings:
-    """Of a task that needs no names of columns."""
+    """The settings with `keys`, for a task that needs no names of columns."""
     return TaskSettings(type="token-classification", **keys)
 
 
@@ -102,7 +102,7 @@ def _rows(seen: Seen, keys: Mapping[str, Any], most: int) -> list[Mapping[str, A
 
 
 def _quiet(line: str) -> None:
-    """What a run says of its own."""
+    """Drop a line that a run would print."""
 
 
 def _records(seen: Seen) -> tuple[str, list[list[str]]]:
@@ -116,7 +116,7 @@ def _records(seen: Seen) -> tuple[str, list[list[str]]]:
 
 
 def _has_header(records: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record names the columns: short names, all different, none of them a value below."""
+    """True if the first record names the columns: short names, all different, and none is a value below."""
     first, rest = [name.strip() for name in records[0]], records[1:]
     named = [name for name in first if name]
     if not named or len(set(named)) < len(named) or not all(_NAME.fullmatch(name) for name in named):
@@ -129,7 +129,7 @@ def _has_header(records: Sequence[Sequence[str]]) -> bool:
 
 
 def _column_names(records: Sequence[Sequence[str]]) -> list[str]:
-    """Made up: the longest column is the text."""
+    """Invented names of columns: the longest column is the text."""
     width = len(records[0])
     sizes = [
         sum(len(record[column]) for record in records if len(record) == width) for column in range(width)
@@ -139,7 +139,7 @@ def _column_names(records: Sequence[Sequence[str]]) -> list[str]:
 
 
 _UPOS = 3
-"""The column of parts of speech in CoNLL-U."""
+"""The index of the column of parts of speech in CoNLL-U."""
 _CHUNKS = frozenset(("", "NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"))
 """The types of CoNLL-2000's chunks."""
 FORMATS = ("conll", "squad", *LABEL_LINES)
@@ -147,12 +147,12 @@ FORMATS = ("conll", "squad", *LABEL_LINES)
 
 @dataclass(frozen=True)
 class TaskLook:
-    """What a labeled file is for.
+    """The task of a labeled file.
 
     Attributes:
-        keys: of `task`, in their order, without the files.
-        comments: why, by key.
-        summary: what the file holds, in words.
+        keys: keys of `task` in their order, without the files.
+        comments: key -> reason.
+        summary: words on what the file holds.
     """
 
     keys: dict[str, Any]
@@ -171,8 +171,8 @@ def task_of_format(seen: Seen) -> TaskLook:
 
 
 def _conll(seen: Seen) -> TaskLook:
-    """Of several columns of tags the one that tags the most words: that of outer entities, if some lie in
-    others. Chunks are no entities."""
+    """The task of a CoNLL file. Of several columns of tags, the one that tags the most words is taken: the
+    outer entities, if entities are nested. Chunks do not count as entities."""
     keys: dict[str, Any] = {"type": "token-classification"}
     comments = {"type": "a word and its tag a line, in CoNLL's form"}
     rows = _conll_rows(seen)
@@ -202,7 +202,7 @@ def _conll(seen: Seen) -> TaskLook:
 
 
 def _conll_rows(seen: Seen) -> list[list[str]]:
-    """The fields of the first lines that hold words, all of the usual number."""
+    """The fields of the first lines that hold words and have the usual number of fields."""
     rows = [fields for line in seen.lines[:-1] if (fields := conll_fields(line))]
     rows = [fields for fields in rows if not fields[0].startswith(("#", DOCUMENT))]
     width = Counter(map(len, rows)).most_common(1)[0][0]

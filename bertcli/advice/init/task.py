@@ -1,4 +1,4 @@
-"""A labeled file -> the task that it is for: the keys of a config's `task`, each with its reason."""
+"""The task of a labeled file: the keys of a config's `task`, each with its reason."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from bertcli.tasks.label_cells import one_spelling, separator_of
 from bertcli.tasks.labels import mark_of_no_label
 
 _FEW_VALUES = 20
-"""Whole numbers of which a label has at most as many different ones are classes, not measures."""
+"""Largest number of different whole numbers that are classes; a label with more of them is a measure."""
 _SHOWN = 5
 _NO_LABELS = "To pretrain on the texts alone, write them to a plain text file, a blank line between two"
 
 
 def find_task(seen: Seen) -> TaskLook:
-    """The task of a file. Raises `UserError` where no task can be read in it."""
+    """The task of a file. Raises `UserError` if the file shows none."""
     if seen.kind in FORMATS:
         return task_of_format(seen)
     table = read_table(seen)
@@ -54,8 +54,11 @@ def find_task(seen: Seen) -> TaskLook:
 
 
 def can_be_labeled(seen: Seen) -> bool:
-    """Whether JSON lines or Parquet hold a label beside a text: by its name or form, or as the only other
-    column. Raises `UserError` for labels that cannot be read."""
+    """True if JSON lines or Parquet hold a label beside a text.
+
+    The label is known by its name or form, or as the only other column. Raises `UserError` for labels that
+    cannot be read.
+    """
     columns = columns_of(read_table(seen, SOME_ROWS).rows)
     refuse_unreadable(seen.path, columns)
     if tagged_columns(columns) or list_label(columns) or _multiple_choice(columns):
@@ -71,7 +74,7 @@ def can_be_labeled(seen: Seen) -> bool:
 
 
 def doubtful_columns(seen: Seen) -> list[str]:
-    """The columns of JSON lines or Parquet, taken as a corpus, that may be labels: by name or form."""
+    """The columns of JSON lines or Parquet, taken as a corpus, that may be labels by name or form."""
     columns = columns_of(read_table(seen, SOME_ROWS).rows)
     return [
         column.name
@@ -141,7 +144,7 @@ def _multiple_choice(columns: Sequence[Column]) -> tuple[dict[str, Any], dict[st
 
 
 def _numbers_among(choices: Sequence[Column]) -> bool:
-    """Whether a choice is a number, which could also be that of a choice."""
+    """True if the text of a choice is a number, which could also be the number of a choice."""
     rows = (row for each in choices for row in each.lists or [each.values])
     return any(str(item).isdecimal() for row in rows for item in row)
 
@@ -149,7 +152,7 @@ def _numbers_among(choices: Sequence[Column]) -> bool:
 def _labeled_texts(
     columns: Sequence[Column], table: TableLook, seen: Seen
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Classification or regression of a text or a pair."""
+    """The keys of a classification or regression of a text or a pair, and their comments."""
     pair = pair_columns(columns, table.is_named)
     text = text_column(columns)
     if text is None:
@@ -197,7 +200,7 @@ def _list_of_labels(label: Column) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _one_column(labels: Sequence[Column]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The type of the task and its label: the first of these columns."""
+    """The keys for the type of the task and its label, the first of these columns; and their comments."""
     label = labels[0]
     keys: dict[str, Any] = {"label": label.name}
     comments = {}
@@ -221,12 +224,12 @@ def _one_column(labels: Sequence[Column]) -> tuple[dict[str, Any], dict[str, str
 
 
 def _names(columns: Sequence[Column]) -> str:
-    """As a config has them."""
+    """The names of the columns, as a config has them."""
     return ", ".join(scalar(column.name) for column in columns)
 
 
 def _kind_of_label(label: Column) -> tuple[str, str]:
-    """The type of the task, and why."""
+    """The type of the task, and the reason."""
     if label.is_number:
         whole = all(number.is_integer() for number in label.numbers)
         low, high = min(label.numbers), max(label.numbers)

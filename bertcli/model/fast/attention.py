@@ -1,5 +1,5 @@
-"""Attention by torch's kernels, or for training on a CPU with explicit matrices: replaces `layer.attend`;
-and attention to a window, block by block: replaces `rotary.attend_window` for rows of several windows."""
+"""Faster attention. `attend` replaces `layer.attend` by torch's kernels, or by explicit matrices for training
+on a CPU. `attend_window` replaces `rotary.attend_window`, block by block, for rows of several windows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bertcli.model.fast.dropout import draw
 from bertcli.model.seam import is_on, is_on_cpu, replace
 
 _LONGEST = 512
-"""Tokens in a row up to which a CPU keeps the [T, T] matrices: faster than in blocks, more memory."""
+"""The most tokens of a row for which a CPU keeps the [T, T] matrices: faster than blocks, but more memory."""
 
 _AT_ONCE = 1 << 19
-"""Scores that are computed at once: they must stay in the cache until they are probabilities."""
+"""The number of scores computed at once; they must stay in the cache until they are probabilities."""
 
 
 def attend(
     query_BNWH: Tensor, key_BNTH: Tensor, value_BNTH: Tensor, mask_B11T: Tensor | None, dropout: float
 ) -> Tensor:
-    """softmax(Q K^T / sqrt(H)) V -> [B, N, W, H], with W queries in a row, which may be fewer than T."""
+    """Attention softmax(Q K^T / sqrt(H)) V -> [B, N, W, H], with W queries per row, possibly fewer than T."""
     if is_written_out(key_BNTH):
         inputs = query_BNWH, key_BNTH, value_BNTH, mask_B11T, dropout
         return _Attend.apply(*inputs)  # pyright: ignore[reportReturnType]
@@ -34,12 +34,12 @@ def attend(
 
 
 def is_written_out(values: Tensor) -> bool:
-    """Whether the matrices are explicit for these [..., T, H]: torch's own kernel has a slow backward."""
+    """True if these [..., T, H] get explicit matrices: the backward pass of torch's own kernel is slow."""
     return torch.is_grad_enabled() and is_on_cpu("written_out", values) and values.shape[-2] <= _LONGEST
 
 
 def _probabilities(query_IWH: Tensor, key_ITH: Tensor, mask_B11T: Tensor | None, num_heads: int) -> Tensor:
-    """-> probabilities_IWT, in the queries' dtype."""
+    """The probabilities_IWT, in the queries' dtype."""
     probabilities_IWT = query_IWH.new_empty(*query_IWH.shape[:2], key_ITH.shape[1])
     bias_B11T = None if mask_B11T is None else torch.where(mask_B11T, 0.0, -math.inf)
     rows = max(1, _AT_ONCE // probabilities_IWT[:num_heads].numel())
@@ -54,7 +54,7 @@ def _probabilities(query_IWH: Tensor, key_ITH: Tensor, mask_B11T: Tensor | None,
 
 
 def _scores(query_IWH: Tensor, key_ITH: Tensor) -> Tensor:
-    """In fp32 at least: a score of 30 in bf16 may have an error of 0.06, and its probability one of 6 %."""
+    """The scores in at least fp32: a score of 30 in bf16 may be wrong by 0.06, and its probability by 6 %."""
     scores_IWT = query_IWH @ key_ITH.mT
     if scores_IWT.dtype.itemsize > 2:
         return scores_IWT
@@ -67,7 +67,7 @@ def _scores(query_IWH: Tensor, key_ITH: Tensor) -> Tensor:
 class _Attend(torch.autograd.Function):
     """Attention and its derivatives in few passes over the [W, T] matrices; I = B * N (rows and heads).
 
-    Instead of the kept probabilities, the values are scaled, which are far fewer.
+    The scale of dropout is applied to the values instead of the kept probabilities, which are far more.
     """
 
     @staticmethod
@@ -108,12 +108,12 @@ class _Attend(torch.autograd.Function):
 
 
 def _copy(values_BNTH: Tensor) -> Tensor:
-    """[B, N, T, H] -> [I, T, H], always a copy, because it is written to."""
+    """Reshape [B, N, T, H] -> [I, T, H], always with a copy, because the result is written to."""
     return values_BNTH.clone(memory_format=torch.contiguous_format).flatten(0, 1)
 
 
 def is_faster(query_BNTH: Tensor, *others: Any, window: int, **named: Any) -> bool:
-    """Whether the row is longer than the keys of a block."""
+    """True if the row is longer than the keys of a block."""
     return is_on("window") and query_BNTH.shape[2] > 4 * window
 
 
@@ -125,10 +125,10 @@ def attend_window(
     window: int,
     dropout: float,
 ) -> Tensor:
-    """As `rotary.attend_window`; memory grows with the row's length, not with its square.
+    """Compute `rotary.attend_window` with memory that grows with the row's length, not with its square.
 
     A row is cut into C blocks of 2 * `window` queries. A block reads S = 4 * `window` keys: its own and
-    `window` more to each side.
+    `window` more on each side.
     """
     batch, _, length, _ = query_BNTH.shape
     size = 2 * window
@@ -151,7 +151,7 @@ def attend_window(
 
 
 def _fold(values_BNCSH: Tensor) -> Tensor:
-    """-> [B * C, N, S, H]: each block as a row of its own."""
+    """Make each block a row of its own: [B, N, C, S, H] -> [B * C, N, S, H]."""
     return values_BNCSH.transpose(1, 2).flatten(0, 1)
 
 

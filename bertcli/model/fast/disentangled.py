@@ -1,7 +1,7 @@
-"""Disentangled attention in blocks that stay in the cache: replaces `disentangled.attend` on a CPU.
+"""Disentangled attention in blocks that stay in the cache; replaces `disentangled.attend` on a CPU.
 
-The position in a score depends on i - j alone. So the scores [T, T] of a term are a diagonal view of the
-tokens' products with the positions of all distances (`_diagonal`): nothing is gathered.
+The position in a score depends only on i - j. The scores [T, T] of a term are therefore a diagonal view of
+the products of tokens with the positions of all distances (`_diagonal`), and nothing is gathered.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bertcli.model.fast.dropout import draw
 from bertcli.model.seam import is_on_cpu, replace
 
 _AT_ONCE = 1 << 19
-"""Scores that are computed at once: they must stay in the cache until they are probabilities."""
+"""The number of scores computed at once; they must stay in the cache until they are probabilities."""
 _TILE = 64
-"""Tokens whose products with positions are computed at once: they need `_TILE` - 1 distances more than T."""
+"""The tokens whose products with positions are computed at once; these need T + `_TILE` - 1 distances."""
 
 
 def attend(
@@ -32,9 +32,9 @@ def attend(
     mask_B11T: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    """As `disentangled.attend`."""
+    """Compute `disentangled.attend`, in blocks."""
     if position_key_NEH is not None:
-        position_key_NEH = position_key_NEH.flip(1)  # by the distances j - i
+        position_key_NEH = position_key_NEH.flip(1)  # ordered by the distances j - i
     inputs = _Inputs(
         query_BNTH,
         key_BNTH,
@@ -48,7 +48,7 @@ def attend(
 
 
 class _Inputs(NamedTuple):
-    """Of a batch; or of a block of n heads of r rows, as [n, r, T, H] and [n, E, H]."""
+    """The inputs of a batch, or of a block of n heads of r rows, as [n, r, T, H] and [n, E, H]."""
 
     query: Tensor
     key: Tensor
@@ -61,7 +61,7 @@ class _Inputs(NamedTuple):
         return _Inputs(*tokens, *(None if each is None else each[heads] for each in self[3:]))
 
     def blocks(self) -> Iterator[tuple[slice, slice]]:
-        """The rows and the heads that are computed at once."""
+        """The rows and heads of each block that is computed at once."""
         num_rows, num_heads, length, _ = self.query.shape
         heads = max(1, min(num_heads, _AT_ONCE // length**2))
         rows = max(1, _AT_ONCE // (num_heads * length**2))
@@ -71,7 +71,7 @@ class _Inputs(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """1 / sqrt(terms H)."""
+        """The factor of the scores, 1 / sqrt(terms H)."""
         terms = 1 + sum(each is not None for each in self[3:])
         return 1 / math.sqrt(terms * self.query.shape[-1])
 
@@ -79,9 +79,10 @@ class _Inputs(NamedTuple):
 def _forward(
     inputs: _Inputs, mask_B11T: Tensor | None, dropout: float, signed: list[Tensor] | None
 ) -> tuple[Tensor, float]:
-    """-> context_BNTH, and the scale of the values after dropout.
+    """The context_BNTH, and the scale of the values after dropout.
 
-    `signed` gets each block's probabilities_nrTT, negative where they were dropped; None: they are not kept.
+    `signed` gets each block's probabilities_nrTT, with dropped ones negative; None means that they are not
+    kept.
     """
     (num_rows, num_heads, length, _), dtype = inputs.query.shape, inputs.query.dtype
     kept_NBTT, scale = None, 1.0
@@ -106,7 +107,7 @@ def _forward(
 
 
 def _probabilities(block: _Inputs, mask_r1T: Tensor | None) -> Tensor:
-    """-> [n, r, T, T], in fp32 at least: see `fast.attention`."""
+    """The probabilities [n, r, T, T], in at least fp32 (see `fast.attention`)."""
     exact = torch.promote_types(block.query.dtype, torch.float32)
     query_nrTH, key_nrTH = block.query.to(exact) * block.factor, block.key.to(exact)
     with torch.autocast("cpu", enabled=False):
@@ -121,21 +122,21 @@ def _probabilities(block: _Inputs, mask_r1T: Tensor | None) -> Tensor:
 
 
 def _tiles(length: int) -> Iterator[tuple[slice, slice]]:
-    """Tokens i, and among the distances j - i those that they have."""
+    """The tokens i of each tile, and the range of their distances j - i."""
     for start in range(0, length, _TILE):
         stop = min(start + _TILE, length)
         yield slice(start, stop), slice(length - stop, 2 * length - 1 - start)
 
 
 def _diagonal(by_distance_nrWE: Tensor) -> Tensor:
-    """The view [n, r, W, T] whose element (i, j) is row i's at j - i + W - 1; T = E - W + 1."""
+    """The view [n, r, W, T] whose element (i, j) is the element j - i + W - 1 of row i; T = E - W + 1."""
     heads, rows, width, distances = by_distance_nrWE.shape
     strides = rows * width * distances, width * distances, distances - 1, 1
     return by_distance_nrWE.as_strided((heads, rows, width, distances - width + 1), strides, width - 1)
 
 
 def _add_positions(scores_nrTT: Tensor, tokens_nrTH: Tensor, positions_nEH: Tensor) -> None:
-    """Adds to the score (i, j) the product of token i with the position at the distance j - i."""
+    """Add to the score (i, j) the product of token i with the position at the distance j - i."""
     for tile, near in _tiles(tokens_nrTH.shape[2]):
         tile_nrWH = tokens_nrTH[:, :, tile]
         products_nPE = tile_nrWH.flatten(1, 2) @ positions_nEH[:, near].mT
@@ -143,7 +144,7 @@ def _add_positions(scores_nrTT: Tensor, tokens_nrTH: Tensor, positions_nEH: Tens
 
 
 class _Attend(torch.autograd.Function):
-    """Keeps the inputs, and of each head one matrix [T, T]."""
+    """The attention with its derivatives; it keeps the inputs and one matrix [T, T] per head."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
@@ -181,7 +182,7 @@ class _Attend(torch.autograd.Function):
 
 
 def _of_scores(signed_nrTT: Tensor, gradient_nrTH: Tensor, value_nrTH: Tensor) -> tuple[Tensor, Tensor]:
-    """The derivatives of the scores, P * (dP - sum(P * dP)), and of the values; without dropout's scale."""
+    """The derivatives of the scores, P * (dP - sum(P * dP)), and of the values, without dropout's scale."""
     kept_nrTT = signed_nrTT.relu()
     of_value_nrTH = kept_nrTT.mT @ gradient_nrTH
     of_scores_nrTT = (gradient_nrTH @ value_nrTH.mT).mul_(kept_nrTT)
@@ -196,7 +197,7 @@ def _add_derivatives(
     of_tokens: Tensor,
     of_positions: Tensor,
 ) -> None:
-    """The derivatives of what `_add_positions` adds: `of_tokens` [n, r, T, H], `of_positions` [n, E, H]."""
+    """Add the derivatives of `_add_positions` to `of_tokens` [n, r, T, H] and `of_positions` [n, E, H]."""
     for tile, near in _tiles(tokens_nrTH.shape[2]):
         tile_nrWH = tokens_nrTH[:, :, tile]
         by_distance_nrWE = of_scores_nrTT.new_zeros(*tile_nrWH.shape[:3], near.stop - near.start)

@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al. 2014) with faster random numbers: replaces `layer.Dropout.forward` on a CPU.
+"""Dropout (Srivastava et al. 2014) with faster random numbers; replaces `layer.Dropout.forward` on a CPU.
 
 On a CPU, torch draws Bernoulli numbers one after the other. Here all threads draw them, 16 bits of SFC64
 (Doty-Humphrey 2010) for each element. The probability is exact to within 2^-17, and kept elements are scaled
@@ -21,12 +21,12 @@ from bertcli.model.layer import Dropout
 from bertcli.model.seam import is_on_cpu, replace
 
 _BLOCK = 1 << 20
-"""Elements per generator, for any number of threads."""
+"""The elements per generator, which do not depend on the number of threads."""
 _LEVELS = 1 << 16
 
 
 def drop(module: Dropout, values: Tensor) -> Tensor:
-    """As `Dropout.forward` in training, with `draw`: [...] -> [...]."""
+    """Compute `Dropout.forward` in training, with `draw`: [...] -> [...]."""
     return _Drop.apply(values, module.p)  # pyright: ignore[reportReturnType]
 
 
@@ -35,9 +35,9 @@ def _is_faster(module: Dropout, values: Tensor) -> bool:
 
 
 def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
-    """uint8 for each of the values: 0 with this probability, else 1; and the scale of the kept values.
+    """A uint8 for each value, 0 with this probability, else 1; and the scale of the kept values.
 
-    A function of the state of torch's generator: with the same state, it draws the same again.
+    The draw depends only on the state of torch's generator: an equal state gives an equal draw.
     """
     dropped = min(round(probability * _LEVELS), _LEVELS - 1)
     kept = torch.empty(values.shape, dtype=torch.uint8)
@@ -81,7 +81,7 @@ class _Drop(torch.autograd.Function):
 
 
 def _scaled(values: Tensor, kept: Tensor, scale: float) -> Tensor:
-    """values * kept * scale in one pass."""
+    """The product values * kept * scale, in one pass."""
     return torch.addcmul(values.new_zeros(()), values, kept.to(values.dtype), value=scale)
 
 

@@ -1,4 +1,4 @@
-"""A layer on packed rows, for selected tokens alone if it is the last one: replaces `EncoderLayer.forward`,
+"""A layer on packed rows; the last layer computes only selected tokens. It replaces `EncoderLayer.forward`,
 and with it `Attention.forward`."""
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def run_layer(
     *shared: Tensor,
     queries_BTD: Tensor | None = None,
 ) -> Tensor:
-    """As `EncoderLayer.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens; `queries_BTD` too is
+    """Compute `EncoderLayer.forward`: [R, D] -> [R, D], or [K, D] for selected tokens. `queries_BTD` is also
     [R, D].
 
-    Where tokens are selected, most of the last layer is skipped for the others, which are five of six in
+    If tokens are selected, most of the last layer is skipped for all others, which are five of six in
     pretraining: they are only attended to.
     """
     input_RD, selected = layer.before_attention(hidden_RD), packing.selected
@@ -50,7 +50,7 @@ def _run_for_queries(
     packing: Packing,
     shared: tuple[Tensor, ...],
 ) -> Tensor:
-    """`run_layer` where `queries_RD` read the tokens."""
+    """Compute `run_layer` with `queries_RD` as the queries' input and residual."""
     attention = layer.attention
     (query_BNTH,) = _heads(attention, queries_RD, packing, projections=[attention.query])
     key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=[attention.key, attention.value])
@@ -68,7 +68,7 @@ def attend_packed(
     packing: Packing,
     shared: tuple[Tensor, ...],
 ) -> Tensor:
-    """As `Attention.forward`: [R, D] -> [R, D], or [K, D] of the selected tokens (`querying_KD`)."""
+    """Compute `Attention.forward`: [R, D] -> [R, D], or [K, D] for the selected tokens (`querying_KD`)."""
     selected = packing.selected
     queries = None if selected is None or torch.compiler.is_compiling() else selected.packing
     if queries is None or not attention.any_queries:
@@ -96,7 +96,7 @@ def attend_packed(
 def _heads(
     attention: Attention, hidden_RD: Tensor, packing: Packing, projections: list[nn.Linear]
 ) -> tuple[Tensor, ...]:
-    """[R, D] -> [B, N, T, H] of each projection, all of them by one product."""
+    """Project [R, D] -> [B, N, T, H] for each projection, with one product for all of them."""
     weight_ED = torch.cat([projection.weight for projection in projections])
     biases = [projection.bias for projection in projections]
     none_D = weight_ED.new_zeros(len(weight_ED) // len(projections))

@@ -1,6 +1,6 @@
-"""Padded rows <-> their real tokens alone, one after the other: replaces `encoder.lay_out`.
+"""Padded rows <-> only their real tokens, one after the other; replaces `encoder.lay_out`.
 
-Padding then has a cost only in attention, which is computed on padded rows.
+Padding then costs time only in attention, which is computed on padded rows.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Selected:
     """The tokens whose last hidden states are needed.
 
     Attributes:
-        numbers_K: int64, their indices among the R packed tokens.
-        packing: of their queries alone, row by row; None: attention is computed for all queries.
+        numbers_K: int64, the indices of the selected tokens among the R packed tokens.
+        packing: the packing of only their queries; None means that attention is computed for all queries.
     """
 
     numbers_K: Tensor
@@ -33,14 +33,15 @@ class Selected:
 
 @dataclass(frozen=True)
 class Packing(Rows):
-    """Hidden states as [R, D]: the real tokens of a batch, one after the other.
+    """The layout [R, D] of hidden states: the real tokens of a batch, one after the other.
 
     Attributes:
         shape: (B, T).
-        places_R: int64, their flat positions b * T + t, and some of padding (`round_up`); None: all.
+        places_R: int64, the flat positions b * T + t of the real tokens, and of some padding (`round_up`);
+            None means all positions.
         numbers_BT: int64, the inverse: the index in `places_R` (0 at padding that is not in it).
-        is_written_out: whether attention keeps its matrices (`fast.attention`).
-        selected: for the last layer, which then gives [K, D]; None: all tokens.
+        is_written_out: true if attention keeps its matrices (`fast.attention`).
+        selected: the tokens of the last layer, which then gives [K, D]; None means all tokens.
     """
 
     shape: tuple[int, int] = (0, 0)
@@ -50,20 +51,20 @@ class Packing(Rows):
     selected: Selected | None = None
 
     def pack(self, values_BTD: Tensor) -> Tensor:
-        """[B, T, D] -> [R, D]."""
+        """Pack [B, T, D] -> [R, D]."""
         flat = values_BTD.flatten(0, 1)
         return flat if self.places_R is None else take_distinct(flat, self.places_R)
 
     def unpack(self, values: Tensor) -> Tensor:
-        """[R, D] -> [B, T, D], 0 at padding."""
+        """Unpack [R, D] -> [B, T, D], with 0 at padding."""
         rows, length = self.shape
         if self.places_R is not None:
             values = _Scatter.apply(values, self.places_R, rows * length)
         return values.unflatten(0, self.shape)
 
     def in_last_layer(self) -> Packing:
-        """With `selected`. Separate queries are faster with explicit attention; on a GPU, counting them would
-        wait for it."""
+        """The packing with `selected`. Separate queries are faster with explicit attention; on a GPU, their
+        count would make the program wait."""
         if self.selected_K is None or not is_on("last_layer"):
             return self
         queries = None
@@ -72,32 +73,32 @@ class Packing(Rows):
         return replace(self, selected=Selected(self.find(self.selected_K), queries))
 
     def in_decoder(self) -> Packing:
-        """With `selected`; attention is computed for all queries."""
+        """The packing with `selected`; attention is computed for all queries."""
         if self.selected_K is None:
             return self
         return replace(self, selected=Selected(self.find(self.selected_K), None))
 
     def put(self, values: Tensor, last: Tensor) -> Tensor:
-        """The values with those of the selected tokens.
+        """The values, with `last` in place of those of the selected tokens.
 
-        A token that is selected twice gets the gradient twice: those that fill `round_masked` have none.
+        A token that is selected twice gets the gradient twice; tokens that `round_masked` adds have none.
         """
         return last if self.selected is None else values.index_copy(0, self.selected.numbers_K, last)
 
     def select(self, last: Tensor) -> Tensor:
-        """What the last layer gave, of the selected tokens alone: [K, D]; [R, D] where none are selected."""
+        """The selected tokens [K, D] of the last layer's output; [R, D] if no tokens are selected."""
         if self.selected is not None or self.selected_K is None:
             return last
         return take(last, self.find(self.selected_K))
 
     def find(self, places_K: Tensor) -> Tensor:
-        """Real tokens at flat positions b * T + t -> numbers_K, their indices among the R packed tokens."""
+        """The indices numbers_K, among the R packed tokens, of real tokens at flat positions b * T + t."""
         return places_K if self.numbers_BT is None else self.numbers_BT.flatten()[places_K]
 
 
 def pack_rows(hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None) -> Packing:
-    """As `encoder.lay_out`: of the real tokens alone on a CPU; on a GPU, where constant sizes are faster, of
-    all positions."""
+    """Compute `encoder.lay_out`: a packing of only the real tokens on a CPU, but of all positions on a GPU,
+    where constant sizes are faster."""
     shape = hidden_BTD.shape[0], hidden_BTD.shape[1]
     device, written_out = hidden_BTD.device, is_written_out(hidden_BTD)
     if mask_BT is None:
@@ -117,8 +118,8 @@ def pack_rows(hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | N
 
 
 def side_by_side(rows_K: Tensor, num_rows: int) -> Packing:
-    """Of K tokens, whose rows are `rows_K`: the tokens of a row one after the other; all rows have the length
-    of the longest."""
+    """The packing of K tokens into rows that hold only these, in order; `rows_K` has the row of each token.
+    All rows have the length of the longest."""
     counts_B = rows_K.bincount(minlength=num_rows)
     most = int(counts_B.max())
     by_row_K = rows_K.argsort(stable=True)
@@ -130,44 +131,44 @@ def side_by_side(rows_K: Tensor, num_rows: int) -> Packing:
 
 
 def real_places(mask_BT: Tensor) -> Tensor:
-    """int64 [R]: the flat positions of the real tokens, then of padding, up to `round_up` of their number."""
+    """The flat positions of the real tokens, then of padding, up to `round_up` of their number: int64 [R]."""
     mask = mask_BT.flatten()
     real_K, padding = mask.nonzero().squeeze(1), (~mask).nonzero().squeeze(1)
     return torch.cat([real_K, padding[: round_up(len(real_K)) - len(real_K)]])
 
 
 def _inverse(places_R: Tensor, shape: tuple[int, int]) -> Tensor:
-    """-> numbers_BT."""
+    """The numbers_BT of these places."""
     numbers_BT = torch.zeros(shape, dtype=torch.int64)
     numbers_BT.view(-1)[places_R] = torch.arange(len(places_R))
     return numbers_BT
 
 
 def round_up(number: int) -> int:
-    """The next of 16 sizes from each power of 2 to the next.
+    """The number, rounded up to one of 16 sizes between two powers of 2.
 
-    So batches of nearly the same size use the same memory and kernels. If each had its own size, freed memory
-    would fit no later batch, and the heap would grow to a multiple of the memory in use.
+    Batches of similar size then use the same memory and kernels. If each had its own size, freed memory would
+    fit no later batch, and the heap would grow to a multiple of the memory in use.
     """
     step = 1 << max(0, number.bit_length() - 5)
     return -(-number // step) * step
 
 
 def take(values_RD: Tensor, numbers_K: Tensor) -> Tensor:
-    """[K, D], some of the R rows, with repetitions."""
+    """Take some of the R rows, with repetitions: [K, D]."""
     if values_RD.device.type == "cpu":
         return values_RD.index_select(0, numbers_K)
-    # Deterministic backward; so is that of index_select, but it first copies numbers_K to the CPU.
+    # The backward pass is deterministic. So is that of index_select, but it copies numbers_K to the CPU.
     return F.embedding(numbers_K, values_RD)
 
 
 def take_distinct(values_RD: Tensor, numbers_K: Tensor) -> Tensor:
-    """[K, D], some of the R rows, each at most once."""
+    """Take some of the R rows, each at most once: [K, D]."""
     return _Gather.apply(values_RD, numbers_K)  # pyright: ignore[reportReturnType]
 
 
 class _Gather(torch.autograd.Function):
-    """`index_select` of distinct positions; torch's own backward adds row by row, as for repeated ones."""
+    """An `index_select` of distinct positions, without the row-by-row addition of torch's own backward."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, places: Tensor) -> Tensor:
@@ -182,7 +183,7 @@ class _Gather(torch.autograd.Function):
 
 
 class _Scatter(torch.autograd.Function):
-    """The inverse: rows to distinct positions, 0 elsewhere."""
+    """The inverse of `_Gather`: rows are put at distinct positions, with 0 elsewhere."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, places: Tensor, size: int) -> Tensor:

@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const bytes = Uint8Array.from(atob(data.values), (letter) => letter.charCodeAt(0));
 const size = data.tokens.length;
 const MEAN = data.heads; // the number of the mean of all heads, after their own
-const FAINTEST = 0.02; // of the strongest line; a fainter one is not drawn
+const FAINTEST = 0.02; // share of the strongest line; a fainter line is not drawn
 const MOST_LINES = 1500;
 const IN_TABLE = 12;
 const SVG = "http://www.w3.org/2000/svg";
@@ -14,7 +14,7 @@ const percent = (weight) => (weight < 0.005 ? "<1%" : `${Math.round(100 * weight
 const state = { layer: data.first[0], head: data.first[1], pointed: null, focused: null };
 let units = []; // what is shown: words or pieces, with or without special tokens
 let rows = []; // the middle of each unit, in heights of a row
-let tables = new Map(); // of the units that are shown
+let tables = new Map(); // weights between the shown units, by layer and head
 
 function make(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -59,7 +59,7 @@ function meanOfHeads(layer) {
   return units.map((_, query) => units.map((_, key) => heads.reduce((sum, each) => sum + each[query][key] / heads.length, 0)));
 }
 
-/* The links of the chosen head, the strongest first; those of one word, if it is pointed at. */
+/* The links of the chosen head, the strongest first; only those of one word, if it is pointed at. */
 function linksOf(isolated) {
   const links = table(state.layer, state.head).flatMap((weights, query) => weights.map((weight, key) => ({ queries: query, keys: key, weight })));
   return links
@@ -108,7 +108,7 @@ function drawLines(links) {
   );
 }
 
-/* With a word isolated: its own place, and on the other side the weight of each word. */
+/* Marks for an isolated word: its own place, and on the other side the weight of each word. */
 function markWords(links, isolated) {
   for (const side of ["queries", "keys"]) {
     const isOwn = isolated?.side === side;
@@ -158,7 +158,7 @@ function draw() {
   element("status").textContent = describe(links, isolated);
 }
 
-/* The grid of all heads: a small picture each, colored where the weight is large. */
+/* The grid of all heads: a small picture for each, colored where the weight is large. */
 function makeGrid() {
   const grid = element("grid");
   grid.style.gridTemplateColumns = `auto repeat(${data.heads + 1}, minmax(0, 1fr))`;
@@ -216,7 +216,7 @@ function showUnits() {
   select(state.layer, state.head);
 }
 
-/* Arrow keys: in a column of words to its next one, in the grid to the next head or layer. */
+/* Arrow keys move to the next word in a column of words, and to the next head or layer in the grid. */
 function follow(event) {
   if (event.key === "Escape") document.activeElement.blur();
   const column = ["queries", "keys"].map(element).find((each) => each.contains(event.target));
