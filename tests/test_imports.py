@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -98,3 +100,25 @@ def test_only_tests_know_the_packages_that_they_compare_with() -> None:
     packages = {"transformers", "sentence_transformers", "google", "sklearn", "scipy"}
     users = [name for name, names in graph().items() if packages & {each.split(".")[0] for each in names}]
     assert users == []
+
+
+WITHOUT_UNIX = """
+import importlib, os, signal, sys
+import filelock, huggingface_hub, tokenizers, torch.utils.checkpoint, torch.utils.data, tqdm, typer
+for name in ("resource", "fcntl", "termios", "pwd"):
+    sys.modules[name] = None
+for name in ("SIGHUP", "SIGUSR1", "SIGPIPE", "SIGALRM", "SIGKILL"):
+    delattr(signal, name)
+del os.register_at_fork
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+"""
+"""The program imports modules where Python lacks what Windows lacks; other packages are imported before."""
+
+
+def test_all_files_can_be_imported_without_what_windows_lacks() -> None:
+    names = [name for name in FILES if not name.endswith("__main__")]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_UNIX, *names], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

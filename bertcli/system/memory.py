@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -266,6 +265,8 @@ def peak_memory(device: torch.device) -> int:
     """The peak in bytes: on a GPU the most that torch has reserved; else the process's resident memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_reserved(device)
+    import resource  # Windows has none
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

@@ -64,7 +64,8 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(torch.get_num_threads(), "dropout")
 
 
-os.register_at_fork(after_in_child=_threads.cache_clear)  # a fork does not have its parent's threads
+if hasattr(os, "register_at_fork"):  # a fork does not have its parent's threads; Windows has no fork
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 class _Drop(torch.autograd.Function):
