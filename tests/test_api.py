@@ -328,7 +328,7 @@ def test_training_leaves_all_as_it_was(
             raise error
         return {}
 
-    monkeypatch.setattr(f"bertcli.training.train.{call.__name__}", train)
+    monkeypatch.setattr(f"bertcli.training.train.run_{call.__name__.removesuffix('e')}ing", train)
     before = state()
     expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else bertcli.UserError
     with nullcontext() if error is None else pytest.raises(expected):

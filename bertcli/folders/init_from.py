@@ -21,7 +21,7 @@ _KINDS = {"WordPiece": "wordpiece", "BPE": "byte-bpe", "Unigram": "unigram"}
 _SIZES = ("layers", "hidden", "heads", "feed_forward")
 
 
-def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
+def with_sizes_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
     """`config` with the sizes, the preset that fits (or null) and the vocabulary of the model in `folder`.
 
     Keys with their default, null or auto cannot contradict the folder. Raises `UserError` that lists all
@@ -47,8 +47,8 @@ def adopt_folder(config: PretrainConfig, folder: Path) -> PretrainConfig:
     )
 
 
-def adopt_vocabulary(config: PretrainConfig, folder: Path) -> PretrainConfig:
-    """`config` with the vocabulary of its teacher, in `folder`; raises `UserError` as `adopt_folder`."""
+def with_vocabulary_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
+    """`config` with the vocabulary of its teacher, in `folder`; raises `UserError` as `with_sizes_of`."""
     vocabulary = _vocabulary(folder)
     if problems := list(_contradictions("tokenizer", config.tokenizer, vocabulary)):
         head = f"distillation.teacher: {folder} sets the vocabulary, but the config has other values:"

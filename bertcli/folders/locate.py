@@ -12,7 +12,7 @@ from typing import Any
 from urllib.request import getproxies
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.folders.init_from import adopt_folder, adopt_vocabulary
+from bertcli.folders.init_from import with_sizes_of, with_vocabulary_of
 from bertcli.folders.run_layout import RunLayout, checkpoint_model
 from bertcli.folders.sentence_transformers import SENTENCE_FILES
 from bertcli.system.errors import UserError
@@ -185,7 +185,7 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
     """`config` with model folders as `model.init_from` and `distillation.teacher`, which may have named a
     run, a checkpoint or a hub id.
 
-    Sizes and vocabulary become those of the folder (`folders.init_from.adopt_folder`). The vocabulary of a
+    Sizes and vocabulary become those of the folder (`folders.init_from.with_sizes_of`). The vocabulary of a
     new student becomes that of its teacher.
     """
     if config.distillation is not None:
@@ -193,12 +193,12 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
         distillation = config.distillation.model_copy(update={"teacher": str(teacher)})
         config = config.model_copy(update={"distillation": distillation})
         if config.model.init_from is None:
-            config = adopt_vocabulary(config, teacher)
+            config = with_vocabulary_of(config, teacher)
     if config.model.init_from is None:
         return config
     folder = resolve_model(config.model.init_from)
     model = config.model.model_copy(update={"init_from": str(folder)})
-    return adopt_folder(config.model_copy(update={"model": model}), folder)
+    return with_sizes_of(config.model_copy(update={"model": model}), folder)
 
 
 def check_generator(folder: Path) -> None:

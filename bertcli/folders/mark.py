@@ -28,7 +28,7 @@ NOTE = ".bertcli.json"
 MARK = ".bertcli-unfinished.json"
 Kind = Literal["run", "store", "tensorboard"]
 _BEGUN = re.compile(r"\..+\.(partial|removed)-[0-9a-f]{8}")
-"""Names of the folders that `begin_folder` makes for `bertcli.folders.sealed`."""
+"""Names of the folders that `new_marked_folder` makes for `bertcli.folders.sealed`."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ def write_own(path: Path, text: str) -> None:
     write_text(path, text)
 
 
-def begin_folder(parent: Path, purpose: str) -> Path:
+def new_marked_folder(parent: Path, purpose: str) -> Path:
     """A new, hidden folder in `parent` with an unused name, marked as bertcli's.
 
     `parent` is created if missing. Raises `OSError` where the disk refuses, or `parent` is a broken link.
@@ -117,7 +117,7 @@ def holds_mark(path: Path) -> bool:
 
 
 def sweep(parents: Iterable[Path]) -> None:
-    """Remove what killed processes left in `parents`: marked folders, and empty ones that `begin_folder`
+    """Remove what killed processes left in `parents`: marked folders, and empty ones that `new_marked_folder`
     named.
 
     The caller holds the lock of the processes that make them. Raises `OSError` where the disk refuses.
@@ -134,7 +134,7 @@ def sweep(parents: Iterable[Path]) -> None:
 
 
 def sweep_killed(parent: Path, purpose: str) -> None:
-    """Remove the folders that `begin_folder` made for `purpose` in processes of this machine that ended.
+    """Remove the folders that `new_marked_folder` made for `purpose` in processes of this machine that ended.
 
     No lock is needed: the mark names the process. Raises `OSError` where the disk refuses.
     """

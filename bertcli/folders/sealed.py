@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertcli.folders.mark import MARK, begin_folder, holds_mark, mark, sweep_killed
+from bertcli.folders.mark import MARK, holds_mark, mark, new_marked_folder, sweep_killed
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, plain_text, sync
 
@@ -198,7 +198,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True
     in_place = folder.is_symlink() or os.path.ismount(folder)
     parent, purpose = folder if in_place else folder.parent, f"{folder.name}.partial"
     sweep_killed(parent, purpose)
-    partial = begin_folder(parent, purpose)
+    partial = new_marked_folder(parent, purpose)
     try:
         fill(partial)
         if sealed:
@@ -252,7 +252,7 @@ def remove_own(folder: Path, keep: bool = False, but: Path | None = None) -> lis
     others = [path for path in found.others if not _is_in(path, but)]
     if not (others or keep or folder.is_symlink()):
         if found.own:
-            doomed = begin_folder(folder.parent, f"{folder.name}.removed")
+            doomed = new_marked_folder(folder.parent, f"{folder.name}.removed")
             mark(folder, doomed.name)
             (doomed / MARK).unlink()
             os.rename(folder, doomed)

@@ -35,15 +35,15 @@ from bertcli.training.checkpoint import RunState, free_path, load_state, newest_
 from bertcli.training.closing import lost_evaluations, resume_command
 from bertcli.training.evaluate import BestEvaluation, Scores, metric_value, metric_values
 from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
-from bertcli.training.lifecycle import Run, live
+from bertcli.training.lifecycle import Run, run_stages
 from bertcli.training.metrics_log import read_metrics
 from bertcli.training.optimizer import layer_rate_scale
 from bertcli.training.resolve import (
-    adopt_loop_decisions,
     check_finetuning,
     loop_settings,
     own_share,
     resolve_loop,
+    with_loop_decisions_of,
 )
 from bertcli.training.run_folder import Input
 from bertcli.training.task_models import new_task_model, trained_task
@@ -73,10 +73,10 @@ class Finetuned:
 def finetune(
     config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
 ) -> Finetuned:
-    """Fine-tune with one seed (`training.train`: several), on every rank. Raises as `lifecycle.live`."""
+    """Fine-tune with one seed (`training.train`: several), on every rank; raises as `run_stages`."""
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = config.model_copy(update={"model": str(source)})
-    return live(Finetuning(config, source), resume, overwrite, accepted=accepted)
+    return run_stages(Finetuning(config, source), resume, overwrite, accepted=accepted)
 
 
 class Finetuning(Run[FinetuneConfig, Finetuned]):
@@ -103,8 +103,8 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def inputs(self) -> Iterator[Input]:
         return finetuning_inputs(self.config)
 
-    def adopt(self, saved: FinetuneConfig) -> None:
-        training = adopt_loop_decisions(self.config.training, saved.training)
+    def take_decisions(self, saved: FinetuneConfig) -> None:
+        training = with_loop_decisions_of(self.config.training, saved.training)
         self.config = self.config.model_copy(update={"training": training})
 
     def prepare(self) -> None:
@@ -156,7 +156,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def compare(self, before: dict[str, Any]) -> None:
         check_same_data(before, self.identity(), self.folder.data)
 
-    def try_out(self) -> None:
+    def evaluate_once(self) -> None:
         """Raise `UserError` if the dev data cannot be evaluated by the metric."""
         if self.data.dev is not None and self.metric not in metric_values(self._evaluate(SANITY_EXAMPLES)):
             # Some metrics need kinds of examples that the first few may lack.
@@ -183,7 +183,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
         decay = self.config.training.layer_decay or 1.0
         return layer_rate_scale(decay, self.model.architecture.layers)(name)
 
-    def begin(self, rows: list[dict[str, Any]]) -> None:
+    def read_log(self, rows: list[dict[str, Any]]) -> None:
         self.best = BestEvaluation(self.metric, self.config.training.early_stopping, rows)
 
     def is_settled(self) -> bool:

@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 
 
 class Run(ABC, Generic[Config, Result]):
-    """The stages of one kind of run; `live` goes through them.
+    """The stages of one kind of run; `run_stages` goes through them.
 
     Attributes:
         config: the config; complete after `prepare`.
@@ -87,7 +87,7 @@ class Run(ABC, Generic[Config, Result]):
         """All files that the run reads, which `--overwrite` must not remove; called after `check`."""
 
     @abstractmethod
-    def adopt(self, saved: Config) -> None:
+    def take_decisions(self, saved: Config) -> None:
         """Replace each auto of the config by the value that the resumed run decided."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class Run(ABC, Generic[Config, Result]):
     def compare(self, before: dict[str, Any]) -> None:
         """Raise `UserError` if `before`, the identity at the start of the run, differs from the one now."""
 
-    def try_out(self) -> None:
+    def evaluate_once(self) -> None:
         """Find mistakes before anything is written; called on every rank."""
 
     def last_good(self) -> Path | None:
@@ -117,7 +117,7 @@ class Run(ABC, Generic[Config, Result]):
         """The work of all steps up to `step`, in any unit."""
         return step
 
-    def begin(self, rows: list[dict[str, Any]]) -> None:
+    def read_log(self, rows: list[dict[str, Any]]) -> None:
         """Take the rows of the log up to the first step, before the training starts."""
 
     def is_settled(self) -> bool:
@@ -172,7 +172,7 @@ class Run(ABC, Generic[Config, Result]):
         ranks.on_first(lambda: write_verdict(self.folder.verdict, verdict))
 
 
-def live(
+def run_stages(
     run: Run[Config, Result], resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
 ) -> Result:
     """Go through all stages of a run, on every rank.
@@ -193,10 +193,10 @@ def live(
         saved = ranks.on_first(run.folder.saved_config) if resume else None
         if saved is not None:
             has_begun = True
-            run.adopt(saved)
+            run.take_decisions(saved)
         run.prepare()
         ranks.on_first(lambda: None if saved is None else _check_same(run, saved))
-        run.try_out()
+        run.evaluate_once()
 
         def accept() -> None:
             nonlocal has_begun
@@ -222,7 +222,7 @@ def _train(run: Run[Config, Any], resume: bool, saved: Config | None) -> Scores 
     trained, optimizer, state = _load(run, resume)
     every = max(each.logging.every_steps for each in (run.config, saved) if each is not None)
     rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, report=say))
-    run.begin(rows)
+    run.read_log(rows)
     evaluate = run.evaluator()
     if state.step >= run.steps and (evaluate is None or has_evaluation(rows, state.step)):
         say(f"{run.folder.root} is finished: {state.step} of {run.steps} steps")

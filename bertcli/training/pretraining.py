@@ -44,25 +44,25 @@ from bertcli.training.evaluate import BestEvaluation, Scores, evaluate
 from bertcli.training.gain import Meter
 from bertcli.training.heldout import HeldoutBatches
 from bertcli.training.identity import check_same_store, pretraining_inputs, store_identity
-from bertcli.training.lifecycle import Run, live
+from bertcli.training.lifecycle import Run, run_stages
 from bertcli.training.metrics_log import read_metrics
 from bertcli.training.optimizer import decay_begin
 from bertcli.training.recipe import decide_recipe
 from bertcli.training.resolve import (
-    adopt_decisions,
     check_pretraining,
     loop_settings,
     own_share,
     resolve_config,
+    with_decisions_of,
 )
 from bertcli.training.run_folder import Input
 
 
 def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
-    """Run a pretraining on every rank; return the model folder. Raises as `lifecycle.live`."""
+    """Run a pretraining on every rank; return the model folder. Raises as `lifecycle.run_stages`."""
     config = ranks.first_then_all(lambda: locate_init_from(config))
     source = Path(config.model.init_from) if config.model.init_from else None
-    return live(Pretraining(config, source), resume, overwrite)
+    return run_stages(Pretraining(config, source), resume, overwrite)
 
 
 class Pretraining(Run[PretrainConfig, Path]):
@@ -83,9 +83,9 @@ class Pretraining(Run[PretrainConfig, Path]):
         yield from pretraining_inputs(self.config)
         yield Input("corpus.store", "", store_folder(self.config))
 
-    def adopt(self, saved: PretrainConfig) -> None:
+    def take_decisions(self, saved: PretrainConfig) -> None:
         self.is_resumed = True
-        self.config = adopt_decisions(self.config, saved)
+        self.config = with_decisions_of(self.config, saved)
 
     def _check_store(self, manifest: Manifest) -> None:
         if not self.is_resumed:
@@ -182,7 +182,7 @@ class Pretraining(Run[PretrainConfig, Path]):
     def work_until(self, step: int) -> float:
         return self.stream.tokens_until(step)
 
-    def begin(self, rows: list[dict[str, Any]]) -> None:
+    def read_log(self, rows: list[dict[str, Any]]) -> None:
         self.best = BestEvaluation("loss", None, rows if self.config.checkpoint.keep_best else [])
 
     def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:

@@ -144,7 +144,7 @@ def _fresh(config: PretrainConfig) -> Fresh:
     return fresh_of(read_architecture(Path(config.model.init_from) / "config.json").family)
 
 
-def adopt_recipe(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
+def with_recipe_of(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
     """The config with the saved run's value in place of each auto: a resume decides nothing again."""
     adopted: dict[str, dict[str, Any]] = {}
     for section, key in (*OF_FAMILY, *KEYS):

@@ -34,23 +34,23 @@ from bertcli.training import ranks
 from bertcli.training.loop import LoopSettings
 from bertcli.training.metrics_log import check_tensorboard
 from bertcli.training.optimizer import learning_rate
-from bertcli.training.recipe import adopt_recipe, update_sections
+from bertcli.training.recipe import update_sections, with_recipe_of
 from bertcli.training.wrapping import is_worth_compiling
 
 Loop = TypeVar("Loop", bound=LoopConfig)
 
 
-def adopt_decisions(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
+def with_decisions_of(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
     """The config with the saved run's value in place of each auto: a resume decides nothing again."""
-    config = adopt_recipe(config, saved)
+    config = with_recipe_of(config, saved)
     data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
-    training = adopt_loop_decisions(config.training, saved.training)
+    training = with_loop_decisions_of(config.training, saved.training)
     if training.ramp_steps == AUTO:
         training = training.model_copy(update={"ramp_steps": saved.training.ramp_steps})
     return update_sections(config, {"data": data}).model_copy(update={"training": training})
 
 
-def adopt_loop_decisions(training: Loop, saved: Loop) -> Loop:
+def with_loop_decisions_of(training: Loop, saved: Loop) -> Loop:
     """The training section with the saved run's value in place of each auto."""
     keys = ("micro_batch_size", "precision", "device", "compile")
     decided = {key: getattr(saved, key) for key in keys if getattr(training, key, None) == "auto"}

@@ -268,6 +268,11 @@ def test_an_error_with_standard_error_closed_is_still_exit_code_2() -> None:
     assert run_process("finetune", "absent.yaml", preexec_fn=lambda: os.close(2)).returncode == 2
 
 
+def hear_ctrl_c() -> None:
+    """Undo what a shell does for a command in the background, whose processes ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def with_modules_of(folder: Path) -> dict[str, str]:
     """An environment in which Python looks for modules in `folder` first."""
     paths = os.pathsep.join([str(folder), str(Path(cli.__file__).parents[2])])
@@ -286,7 +291,7 @@ def test_ctrl_c_during_an_import_is_one_line(tmp_path: Path, module: str, line: 
     """A module of that name is found first, and gets the signal while it is imported."""
     swallowed = f"try:\n    {line}\nexcept KeyboardInterrupt:\n    raise ImportError\n"
     (tmp_path / f"{module}.py").write_text(line if line.startswith("raise") else swallowed)
-    result = run_process("embed", "nowhere", "text", env=with_modules_of(tmp_path))
+    result = run_process("embed", "nowhere", "text", env=with_modules_of(tmp_path), preexec_fn=hear_ctrl_c)
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "stopped\n")
 
 
@@ -295,7 +300,7 @@ def test_ctrl_c_during_an_import_of_a_command_says_what_the_command_would_say(tm
     corpus = tmp_path / "corpus.zst"
     corpus.write_bytes(b"\x28\xb5\x2f\xfd")
     config = write_config(tmp_path / "config.yaml", small_config(corpus, tmp_path / "run"))
-    result = run_process("prepare", config, env=with_modules_of(tmp_path))
+    result = run_process("prepare", config, env=with_modules_of(tmp_path), preexec_fn=hear_ctrl_c)
     line = "stopped before a text was tokenized: the same command starts again\n"
     assert (result.returncode, result.stdout, result.stderr) == (130, "", line)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from bertcli.folders import mark as module
-from bertcli.folders.mark import MARK, NOTE, begin_folder, read_note, sweep
+from bertcli.folders.mark import MARK, NOTE, new_marked_folder, read_note, sweep
 from bertcli.folders.sealed import write_folder
 
 
 def test_a_mark_under_the_name_of_a_note_is_no_note(tmp_path: Path) -> None:
-    shutil.copy(begin_folder(tmp_path, "x.partial") / MARK, tmp_path / NOTE)
+    shutil.copy(new_marked_folder(tmp_path, "x.partial") / MARK, tmp_path / NOTE)
     assert read_note(tmp_path) is None
 
 
@@ -27,8 +27,8 @@ def test_a_parent_that_leads_nowhere_is_an_error_at_once(
     names = iter(["00000000", "00000001"])  # more than two tries end the test
     monkeypatch.setattr(module.secrets, "token_hex", lambda size: next(names))
     with pytest.raises(FileExistsError):
-        begin_folder(tmp_path / "link", "x.partial")
-    assert begin_folder(tmp_path / "new" / "deep", "x.partial").is_dir()
+        new_marked_folder(tmp_path / "link", "x.partial")
+    assert new_marked_folder(tmp_path / "new" / "deep", "x.partial").is_dir()
 
 
 def test_empty_folders_of_killed_processes_are_swept_and_no_others(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_empty_folders_of_killed_processes_are_swept_and_no_others(tmp_path: Pat
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_needs_is_not(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    killed, living, foreign, other = (begin_folder(tmp_path, "out.partial") for _ in range(4))
+    killed, living, foreign, other = (new_marked_folder(tmp_path, "out.partial") for _ in range(4))
     for folder, process in (
         (killed, ended.pid),
         (living, os.getppid()),

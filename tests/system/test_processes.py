@@ -15,7 +15,7 @@ CODE = "from pathlib import Path; Path(__file__ + '.ran').touch(); raise SystemE
 NAMES = ("random", "yaml", "socket", "pickle", "tempfile")
 """Modules that Python's own processes, torch or bertcli import."""
 SCRIPT = """
-from bertcli.cli import main
+from bertcli.cli.main import main
 from bertcli.corpus import build
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ HASHES = """
 import sys
 from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.tokenizer.train import train_tokenizer
-from tests.text.tokenizers_of import sample_lines
+from tests.tokenizer.tokenizers_of import sample_lines
 for kind in ("byte-bpe", "unigram"):
     print(train_tokenizer(sample_lines(), 700, lowercase=False, kind=kind, facts=TOKENIZERS["albert"]).hash)
 """

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertcli.folders.mark import begin_folder, sweep
+from bertcli.folders.mark import new_marked_folder, sweep
 from bertcli.folders.run_layout import RunLayout
 from bertcli.system.errors import UserError
 from bertcli.training import checkpoint as module
@@ -85,7 +85,7 @@ def test_a_link_that_leads_nowhere_is_a_message(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path: Path) -> None:
-    left = begin_folder(tmp_path / "checkpoints", "step-00000009.partial")
+    left = new_marked_folder(tmp_path / "checkpoints", "step-00000009.partial")
     assert newest_checkpoint(RunLayout(tmp_path), report=pytest.fail) is None
     save(tmp_path, 9)
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {left.name, "step-00000009"}

@@ -17,7 +17,7 @@ import pytest
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
-from bertcli.folders.mark import begin_folder
+from bertcli.folders.mark import new_marked_folder
 from bertcli.folders.run_layout import RunLayout
 from bertcli.system.errors import UserError
 from bertcli.training import pretraining
@@ -236,7 +236,7 @@ def test_what_a_killed_process_was_writing_goes_with_the_next_start(text: Path, 
     for path in foreign:
         path.mkdir()
         (path / "mine").write_text("of somebody else")
-    left = begin_folder(undisturbed / "checkpoints", "step-00000007.partial")
+    left = new_marked_folder(undisturbed / "checkpoints", "step-00000007.partial")
     copied = undisturbed / ".model.partial-01234567"  # the mark names another folder
     shutil.copytree(left, copied)
     with pytest.raises(UserError, match="cannot resume"):  # nothing goes before every check has passed

@@ -12,7 +12,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.corpus.build import prepare_store
-from bertcli.training.recipe import KEYS, adopt_recipe, decide_recipe
+from bertcli.training.recipe import KEYS, decide_recipe, with_recipe_of
 from tests.finetunes import write_model
 from tests.small_runs import run_cli, write_config
 
@@ -130,7 +130,7 @@ def test_a_resume_adopts_and_never_decides_anew(tmp_path: Path, corpus: Path) ->
     )
     assert values(resumed) == values(saved)  # thirty steps alone would warm up longer
     undecided = check_config(PretrainConfig, value, "test")
-    assert values(adopt_recipe(undecided, saved)) == values(saved)
+    assert values(with_recipe_of(undecided, saved)) == values(saved)
 
 
 def test_the_recipe_is_the_same_before_and_after_the_store(tmp_path: Path) -> None:
