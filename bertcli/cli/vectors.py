@@ -23,6 +23,18 @@ from bertcli.cli.options import (
 from bertcli.config.section import MOST, MOST_TOKENS
 from bertcli.system.terminal import say
 
+TextColumn = Annotated[
+    str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
+]
+TextFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.",
+    ),
+]
+Encoding = Annotated[str, typer.Option(help="Encoding of the file.")]
+
 
 def embed(
     model: Model,
@@ -56,21 +68,13 @@ def embed(
             min=3, max=MOST_TOKENS, help="Most tokens of a text that are read. Default: the folder's own."
         ),
     ] = None,
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
-    ] = "text",
+    text: TextColumn = "text",
     columns: Columns = None,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.",
-        ),
-    ] = "auto",
+    format_: TextFormat = "auto",
     separator: Separator = None,
     quoting: Quoting = None,
     ignore_extra_fields: IgnoreExtraFields = None,
-    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     batch_size: BatchSize = None,
     device: Device = "auto",
     precision: PrecisionName = "fp32",
@@ -144,21 +148,13 @@ def similarity(
     ] = None,
     top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of texts for each query.")] = 10,
     json_: JsonLines = False,
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
-    ] = "text",
+    text: TextColumn = "text",
     columns: Columns = None,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.",
-        ),
-    ] = "auto",
+    format_: TextFormat = "auto",
     separator: Separator = None,
     quoting: Quoting = None,
     ignore_extra_fields: IgnoreExtraFields = None,
-    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     batch_size: BatchSize = None,
     device: Device = "auto",
     precision: PrecisionName = "fp32",

@@ -152,43 +152,45 @@ class Encoder(nn.Module):
         """Run all layers -> the last layer's output for the selected tokens of `rows`.
 
         `visit` is called with each layer and its input. The convolution joins the output of the first layer.
+        Names without axes are values in the layout of `rows`.
         """
-        beside_BTD = None if self.convolution is None else rows.pack(self.convolution(hidden_BTD, mask_BT))
+        beside = None if self.convolution is None else rows.pack(self.convolution(hidden_BTD, mask_BT))
+        positions = None
         if positions_TD is not None:
-            positions_TD = rows.pack(positions_TD.to(hidden_BTD.dtype).expand_as(hidden_BTD))
-        hidden_BTD, shared = rows.pack(hidden_BTD), self.shared()
+            positions = rows.pack(positions_TD.to(hidden_BTD.dtype).expand_as(hidden_BTD))
+        hidden, shared = rows.pack(hidden_BTD), self.shared()
         *lower, last = (self.layers[number] for number in self.order)
         for layer in lower:
             if visit is not None:
-                visit(layer, hidden_BTD)
-            hidden_BTD = self.join(self.run(layer, hidden_BTD, rows, *shared), beside_BTD)
-            beside_BTD = None
+                visit(layer, hidden)
+            hidden = self.join(self.run(layer, hidden, rows, *shared), beside)
+            beside = None
         if visit is not None:
-            visit(last, hidden_BTD)
-        if positions_TD is not None:
+            visit(last, hidden)
+        if positions is not None:
             rows = rows.in_decoder()
-            return rows.select(self.decode(last, hidden_BTD, rows, queries_BTD=hidden_BTD + positions_TD))
-        rows = rows.in_last_layer() if beside_BTD is None else rows
-        return rows.select(self.join(self.run(last, hidden_BTD, rows, *shared), beside_BTD))
+            return rows.select(self.decode(last, hidden, rows, queries=hidden + positions))
+        rows = rows.in_last_layer() if beside is None else rows
+        return rows.select(self.join(self.run(last, hidden, rows, *shared), beside))
 
-    def decode(self, last: nn.Module, hidden_BTD: Tensor, rows: Rows, queries_BTD: Tensor) -> Tensor:
+    def decode(self, last: nn.Module, hidden: Tensor, rows: Rows, queries: Tensor) -> Tensor:
         """Apply the last layer `TIMES` times, with `MaskDecoder`'s queries, to the lower layers' output."""
         shared = self.shared()
-        decoded_BTD = self.run(last, hidden_BTD, rows, *shared, queries_BTD=queries_BTD)
+        decoded = self.run(last, hidden, rows, *shared, queries_BTD=queries)
         for _ in range(TIMES - 1):
-            queries_BTD = rows.put(queries_BTD, decoded_BTD)
-            decoded_BTD = self.run(last, hidden_BTD, rows, *shared, queries_BTD=queries_BTD)
-        return decoded_BTD
+            queries = rows.put(queries, decoded)
+            decoded = self.run(last, hidden, rows, *shared, queries_BTD=queries)
+        return decoded
 
     def shared(self) -> tuple[Tensor, ...]:
         """The inputs of all layers' attention besides hidden states: `RelativeTable`'s output, or none."""
         return () if self.relative is None else (self.relative(),)
 
-    def join(self, hidden_BTD: Tensor, beside_BTD: Tensor | None) -> Tensor:
+    def join(self, hidden: Tensor, beside: Tensor | None) -> Tensor:
         """A layer's output, joined with the convolution if there is one; each token is computed by itself."""
-        if self.convolution is None or beside_BTD is None:
-            return hidden_BTD
-        return self.convolution.add(hidden_BTD, beside_BTD)
+        if self.convolution is None or beside is None:
+            return hidden
+        return self.convolution.add(hidden, beside)
 
     def run(self, layer: nn.Module, *inputs: Any, **named: Any) -> Tensor:
         """Run one layer, with or without activation checkpointing."""

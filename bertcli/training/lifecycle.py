@@ -103,7 +103,7 @@ class Run(ABC, Generic[Config, Result]):
         """Raise `UserError` if `before`, the identity at the start of the run, differs from the one now."""
 
     def evaluate_once(self) -> None:
-        """Find mistakes before anything is written; called on every rank."""
+        """Evaluate a few examples, to find mistakes before anything is written; called on every rank."""
 
     def last_good(self) -> Path | None:
         """The checkpoint to resume from; None: there is none."""
