@@ -30,6 +30,7 @@ LABEL_LINES = ("fasttext", "trec")
 Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
 """A column's name, or its number counted from 0."""
 PoolingMode = Literal["mean", "cls", "max"]
+ClassWeights = Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None
 
 
 class TaskSettings(Section):
@@ -229,7 +230,7 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Share of the training file that is dev data if `dev` is null. `seed` chooses the rows, and labels keep
     their proportions; a row that alone has a label or tag stays in training."""
-    class_weights: Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None = None
+    class_weights: ClassWeights = None
     """Weight of each label's rows in the loss; balanced: every label has the same weight in total."""
     metric: str | None = None
     """The metric that selects the best checkpoint; among equal ones, the lower loss decides. null: the task's

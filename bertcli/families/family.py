@@ -12,6 +12,9 @@ Spellings = tuple[tuple[str, str], ...]
 
 Objective = Literal["mlm", "mlm+nsp", "mlm+sop", "rtd"]
 """The values of `data.objective`."""
+HeadKind = Literal["sequences", "tokens", "spans", "choices"]
+"""What a task's head gives: logits of a row; of each token; of the start and the end of an answer; one logit
+for each row of a question with choices."""
 PARTS = {
     "pooler": "pooler",
     "mlm_head": "masked-language-model head",

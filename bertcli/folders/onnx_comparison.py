@@ -19,8 +19,8 @@ from bertcli.folders.onnx_source import Source, weight_bytes
 from bertcli.inference.onnx_model import HIDDEN, OnnxModel
 from bertcli.inference.predict import Runner, default_batch_size
 from bertcli.inference.vectors import Embedder
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import Example
+from bertcli.tasks.supervised import build_task
 from bertcli.tokenizer.frame import Row
 
 CPU = torch.device("cpu")

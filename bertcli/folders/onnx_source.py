@@ -25,9 +25,9 @@ from bertcli.folders.task_config import read_task, task_type
 from bertcli.inference.inputs import adapt_settings, example_of, num_texts, read_inputs
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.supervised import build_task
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 

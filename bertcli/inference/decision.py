@@ -12,11 +12,10 @@ from bertcli.folders.task_folder import LoadedTask
 from bertcli.inference.predict import Runner, default_batch_size
 from bertcli.inference.words import ReadRow, read_item
 from bertcli.system.errors import UserError
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import ChoiceExample, Example, TaggedExample
 from bertcli.tasks.question_answering import NOWHERE, Answered, Passage, QuestionAnswering
 from bertcli.tasks.regression import Regression
-from bertcli.tasks.supervised import Item, most_context
+from bertcli.tasks.supervised import Item, build_task, most_context
 from bertcli.tasks.token_classification import OUTSIDE
 
 _SHOWN = 12

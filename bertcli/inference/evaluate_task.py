@@ -23,7 +23,7 @@ from bertcli.inference.predict import Runner
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, plain_text
 from bertcli.system.terminal import working
-from bertcli.tasks.data import Split, build_task
+from bertcli.tasks.data import Split
 from bertcli.tasks.examples import (
     ChoiceExample,
     Example,
@@ -34,7 +34,7 @@ from bertcli.tasks.examples import (
 )
 from bertcli.tasks.files import read_examples
 from bertcli.tasks.labels import check_labels, spelled_as
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Prediction
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Prediction, build_task
 from bertcli.training import ranks, wrapping
 from bertcli.training.evaluate import Scores, evaluation_mode
 

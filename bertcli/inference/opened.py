@@ -24,7 +24,7 @@ from bertcli.model.task_models import PooledModel
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
 from bertcli.system.hardware import Precision, resolve_device, resolve_precision
-from bertcli.tasks.data import build_task
+from bertcli.tasks.supervised import build_task
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 

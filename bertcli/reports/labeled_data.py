@@ -18,11 +18,10 @@ from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.predict import Runner, default_batch_size
 from bertcli.reports.page import SMALL, short
 from bertcli.system.errors import UserError
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, spelled_as, split_dev
-from bertcli.tasks.supervised import LabeledTask, Prediction
+from bertcli.tasks.supervised import LabeledTask, Prediction, build_task
 
 MOST_LABELS = 30
 _LONGEST = 40

@@ -19,7 +19,7 @@ from bertcli.reports.curves import MOST_SERIES, PLACE, shown_name
 from bertcli.reports.page import number
 from bertcli.reports.run_view import Row, RunView
 from bertcli.system.errors import UserError
-from bertcli.tasks.data import build_task
+from bertcli.tasks.supervised import build_task
 from bertcli.training.evaluate import rank
 from bertcli.training.metrics_log import term_key
 

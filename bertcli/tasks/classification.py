@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertcli.config.task import TaskSettings
+from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
@@ -86,6 +86,9 @@ class Classified:
 class Classification(LabeledTask):
     """One label a text by softmax, or any number of labels, each by a sigmoid (`multi_label`)."""
 
+    type = "classification"
+    head = "sequences"
+
     def __init__(
         self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None
     ):
@@ -100,6 +103,15 @@ class Classification(LabeledTask):
         self._numbers = {label: number for number, label in enumerate(labels)}
         self._positive = _positive_label(settings, labels)
         self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
+
+    def for_training(
+        self,
+        examples: Sequence[TextExample],
+        report: Callable[[str], None],
+        class_weights: ClassWeights = None,
+    ) -> Classification:
+        weights = label_weights(class_weights, self.labels, examples)
+        return Classification(self.settings, self.labels, weights)
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
         return encode_texts(examples, tokenizer, self.settings.max_length, target=self._target)
@@ -182,7 +194,7 @@ def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None
 
 
 def label_weights(
-    given: Literal["balanced"] | Mapping[str, float] | None,
+    given: ClassWeights,
     labels: Sequence[str],
     examples: Sequence[TextExample],
 ) -> dict[str, float] | None:

@@ -1,41 +1,19 @@
-"""The settings of a labeled task -> the task."""
+"""The labeled files of a run -> its task, with the examples that it learns from and is evaluated on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.task import TaskSettings
-from bertcli.tasks.classification import Classification, label_weights
 from bertcli.tasks.data_report import Sizes, describe
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
-from bertcli.tasks.multiple_choice import MultipleChoice
-from bertcli.tasks.question_answering import QuestionAnswering
-from bertcli.tasks.regression import Regression
 from bertcli.tasks.sentence_embedding import SentenceEmbedding
-from bertcli.tasks.supervised import Item, LabeledTask, full_lengths
-from bertcli.tasks.token_classification import TokenClassification
+from bertcli.tasks.supervised import Item, LabeledTask, build_task, full_lengths
 from bertcli.tokenizer.tokenizer import Tokenizer
-
-
-def build_task(
-    settings: TaskSettings, labels: tuple[str, ...], class_weights: Mapping[str, float] | None = None
-) -> LabeledTask:
-    """The task. `labels` are in the order of the head's outputs; `class_weights` only for classification."""
-    if settings.type == "classification":
-        return Classification(settings, labels, class_weights)
-    others = {
-        "regression": Regression,
-        "token-classification": TokenClassification,
-        "question-answering": QuestionAnswering,
-        "multiple-choice": MultipleChoice,
-        "sentence-embedding": SentenceEmbedding,
-    }
-    return others[settings.type](settings, labels)
 
 
 @dataclass(frozen=True)
@@ -86,8 +64,7 @@ def load_labeled_data(
     labels = label_set(train, settings)
     if dev is not None:
         check_labels(dev, labels, settings)
-    task = build_task(settings, labels, label_weights(config.task.class_weights, labels, train))
-    task = task.for_training(train, report)
+    task = build_task(settings, labels).for_training(train, report, config.task.class_weights)
     examples = {"train": train} if dev is None else {"train": train, "dev": dev}
     splits = {name: Split(rows, task.encode(rows, tokenizer)) for name, rows in examples.items()}
     sizes = {name: Sizes(full_lengths(split.items), len(split.items)) for name, split in splits.items()}

@@ -34,6 +34,8 @@ class MultipleChoice(LabeledTask):
     """A row and a logit for each choice, and a softmax over the choices of an example, of which there may be
     any number."""
 
+    type = "multiple-choice"
+    head = "choices"
     metric = "accuracy"
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertcli.config.task import TaskSettings
+from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.tasks.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.examples import Answer, QuestionExample
@@ -110,12 +110,17 @@ class QuestionAnswering(LabeledTask):
     question without answer. Answers are text of the context, not decoded tokens.
     """
 
+    type = "question-answering"
+    head = "spans"
     metric = "f1"
     has_unanswered = False
     """Whether some question of the training data has no answer."""
 
     def for_training(
-        self, examples: Sequence[QuestionExample], report: Callable[[str], None]
+        self,
+        examples: Sequence[QuestionExample],
+        report: Callable[[str], None],
+        class_weights: ClassWeights = None,
     ) -> QuestionAnswering:
         task = QuestionAnswering(self.settings, self.labels)
         task.has_unanswered = not all(example.answers for example in examples)

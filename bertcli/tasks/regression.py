@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bertcli.config.task import TaskSettings
+from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
@@ -42,6 +42,8 @@ class Regression(LabeledTask):
     In training the numbers are standardized by their mean and standard deviation.
     """
 
+    type = "regression"
+    head = "sequences"
     metric = "pearson_spearman"
 
     def __init__(
@@ -54,7 +56,12 @@ class Regression(LabeledTask):
         self.answer_kind = "sigmoid" if settings.sigmoid else "value"
         self.standardization = standardization
 
-    def for_training(self, examples: Sequence[TextExample], report: Callable[[str], None]) -> Regression:
+    def for_training(
+        self,
+        examples: Sequence[TextExample],
+        report: Callable[[str], None],
+        class_weights: ClassWeights = None,
+    ) -> Regression:
         """The task with mean and standard deviation of the examples' numbers; `self` with `sigmoid`."""
         if self.settings.sigmoid:
             return self

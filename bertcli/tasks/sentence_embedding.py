@@ -54,6 +54,9 @@ class SentenceEmbedding(LabeledTask):
     - plain text: a text is its own positive, with other dropout (SimCSE, Gao et al. 2021, section 3).
     """
 
+    type = "sentence-embedding"
+    head = None
+
     answer_kind = "value"
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
@@ -15,9 +15,11 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import RowBatch, batch_of
 from bertcli.batches.share import MicroBatch, Share
-from bertcli.config.task import TaskSettings
+from bertcli.config.task import ClassWeights, TaskSettings
+from bertcli.families.family import HeadKind
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
+from bertcli.tasks.registry import import_task
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -106,12 +108,16 @@ class LabeledTask(ABC):
     Each task has its own kinds of examples (`tasks.examples`) and predictions.
 
     Attributes:
+        type: the name of the task in `tasks.registry.TASKS`, and in `task.type`.
+        head: what its head reads, a key of `Family.heads`; None: the model has no head and gives vectors.
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
         standardization: the mean and the scale of the numbers that a regression is trained on.
     """
 
+    type: ClassVar[str]
+    head: ClassVar[HeadKind | None]
     metric: str
     answer_kind: Literal["softmax", "sigmoid", "value"] = "softmax"
     standardization: Standardization = AS_THEY_ARE
@@ -119,8 +125,15 @@ class LabeledTask(ABC):
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         self.settings, self.labels = settings, labels
 
-    def for_training(self, examples: Sequence[Any], report: Callable[[str], None]) -> LabeledTask:
+    def for_training(
+        self,
+        examples: Sequence[Any],
+        report: Callable[[str], None],
+        class_weights: ClassWeights = None,
+    ) -> LabeledTask:
         """The task as it is trained on these examples; warnings about them go to `report`.
+
+        `class_weights` is that of `TaskConfig`, which takes it for classification alone.
 
         Raises `UserError` for examples that cannot be learned.
         """
@@ -174,6 +187,16 @@ class LabeledTask(ABC):
 
         Higher is better for every float that can be a `metric`, except if its name ends in `_error`.
         """
+
+
+def task_class(type: str) -> type[LabeledTask]:
+    """The class of a task; `type` is a key of `tasks.registry.TASKS`."""
+    return import_task(type)
+
+
+def build_task(settings: TaskSettings, labels: tuple[str, ...]) -> LabeledTask:
+    """The task. `labels` are in the order of the head's outputs; empty if outputs have no names."""
+    return task_class(settings.type)(settings, labels)
 
 
 def mean_length(items: Sequence[Item]) -> float:

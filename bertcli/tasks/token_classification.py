@@ -121,6 +121,8 @@ class TokenClassification(LabeledTask):
     (control characters) has the tag O. Only the beginning of a word longer than a window is read.
     """
 
+    type = "token-classification"
+    head = "tokens"
     metric = "f1"
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):

@@ -21,9 +21,8 @@ from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, k
 from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
-from bertcli.tasks.data import build_task
 from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised, forward
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised, build_task, forward
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.optimizer import freeze
 

@@ -28,9 +28,9 @@ from transformers import (
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
-from bertcli.tasks.data import build_task
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import label_set
+from bertcli.tasks.supervised import build_task
 
 
 def main() -> None:

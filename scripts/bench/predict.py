@@ -29,8 +29,8 @@ import torch
 
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.predict import Runner, default_batch_size, predict_stream
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import TextExample
+from bertcli.tasks.supervised import build_task
 
 CPU = torch.device("cpu")
 THEIR_BATCH = 32

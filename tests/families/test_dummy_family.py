@@ -27,9 +27,8 @@ from bertcli.inference.lines import Line
 from bertcli.inference.vectors import Embedder
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.system.errors import UserError
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.supervised import LabeledBatch, Supervised
+from bertcli.tasks.supervised import LabeledBatch, Supervised, build_task
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.loop import LoopSettings, train

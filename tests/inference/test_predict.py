@@ -14,8 +14,8 @@ from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference import predict as buffers
 from bertcli.inference.inputs import read_inputs
 from bertcli.inference.predict import Predicted, Runner, predict_stream
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import TextExample
+from bertcli.tasks.supervised import build_task
 from tests.folders.folders import saved_task
 
 TEXTS = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bertcli.inference.words import ReadRow, read_item, read_texts
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TextExample
+from bertcli.tasks.supervised import build_task
 from bertcli.tasks.words import tagged_text
 from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.folders.folders import SETTINGS, tiny_tokenizer

@@ -11,8 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 from bertcli.batches.order import EpochOrder  # noqa: E402
 from bertcli.folders.task_folder import load_task_folder  # noqa: E402
-from bertcli.tasks.data import build_task  # noqa: E402
-from bertcli.tasks.supervised import LabeledBatch  # noqa: E402
+from bertcli.tasks.supervised import LabeledBatch, build_task  # noqa: E402
 from tests.folders.folders import LABELS, SETTINGS, tiny_tokenizer  # noqa: E402
 from tests.labeled_examples import draw_examples  # noqa: E402
 from tests.parity.families import FIRST, Case, no_dropout, saved_task, their_config  # noqa: E402

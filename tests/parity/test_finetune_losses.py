@@ -17,8 +17,12 @@ from bertcli.batches.share import Share  # noqa: E402
 from bertcli.families.bert import BERT  # noqa: E402
 from bertcli.folders.weights import hf_name  # noqa: E402
 from bertcli.model.task_models import TaskModel  # noqa: E402
-from bertcli.tasks.data import build_task  # noqa: E402
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised  # noqa: E402
+from bertcli.tasks.supervised import (  # noqa: E402
+    LabeledBatch,
+    LabeledTask,
+    Supervised,
+    build_task,
+)
 from bertcli.training.loop import LoopSettings, train  # noqa: E402
 from bertcli.training.optimizer import build_optimizer, learning_rate  # noqa: E402
 from bertcli.training.step_report import StepReport  # noqa: E402

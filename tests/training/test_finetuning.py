@@ -17,8 +17,7 @@ from bertcli.batches.share import Share
 from bertcli.folders.run_layout import read_verdict
 from bertcli.model.task_models import build_task_model
 from bertcli.system.errors import UserError
-from bertcli.tasks.data import build_task
-from bertcli.tasks.supervised import LabeledBatch, Supervised
+from bertcli.tasks.supervised import LabeledBatch, Supervised, build_task
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
 from bertcli.training.step_report import StepReport

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import SimilarExample
-from bertcli.tasks.supervised import LabeledBatch, forward
+from bertcli.tasks.supervised import LabeledBatch, build_task, forward
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.task_models import new_task_model
 from tests.finetunes import checked, spam_config, write_model

@@ -25,9 +25,9 @@ from bertcli.model.task_models import build_task_model
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision
 from bertcli.system.memory import peak_memory
-from bertcli.tasks.data import build_task
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.supervised import build_task
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 

@@ -19,14 +19,12 @@ from bertcli.corpus.encodings import BAD_BYTES
 from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
 from bertcli.system.errors import UserError
-from bertcli.tasks.classification import label_weights
-from bertcli.tasks.data import build_task
 from bertcli.tasks.data_report import Sizes, Splits, figures
-from bertcli.tasks.examples import Example, TextExample
+from bertcli.tasks.examples import Example
 from bertcli.tasks.files import file_format, find_labeled_file, read_examples
 from bertcli.tasks.label_doubts import label_doubts
 from bertcli.tasks.labels import check_labels, label_set, split_dev
-from bertcli.tasks.supervised import full_lengths
+from bertcli.tasks.supervised import build_task, full_lengths
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 CUT = 0.1
@@ -107,8 +105,7 @@ class LabeledCheck:
         task, settings = self._config.task, self._config.task.settings
         with self._failing():
             labels = label_set(train, settings)
-            texts = [example for example in train if isinstance(example, TextExample)]
-            built = build_task(settings, labels, label_weights(task.class_weights, labels, texts))
+            built = build_task(settings, labels).for_training(train, self._warn, task.class_weights)
             items = {"train": built.encode(train, tokenizer)}
             with self._failing():
                 check_labels(dev, labels, settings)
@@ -117,6 +114,9 @@ class LabeledCheck:
                 self._long_rows.count(item.length for item in each)
             return {split: Sizes(full_lengths(each), len(each)) for split, each in items.items() if each}
         return None
+
+    def _warn(self, line: str) -> None:
+        self.findings.append(Finding(False, line.removeprefix("warning: ")))
 
     def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:
         found: dict[Fault, Places] = {}

@@ -1,0 +1,23 @@
+"""The labeled tasks by name: whoever adds one writes its unit, and one line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+TASKS = {
+    "classification": "bertcli.tasks.classification:Classification",
+    "regression": "bertcli.tasks.regression:Regression",
+    "token-classification": "bertcli.tasks.token_classification:TokenClassification",
+    "question-answering": "bertcli.tasks.question_answering:QuestionAnswering",
+    "multiple-choice": "bertcli.tasks.multiple_choice:MultipleChoice",
+    "sentence-embedding": "bertcli.tasks.sentence_embedding:SentenceEmbedding",
+}
+"""The value of `task.type` -> module and class of the task. A task is imported when it is first used, because
+its module needs torch, and the names alone do not."""
+
+
+def import_task(type: str) -> Any:
+    """The class of a task, a `tasks.supervised.LabeledTask`; `type` is a key of `TASKS`."""
+    module, _, name = TASKS[type].partition(":")
+    return getattr(import_module(module), name)
