@@ -226,11 +226,10 @@ def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
 
 def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
     from bertcli.inference.evaluate_task import scores_json, scores_table
-    from bertcli.reports.task_verdict import task_verdict
     from bertcli.system.terminal import in_options
 
     task, count = evaluated.settings.type, len(evaluated.examples)
-    verdict = task_verdict(evaluated.settings, evaluated.examples, evaluated.scores)
+    verdict = evaluated.task.verdict(evaluated.examples, evaluated.scores.metrics)
     if json_:
         scores = scores_json(evaluated.scores) | {"verdict": verdict.as_json()}
         print(json.dumps({"task": task, "rows": count, **scores}))

@@ -16,8 +16,8 @@ from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
 from bertcli.objectives.base import Reference, perplexity
-from bertcli.reports.task_verdict import Verdict
 from bertcli.tasks.data import LabeledData
+from bertcli.tasks.verdict import Verdict
 from bertcli.training.evaluate import Scores
 
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~&$!#]|(?<![^\W_])_|_(?![^\W_])")

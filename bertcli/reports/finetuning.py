@@ -20,11 +20,9 @@ from bertcli.reports.mistakes import Mistake, explained, mistakes_of
 from bertcli.reports.page import Notes, ReportOptions, short
 from bertcli.reports.run_view import RunView
 from bertcli.reports.scores import SeedTable, seed_table
-from bertcli.reports.task_verdict import task_verdict
 from bertcli.system.files import file_hash
 from bertcli.system.hardware import resolve_device
 from bertcli.tasks.classification import Classified
-from bertcli.training.evaluate import Scores
 from bertcli.training.identity import read_run_data
 
 MOST_LABELS = 12
@@ -185,8 +183,7 @@ def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
     """The verdict by the answers on the dev data; None: not all rows were answered."""
     if len(answers.examples) < answers.rows:
         return None
-    scores = Scores({}, {}, 0, metrics=answers.metrics)
-    found = task_verdict(answers.task.settings, answers.examples, scores)
+    found = answers.task.verdict(answers.examples, answers.metrics)
     return KeptVerdict(step, [found.line], found.baseline)
 
 

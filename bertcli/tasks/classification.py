@@ -21,6 +21,7 @@ from bertcli.tasks.examples import TextExample
 from bertcli.tasks.labels import listed
 from bertcli.tasks.scores import classification_scores, multi_label_scores, reranking_scores
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _AT_ONCE = 4096
@@ -182,6 +183,12 @@ class Classification(LabeledTask):
             self.labels,
             positive=self._positive,
         )
+
+    def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:
+        """The verdict beside the most frequent label, or the best constant set of labels."""
+        if self.multi_label:
+            return label_sets_verdict([cast(tuple[str, ...], each.label) for each in examples], metrics)
+        return labels_verdict([cast(str, each.label) for each in examples], metrics)
 
 
 def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from bertcli.objectives.base import Term
 from bertcli.tasks.examples import ChoiceExample
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask
+from bertcli.tasks.verdict import Verdict, share_verdict
 from bertcli.tokenizer.frame import Frame, Row, longest_first
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -88,3 +90,13 @@ class MultipleChoice(LabeledTask):
     def score(self, examples: Sequence[ChoiceExample], predictions: Sequence[Chosen]) -> Mapping[str, Any]:
         right = [self.is_right(*each) for each in zip(examples, predictions, strict=True)]
         return {"accuracy": sum(right) / len(right)}
+
+    def verdict(self, examples: Sequence[ChoiceExample], metrics: Mapping[str, Any]) -> Verdict:
+        """The verdict beside the most frequent place of the right choice, or chance."""
+        n = len(examples)
+        chance = sum(1 / len(example.choices) for example in examples) / n
+        place, count = Counter(example.label for example in examples).most_common(1)[0]
+        share = max(chance, count / n)
+        what = "choosing by chance" if chance == share else f"always choosing number {place} (counted from 0)"
+        blind = f"{what} ({share:.4g})"
+        return share_verdict("accuracy", "accuracy", metrics["accuracy"], share=share, blind=blind, rows=n)

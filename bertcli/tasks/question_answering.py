@@ -18,6 +18,7 @@ from bertcli.objectives.base import Term
 from bertcli.tasks.answers import answer_scores, best_thresholds, is_exact
 from bertcli.tasks.examples import Answer, QuestionExample
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, cut_windows, most_context
+from bertcli.tasks.verdict import Verdict, no_better, share_verdict
 from bertcli.tokenizer.pieces import PlacedPieces
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -243,6 +244,20 @@ class QuestionAnswering(LabeledTask):
             for answer, difference in zip(best, differences, strict=True)
         ]
         return answer_scores(gold, answers) | found | {"null_threshold": threshold}
+
+    def verdict(self, examples: Sequence[QuestionExample], metrics: Mapping[str, Any]) -> Verdict:
+        """The verdict beside "no answer". SQuAD's scores are percentages."""
+        share = sum(not example.answers for example in examples) / len(examples)
+        metric, exact = "exact_match", metrics["exact_match"] / 100
+        if share > 0:
+            blind, rows = f"always answering that there is no answer ({100 * share:.4g})", len(examples)
+            return share_verdict(
+                metric, "exact match", exact, share=share, blind=blind, rows=rows, percent=100
+            )
+        if exact > 0:
+            return Verdict(True, {metric: 0.0}, f"exact match {100 * exact:.4g}, where no answer gives 0")
+        said = "no question was answered exactly: exact match 0"
+        return no_better({metric: 0.0}, said, "no answer (0)", noise_of=None)
 
 
 def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:

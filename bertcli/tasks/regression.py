@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,6 +20,7 @@ from bertcli.tasks.classification import encode_texts, pair_ranking
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.scores import correlation_scores
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
@@ -96,6 +98,30 @@ class Regression(LabeledTask):
         truths = [_number(example) for example in examples]
         values = [prediction.value for prediction in predictions]
         return correlation_scores(truths, values) | pair_ranking(examples, truths, values)
+
+    def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:
+        """The verdict beside the mean value."""
+        values = np.array([_number(example) for example in examples], np.float64)
+        n, error, variance = len(examples), metrics["mean_squared_error"], float(values.var())
+        baseline = {"mean_squared_error": variance, "pearson": 0.0}
+        if variance == 0:
+            return no_score(baseline, f"every row has the value {values[0]:g}")
+        said = f"mean squared error {error:.4g}, pearson {metrics['pearson']:.4g}"
+        blind = f"always answering the mean value ({variance:.4g}, 0)"
+        needed = SURE / math.sqrt(n)
+        if needed >= 1:
+            return too_few(baseline, said, blind, rows=n)
+        follows = metrics["pearson"] > needed
+        if follows and error < variance:
+            return Verdict(True, baseline, f"{said}: {1 - error / variance:.1%} less error than {blind}")
+        if follows:
+            return Verdict(
+                True,
+                baseline,
+                f"{said}: the order is learned, but not the scale: the error is not below that of {blind}",
+                advice="raise training.epochs",
+            )
+        return no_better(baseline, said, blind, noise_of=n if metrics["pearson"] > 0 else None)
 
 
 def _standardization(examples: Sequence[TextExample], report: Callable[[str], None]) -> Standardization:

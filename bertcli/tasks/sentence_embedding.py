@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,8 +24,9 @@ from bertcli.tasks.compared_vectors import (
     ranking_loss,
 )
 from bertcli.tasks.examples import SimilarExample
-from bertcli.tasks.scores import correlation_scores, ranking_scores
+from bertcli.tasks.scores import correlation_scores, random_order, ranking_scores
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
+from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -123,6 +126,36 @@ class SentenceEmbedding(LabeledTask):
         ranks = [each.rank for each in predictions if isinstance(each, Ranked)]
         candidates = [each.candidates for each in predictions if isinstance(each, Ranked)]
         return {**ranking_scores(ranks), "candidates": max(candidates)}
+
+    def verdict(self, examples: Sequence[SimilarExample], metrics: Mapping[str, Any]) -> Verdict:
+        """The verdict beside texts, or pairs with scores, in random order."""
+        n = len(examples)
+        if self.has_scores:
+            return _scores_verdict([example.score for example in examples], metrics["spearman"])
+        candidates, mrr = metrics["candidates"], metrics["mrr"]
+        baseline = random_order(candidates)
+        if candidates < 2:
+            return no_score(baseline, "there is one text to find alone")
+        chance, reciprocal = baseline["mrr"], 1 / np.arange(1, candidates + 1)
+        said, blind = f"mrr {mrr:.4g}", f"{candidates:,} texts in random order ({chance:.4g})"
+        needed = chance + SURE * float(reciprocal.std()) / math.sqrt(n)
+        if needed >= 1:
+            return too_few(baseline, said, blind, rows=n)
+        if mrr > needed:
+            return Verdict(True, baseline, f"{said} is {mrr - chance:.4g} above {blind}")
+        return no_better(baseline, said, blind, noise_of=n if mrr > chance else None)
+
+
+def _scores_verdict(scores: Sequence[float | None], spearman: float) -> Verdict:
+    n, baseline = len(scores), {"spearman": 0.0, "pearson": 0.0}
+    if len(set(scores)) == 1:
+        return no_score(baseline, f"every pair has the score {scores[0]:g}")
+    said, blind, needed = f"spearman {spearman:.4g}", "pairs in random order", SURE / math.sqrt(n)
+    if needed >= 1:
+        return too_few(baseline, said, f"{blind} (0)", rows=n)
+    if spearman > needed:
+        return Verdict(True, baseline, f"{said}, where {blind} give 0")
+    return no_better(baseline, said, f"{blind} (0)", noise_of=n if spearman > 0 else None)
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:

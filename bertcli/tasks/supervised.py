@@ -20,6 +20,7 @@ from bertcli.families.family import HeadKind
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
 from bertcli.tasks.registry import import_task
+from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -187,6 +188,10 @@ class LabeledTask(ABC):
 
         Higher is better for every float that can be a `metric`, except if its name ends in `_error`.
         """
+
+    @abstractmethod
+    def verdict(self, examples: Sequence[Any], metrics: Mapping[str, Any]) -> Verdict:
+        """The verdict on `score` of one or more labeled examples, beside an answer that reads no text."""
 
 
 def task_class(type: str) -> type[LabeledTask]:

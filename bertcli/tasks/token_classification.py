@@ -19,6 +19,7 @@ from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.scores import precision_recall_f1
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, cut_windows, most_context
+from bertcli.tasks.verdict import Verdict, no_better, no_score
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -214,3 +215,13 @@ class TokenClassification(LabeledTask):
     def score(self, examples: Sequence[TaggedExample], predictions: Sequence[Tagged]) -> Mapping[str, Any]:
         truth = [example.tags for example in examples if example.tags is not None]
         return entity_scores(truth, [prediction.tags for prediction in predictions])
+
+    def verdict(self, examples: Sequence[TaggedExample], metrics: Mapping[str, Any]) -> Verdict:
+        """The verdict beside tagging every word O."""
+        f1, baseline = metrics["f1"], {"f1": 0.0}
+        if not any(kind["count"] for kind in metrics["per_type"].values()):
+            return no_score(baseline, "no word has an entity's tag")
+        if f1 > 0:
+            return Verdict(True, baseline, f"entity F1 {f1:.4g}, where tagging every word O gives 0")
+        said = "no entity was found correctly: F1 0"
+        return no_better(baseline, said, "tagging every word O (0)", noise_of=None)

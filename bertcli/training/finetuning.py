@@ -24,11 +24,11 @@ from bertcli.inference.evaluate_task import evaluate_task
 from bertcli.inference.predict import Runner
 from bertcli.model.task_models import AS_THEY_ARE, TaskModel, VectorModel, restandardized
 from bertcli.reports.cards import task_card
-from bertcli.reports.task_verdict import Verdict, task_verdict
 from bertcli.system.terminal import say
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.examples import Example
 from bertcli.tasks.supervised import LabeledBatch, mean_length
+from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks, wrapping
 from bertcli.training.checkpoint import RunState, free_path, load_state, newest_checkpoint, newest_path
@@ -249,7 +249,7 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
             weights = self.read_weights(best)
             wrapping.load_full_weights(self.model, weights)
             scores = self.best.scores or self._evaluate()
-            verdict = task_verdict(self.config.task.settings, self.data.dev.examples, scores)
+            verdict = self.data.task.verdict(self.data.dev.examples, scores.metrics)
             chosen = f"best by {scores.title(self.metric)}: step {self.best.step}"
             step, lines = self.best.last_step, [verdict.line, chosen]
             say(chosen)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from bertcli.reports.task_verdict import Verdict, task_verdict
 from bertcli.tasks.answers import answer_scores
 from bertcli.tasks.examples import (
     Answer,
@@ -18,13 +17,14 @@ from bertcli.tasks.examples import (
     TextExample,
 )
 from bertcli.tasks.scores import classification_scores, correlation_scores, multi_label_scores
+from bertcli.tasks.supervised import build_task
 from bertcli.tasks.token_classification import entity_scores
-from bertcli.training.evaluate import Scores
+from bertcli.tasks.verdict import Verdict
 from tests.tasks.reading import choices, questions, settings, words
 
 
 def verdict(given: Any, examples: list[Any], metrics: Any) -> Verdict:
-    return task_verdict(given, examples, Scores({"": 1.0}, {}, 1, metrics))
+    return build_task(given, ()).verdict(examples, metrics)
 
 
 def texts(labels: list[Any]) -> list[Any]:
