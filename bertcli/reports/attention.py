@@ -10,9 +10,10 @@ from bertcli.inference.attention import Attention
 from bertcli.inference.attributions import Attributions
 from bertcli.inference.words import Word
 from bertcli.reports.cards import public_name
-from bertcli.reports.page import page, short
+from bertcli.reports.page import page
 from bertcli.reports.passages import ScoredWord, scored_words
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import short
 
 MOST_VALUES = 675_000
 """Largest number of probabilities in a page, one byte each. They take 900 kB in base64; a page has 1 MB."""

@@ -21,13 +21,13 @@ from bertcli.reports.chart import MARKERS
 from bertcli.reports.curves import charts, series_of
 from bertcli.reports.finetuning import FinetuningParts, finetuning_parts
 from bertcli.reports.head import Facts, head_of, recipe_of
-from bertcli.reports.page import Notes, ReportOptions, number, page
+from bertcli.reports.page import Notes, ReportOptions, page
 from bertcli.reports.pretraining import PretrainingParts, pretraining_parts
 from bertcli.reports.run_view import RunView, read_run
 from bertcli.reports.scores import Score, chosen_row, levels_of, metric_of, references_of
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors
-from bertcli.system.terminal import say
+from bertcli.system.terminal import number, say
 from bertcli.training.metrics_log import term_key
 
 OTHER_TEXT = "The runs hold out different text, so their losses cannot be compared."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from bertcli.reports.page import number
+from bertcli.system.terminal import number
 
 
 def thin(values: Sequence[float], most: int) -> list[int]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bertcli.reports.chart import SMALL, WIDE, Curve, Level, Plot, Weight, plot, spread, thin
-from bertcli.reports.page import short
 from bertcli.reports.run_view import Row, RunView
+from bertcli.system.terminal import short
 
 AXES = ("step", "tokens", "seconds")
 PLACE = (*AXES, "epoch", "split", "skipped_steps", "positive_label")

@@ -17,11 +17,12 @@ from bertcli.model.task_models import TaskModel
 from bertcli.reports.chart import Curve, Plot, Size, plot
 from bertcli.reports.labeled_data import DevAnswers, LabeledFigures, answer_dev, labeled_figures
 from bertcli.reports.mistakes import Mistake, explained, mistakes_of
-from bertcli.reports.page import Notes, ReportOptions, short
+from bertcli.reports.page import Notes, ReportOptions
 from bertcli.reports.run_view import RunView
 from bertcli.reports.scores import SeedTable, seed_table
 from bertcli.system.files import file_hash
 from bertcli.system.hardware import resolve_device
+from bertcli.system.terminal import short
 from bertcli.tasks.classification import Classified
 from bertcli.training.identity import read_run_data
 

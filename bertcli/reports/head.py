@@ -13,9 +13,9 @@ from bertcli.config.load import flatten
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import Manifest, SideCounts
 from bertcli.reports.cards import public_name
-from bertcli.reports.page import duration, number, percent, short
 from bertcli.reports.run_view import RunView, State
 from bertcli.reports.scores import Score, scores_of
+from bertcli.system.terminal import duration, number, percent, short
 
 Facts = list[tuple[str, str]]
 """Pairs of name and value, as readers see them."""

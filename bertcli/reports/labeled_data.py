@@ -16,8 +16,9 @@ from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.predict import Runner, default_batch_size
-from bertcli.reports.page import SMALL, short
+from bertcli.reports.page import SMALL
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import short
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, spelled_as, split_dev

@@ -11,7 +11,6 @@ from typing import Any
 from bertcli.inference.attributions import attributions
 from bertcli.inference.evaluate_task import right_answer
 from bertcli.reports.labeled_data import DevAnswers
-from bertcli.reports.page import number, percent, short
 from bertcli.reports.passages import (
     LONGEST,
     Kind,
@@ -23,6 +22,7 @@ from bertcli.reports.passages import (
     scored_words,
 )
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import number, percent, short
 from bertcli.tasks.classification import THRESHOLD, Classified
 from bertcli.tasks.compared_vectors import Ranked, Scored
 from bertcli.tasks.examples import (

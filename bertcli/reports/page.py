@@ -1,10 +1,9 @@
-"""HTML pages from templates, and the numbers, shares, times and texts in them: rounded and shortened."""
+"""HTML pages from templates."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,52 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import visible
-
-NONE, ELLIPSIS = "–", "…"
-
-
-def number(value: float | None) -> str:
-    """The number as `1,234,567`, `3.50`, `0.0123` or `5.00e-5`; whole numbers keep all their digits."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    if isinstance(value, int) or abs(value) >= 999.5:
-        return f"{value:,.0f}"
-    if value == 0:
-        return "0"
-    short = f"{value:#.3g}" if abs(value) >= 0.001 else f"{value:.2e}"
-    return short.replace("e-0", "e-").removesuffix(".")
-
-
-def percent(value: float | None) -> str:
-    """A share of 1 as `34.1%`; shares that would be rounded to 0% or 100% are `<0.1%` or `>99.9%`."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    if 0 < value < 0.0005:
-        return "<0.1%"
-    return ">99.9%" if 0.9995 <= value < 1 else f"{value:.1%}"
-
-
-def duration(seconds: float | None) -> str:
-    """The time as `42 s`, `6 min` or `3.2 h`."""
-    if seconds is None or not math.isfinite(seconds):
-        return NONE
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def short(text: str, most: int) -> str:
-    """The text, cut to `most` characters; an ellipsis shows that it was cut."""
-    return text if len(text) <= most else text[: most - 1].rstrip() + ELLIPSIS
-
-
-def around(text: str, start: int, end: int, most: int) -> tuple[int, int]:
-    """Start and end of a piece of `text`: at most `most` characters, with `start` to `end` in its middle."""
-    room = max(0, most - (end - start)) // 2
-    first = max(0, min(start - room, len(text) - most))
-    return first, min(len(text), first + most)
-
+from bertcli.system.terminal import duration, number, percent, visible
 
 Made = TypeVar("Made")
 

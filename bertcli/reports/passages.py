@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bertcli.inference.attributions import Attributions
-from bertcli.reports.page import ELLIPSIS, around, short
+from bertcli.system.terminal import ELLIPSIS, around, short
 from bertcli.tasks.examples import QuestionExample, TaggedExample
 from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.token_classification import Chunk, Tagged, chunks

@@ -23,11 +23,12 @@ from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
 from bertcli.objectives.registry import Model, load_saved, predicts_words
 from bertcli.reports.chart import spread
 from bertcli.reports.head import Facts, corpus_facts
-from bertcli.reports.page import ELLIPSIS, SMALL, Notes, ReportOptions
+from bertcli.reports.page import SMALL, Notes, ReportOptions
 from bertcli.reports.pretraining_verdict import verdict
 from bertcli.reports.run_view import RunView
 from bertcli.reports.scores import references_of
 from bertcli.system.hardware import resolve_device
+from bertcli.system.terminal import ELLIPSIS
 from bertcli.tokenizer.pieces import BLANK
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.evaluate import Scores

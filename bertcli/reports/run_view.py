@@ -13,9 +13,9 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import Manifest, read_manifest
 from bertcli.corpus.matching import store_folder
 from bertcli.folders.run_layout import KeptVerdict, RunLayout, read_verdict
-from bertcli.reports.page import number
 from bertcli.system.errors import UserError
 from bertcli.system.files import is_locked, looked_in
+from bertcli.system.terminal import number
 from bertcli.training.metrics_log import read_metrics
 
 Row = dict[str, Any]

@@ -16,9 +16,9 @@ from bertcli.objectives.base import Reference, perplexity
 from bertcli.objectives.registry import objective_task
 from bertcli.reports.chart import Level
 from bertcli.reports.curves import MOST_SERIES, PLACE, shown_name
-from bertcli.reports.page import number
 from bertcli.reports.run_view import Row, RunView
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import number
 from bertcli.tasks.supervised import build_task
 from bertcli.training.evaluate import rank
 from bertcli.training.metrics_log import term_key

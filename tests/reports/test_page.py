@@ -13,7 +13,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from bertcli.reports import page as page_module
-from bertcli.reports.page import duration, number, page, percent
+from bertcli.reports.page import page
 
 TEMPLATE = (
     '{% extends "base.html.j2" %}{% block main %}<p id="t" dir="auto" title="{{ text }}">{{ text }}</p>'
@@ -105,31 +105,3 @@ def test_half_a_surrogate_pair_can_be_written(templates: Path) -> None:
 def test_a_missing_value_is_an_error(templates: Path) -> None:
     with pytest.raises(UndefinedError):
         page("t", "t.html.j2", {})
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (None, "–"),
-        (float("nan"), "–"),
-        (0.0, "0"),
-        (3.5, "3.50"),
-        (9.996, "10.0"),
-        (123.4, "123"),
-        (0.01234, "0.0123"),
-        (5e-5, "5.00e-5"),
-        (-0.5, "-0.500"),
-        (999.4, "999"),
-        (-999.6, "-1,000"),
-        (1234.6, "1,235"),
-        (1_174_419, "1,174,419"),
-    ],
-)
-def test_numbers_have_three_significant_digits(value: float | None, shown: str) -> None:
-    assert number(value) == shown
-
-
-def test_shares_and_times_are_short() -> None:
-    assert [percent(value) for value in (0.3412, 0.9994, 1.0, None)] == ["34.1%", "99.9%", "100.0%", "–"]
-    assert [percent(value) for value in (0.0, 0.0004, 0.9996)] == ["0.0%", "<0.1%", ">99.9%"]
-    assert [duration(value) for value in (42.4, 400.0, 11520.0, None)] == ["42 s", "7 min", "3.2 h", "–"]

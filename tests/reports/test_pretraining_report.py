@@ -13,9 +13,9 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import Manifest
 from bertcli.reports.build import OTHER_TEXT, OTHER_TOKENS
-from bertcli.reports.page import number
 from bertcli.reports.run_view import read_run
 from bertcli.system.files import lock_file
+from bertcli.system.terminal import number
 from bertcli.training.pretraining import pretrain
 from tests.reports.runs import ATTACK, pretraining, report
 from tests.small_runs import read_rows, small_config, write_corpus
