@@ -81,7 +81,7 @@ ALBERT = Family(
     heads=task_heads(
         sequences=Head("classifier", dense="albert.pooler"),
         tokens=Head("classifier"),
-        questions=Head("qa_outputs", dropout=None),
+        spans=Head("qa_outputs", dropout=None),
     ),
     classes=class_names("Albert", pretraining=True),
 )

@@ -44,7 +44,7 @@ BERT = Family(
     heads=task_heads(
         sequences=Head("classifier", dense="bert.pooler.dense"),
         tokens=Head("classifier"),
-        questions=Head("qa_outputs", dropout=None),
+        spans=Head("qa_outputs", dropout=None),
     ),
     classes=class_names("Bert", pretraining=True, pairs=True),
     tensorflow=(

@@ -165,7 +165,7 @@ DEBERTA_V2 = Family(
     heads=task_heads(
         sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
-        questions=Head("qa_outputs", dropout=None),
+        spans=Head("qa_outputs", dropout=None),
     ),
     classes={**class_names("DebertaV2"), "discriminator": "DebertaV2Model"},
 )
@@ -188,8 +188,8 @@ DEBERTA = replace(
     },
     fused=Fused(r".+\.in_proj", ("query", "key", "value"), by_head=True),
     unused_heads=r"mask_predictions\..+",
-    heads={task: head for task, head in DEBERTA_V2.heads.items() if task != "multiple-choice"},
-    classes={kind: name for kind, name in class_names("Deberta").items() if kind != "multiple-choice"},
+    heads={kind: head for kind, head in DEBERTA_V2.heads.items() if kind != "choices"},
+    classes={kind: name for kind, name in class_names("Deberta").items() if kind != "choices"},
 )
 _RELATIVE = {
     **{"relative_attention": True, "pos_att_type": "c2p|p2c", "position_biased_input": False},

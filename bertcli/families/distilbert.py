@@ -52,7 +52,7 @@ DISTILBERT = Family(
     heads=task_heads(
         sequences=_SEQUENCES,
         tokens=Head("classifier", dropout="dropout"),
-        questions=Head("qa_outputs", dropout="question_dropout"),
+        spans=Head("qa_outputs", dropout="question_dropout"),
     ),
     classes=class_names("DistilBert"),
 )

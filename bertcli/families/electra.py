@@ -66,7 +66,7 @@ ELECTRA = Family(
             dense_dropout="head_dropout",
         ),
         tokens=Head("classifier"),
-        questions=Head("qa_outputs", dropout=None),
+        spans=Head("qa_outputs", dropout=None),
         choices=Head(
             "classifier", dense="sequence_summary.summary", activation="gelu", dropout="choice_dropout"
         ),

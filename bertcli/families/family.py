@@ -117,8 +117,8 @@ class Family:
         old_spellings: names in older folders -> those of `tensors`.
         buffers: regular expression of names in a folder that no model uses.
         unused_heads: regular expression of heads that bertcli does not have.
-        heads: task -> its head. transformers has no class for any other task, which is refused.
-        classes: what a folder holds, or its task -> the class of transformers that loads it.
+        heads: the heads of tasks by `HeadKind`; transformers has no class for any other, which is refused.
+        classes: what a folder holds, or the kind of its head -> the class of transformers that loads it.
         tensorflow: names in checkpoints of the authors' own code -> those of `tensors`.
     """
 
@@ -164,7 +164,7 @@ class Family:
         return [*words, "rtd"] if "rtd_head.dense" in self.tensors else words
 
     def names(self, kind: str | None = None) -> dict[str, str]:
-        """`tensors`, and the names of the head of `kind`, if `kind` is a task."""
+        """`tensors`, and the names of the head, if `kind` is one of `heads`."""
         head = self.heads.get(kind or "")
         return {**self.tensors, **(head.tensors() if head else {})}
 
@@ -184,29 +184,19 @@ class Family:
         return rf"^(?=({'|'.join(map(re.escape, sorted(inside)))})\.)"
 
 
-def task_heads(
-    sequences: Head, tokens: Head, questions: Head, choices: Head | None = None
-) -> dict[str, Head]:
-    """The heads by task. `sequences` is for classification and regression; `choices`: None: the same as
-    `sequences`."""
-    return {
-        "classification": sequences,
-        "regression": sequences,
-        "token-classification": tokens,
-        "question-answering": questions,
-        "multiple-choice": choices or sequences,
-    }
+def task_heads(sequences: Head, tokens: Head, spans: Head, choices: Head | None = None) -> dict[str, Head]:
+    """The heads by kind. `choices`: None: the same as `sequences`."""
+    return {"sequences": sequences, "tokens": tokens, "spans": spans, "choices": choices or sequences}
 
 
 def class_names(family: str, pretraining: bool = False, pairs: bool = False) -> dict[str, str]:
     """The classes of transformers, which begin with `family`, by what a folder holds."""
     names = {
         "masked-lm": "MaskedLM",
-        "classification": "SequenceClassification",
-        "regression": "SequenceClassification",
-        "token-classification": "TokenClassification",
-        "question-answering": "QuestionAnswering",
-        "multiple-choice": "MultipleChoice",
+        "sequences": "SequenceClassification",
+        "tokens": "TokenClassification",
+        "spans": "QuestionAnswering",
+        "choices": "MultipleChoice",
     }
     if pretraining:
         names["pretraining"] = "PreTraining"

@@ -116,7 +116,7 @@ MODERNBERT = Family(
     fused=Fused(r"(model\.)?layers\.\d+\.attn\.Wqkv", ("query", "key", "value"), by_head=False),
     prefix="model.",
     tied_decoder="decoder.weight",
-    heads=task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, questions=_DENSE_HEAD),
+    heads=task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, spans=_DENSE_HEAD),
     classes=class_names("ModernBert"),
 )
 NEW_MODERNBERT = Fresh(

@@ -53,7 +53,7 @@ ROBERTA = Family(
     heads=task_heads(
         sequences=Head("classifier.out_proj", dense="classifier.dense", dense_dropout="head_dropout"),
         tokens=Head("classifier"),
-        questions=Head("qa_outputs", dropout=None),
+        spans=Head("qa_outputs", dropout=None),
         choices=Head("classifier", dense="roberta.pooler.dense", dropout="dropout"),
     ),
     classes=class_names("Roberta"),

@@ -60,7 +60,7 @@ def build_from(
     Args:
         files: the content of the folder.
         build: makes the model; called on the meta device, without memory and random numbers.
-        kind: the task that the model is for; None: no task.
+        kind: the head of the model's task, a key of `Family.heads`; None: no task.
         may_be_new: names in `PARTS`; these are initialized, from torch's generator, if the folder lacks them.
         fresh: names in `PARTS`; these are initialized in any case, and the folder's own are left aside.
 

@@ -57,7 +57,7 @@ class ExportedModel(nn.Module):
         self.architecture = architecture
         self.inputs = (IDS, MASK, *([SEGMENTS] if architecture.num_segments > 1 else []))
         self.outputs = _output_names(kind, FAMILIES[architecture.family])
-        choices = ["num_choices"] if kind == "multiple-choice" else []
+        choices = ["num_choices"] if kind == "choices" else []
         self.axes = ("batch_size", *choices, "sequence_length")
 
     def forward(self, ids: Tensor, mask: Tensor, segments: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -76,9 +76,9 @@ class ExportedModel(nn.Module):
                 return (model.pair_head(model.pooler(output[:, 0])),)
             case "discriminator":
                 return (model.rtd_head(output, output[:, :1]),)
-            case "question-answering":
+            case "spans":
                 return tuple(output.unbind(-1))
-            case "multiple-choice":
+            case "choices":
                 return (output.view(ids.shape[:2]),)
         return (output,)
 
@@ -122,7 +122,7 @@ def _output_names(kind: str, family: Family) -> tuple[str, ...]:
     # The class that the folder of DeBERTa-v3's discriminator names has no head.
     if kind == "encoder" or family.classes[kind] == family.classes["encoder"]:
         return (HIDDEN,)
-    if kind == "question-answering":
+    if kind == "spans":
         return SPANS
     if kind == "pretraining" and family.pair_term is not None:
         return LOGITS, _PAIR_OUTPUTS[family.pair_term]

@@ -13,6 +13,7 @@ from bertcli.config.task import TaskSettings, TaskType
 from bertcli.families.family import Family
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.system.errors import UserError
+from bertcli.tasks.supervised import task_class
 
 
 def is_cross_encoder(settings: TaskSettings, labels: Sequence[str]) -> bool:
@@ -93,7 +94,7 @@ def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
     if family.classes["encoder"] in classes and isinstance(settings, Mapping):  # a task without a head
         return "sentence-embedding" if settings.get("type") == "sentence-embedding" else None
     for task in get_args(TaskType):
-        if family.classes.get(task) in classes:
+        if family.classes.get(task_class(task).head or "") in classes:
             return "regression" if task == "classification" and _is_regression(config) else task
     return None
 

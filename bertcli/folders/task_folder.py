@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertcli.config.task import PoolingMode, TaskSettings, TaskType
+from bertcli.families.family import HeadKind
 from bertcli.folders.config_file import find_family
 from bertcli.folders.fill import LoadReport, build_from
 from bertcli.folders.lengths import TRAINED
@@ -30,6 +31,7 @@ from bertcli.model.task_models import (
 )
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
+from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 NOISE = 0.1
@@ -67,7 +69,7 @@ def declare_task(
     rows at the length that the tokenizer declares. It is `max_length`, so that they read what bertcli reads;
     it is `trained_length` for tasks that read longer texts in windows.
     """
-    kind = "encoder" if settings.type == "sentence-embedding" else settings.type
+    kind = task_class(settings.type).head or "encoder"
     keys = task_keys(settings, labels) | standardization_keys(standardization)
     if settings.type in ("token-classification", "question-answering"):
         return Declaration(kind, keys, trained_length)
@@ -107,7 +109,8 @@ def refuse_vectors(task: TaskType, folder: Path) -> None:
 def task_model(files: ModelFiles, standardization: Standardization = AS_THEY_ARE) -> LoadedTask:
     """The model that `load_task_folder` gives, from the content of the folder."""
     settings, labels = _read_task(files)
-    model, report = build_from(files, lambda: _new_model(files, settings, len(labels)), settings.type)
+    head = task_class(settings.type).head
+    model, report = build_from(files, lambda: _new_model(files, head, labels), head)
     _restandardize(model, files, standardization)
     return LoadedTask(
         model, files.tokenizer, settings, labels=labels, report=report, folder=files.where.parent
@@ -135,15 +138,16 @@ def load_for_finetuning(
     if settings.is_plain_text and not files.architecture.dropout and not files.architecture.attention_dropout:
         noisy = replace(files.architecture, dropout=NOISE, attention_dropout=NOISE)
         files = replace(files, architecture=noisy)
-    if settings.type not in (*files.family.heads, "sentence-embedding"):
+    head = task_class(settings.type).head
+    if head is not None and head not in files.family.heads:
         raise UserError(
             f"task.type: {settings.type}, for which transformers has no {files.family.name} class, so nobody "
             f"could load the result; choose another task, or a model of another family"
         )
     model, report = build_from(
         files,
-        lambda: _new_model(files, settings, len(labels), pooling=pooling),
-        kind=settings.type,
+        lambda: _new_model(files, head, labels, pooling=pooling),
+        kind=head,
         may_be_new=("pooler",),
         fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
     )
@@ -159,10 +163,10 @@ def _restandardize(model: TaskModel, files: ModelFiles, after: Standardization) 
 
 
 def _new_model(
-    files: ModelFiles, settings: TaskSettings, num_labels: int, pooling: PoolingMode | None = None
+    files: ModelFiles, head: HeadKind | None, labels: Sequence[str], pooling: PoolingMode | None = None
 ) -> TaskModel:
-    if settings.type != "sentence-embedding":
-        return build_task_model(settings.type, files.architecture, num_labels)
+    if head is not None:
+        return build_task_model(head, files.architecture, len(labels) or 1)
     own = read_pooling(files.where.parent)
     if own is None:
         return VectorModel(files.architecture, pooling or "mean")

@@ -117,7 +117,7 @@ def _is_plain(name: object, value: Tensor) -> bool:
 def hf_name(family: Family, name: str, kind: str | None = None) -> str:
     """Our parameter's name -> its name in a Hugging Face folder. Raises `KeyError` if it has none.
 
-    `kind`: what the folder holds (a key of `Family.classes`); the names of a head depend on the task.
+    `kind`: what the folder holds, a key of `Family.classes`.
     """
     table = family.names(kind)
     number = re.search(r"\.(\d+)\.", name)
@@ -139,7 +139,7 @@ def name_from_tensorflow(family: Family, name: str) -> str | None:
     """A variable of the authors' TensorFlow code -> its name in a folder; None if it is unknown."""
     found = _respell(family.tensorflow, name)
     module, _, parameter = re.sub(r"\.\d+\.", ".{}.", found).rpartition(".")
-    known = {*family.names("classification").values(), *family.names("question-answering").values()}
+    known = {*family.names("sequences").values(), *family.names("spans").values()}
     return found if module in known and parameter in ("weight", "bias") else None
 
 

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import bertcli.model.fast  # noqa: F401 - its functions replace plain ones
-from bertcli.config.task import PoolingMode, TaskType
-from bertcli.families.family import Head
+from bertcli.config.task import PoolingMode
+from bertcli.families.family import Head, HeadKind
 from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
 from bertcli.model.encoder import Body, first_tokens, mean
@@ -92,16 +92,16 @@ class SequenceModel(nn.Module):
     """One vector of logits per row: pooled first token (or mean of the tokens, `Architecture.pooling`),
     dropout, dense (Devlin et al. 2019, section 4.1).
 
-    The model serves classification and regression, and multiple choice with one logit per row (section 4.4).
+    Choices have one logit per row (section 4.4).
     """
 
-    def __init__(self, architecture: Architecture, num_labels: int, head: Head) -> None:
+    def __init__(self, architecture: Architecture, num_outputs: int, head: Head) -> None:
         super().__init__()
         self.architecture = architecture
         self.body = Body(architecture)
         self.pooler = Pooler(architecture, head)
         self.dropout = _dropout(architecture, head)
-        self.classifier = nn.Linear(architecture.hidden, num_labels)
+        self.classifier = nn.Linear(architecture.hidden, num_outputs)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
@@ -116,13 +116,13 @@ class SequenceModel(nn.Module):
 class TokenModel(nn.Module):
     """One vector of logits per token: [pooler,] dropout, dense (Devlin et al. 2019, section 5.3)."""
 
-    def __init__(self, architecture: Architecture, num_labels: int, head: Head) -> None:
+    def __init__(self, architecture: Architecture, num_outputs: int, head: Head) -> None:
         super().__init__()
         self.architecture = architecture
         self.body = Body(architecture)
         self.pooler = Pooler(architecture, head) if head.dense else nn.Identity()
         self.dropout = _dropout(architecture, head)
-        self.classifier = nn.Linear(architecture.hidden, num_labels)
+        self.classifier = nn.Linear(architecture.hidden, num_outputs)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
@@ -172,20 +172,19 @@ class PooledModel(nn.Module):
 TaskModel = SequenceModel | TokenModel | SpanModel | VectorModel
 
 
-def build_task_model(task: TaskType, architecture: Architecture, num_labels: int) -> TaskModel:
-    """Build the body with the head that its family has for `task` in transformers, freshly initialized.
+def build_task_model(kind: HeadKind | None, architecture: Architecture, num_outputs: int = 1) -> TaskModel:
+    """Build the body with the head that its family has in transformers, freshly initialized.
 
-    `num_labels` applies to classification and token-classification; other tasks have fixed outputs. The task
-    sentence-embedding has no head.
+    Args:
+        kind: None: no head; the model gives vectors.
+        num_outputs: logits of a row or of a token; spans always have two.
     """
-    if task == "sentence-embedding":
+    if kind is None:
         return VectorModel(architecture)
-    head = FAMILIES[architecture.family].heads[task]
-    if task == "question-answering":
+    head = FAMILIES[architecture.family].heads[kind]
+    if kind == "spans":
         return SpanModel(architecture, head)
-    if task == "token-classification":
-        return TokenModel(architecture, num_labels, head)
-    return SequenceModel(architecture, num_labels if task == "classification" else 1, head)
+    return (TokenModel if kind == "tokens" else SequenceModel)(architecture, num_outputs, head)
 
 
 def _dropout(architecture: Architecture, head: Head) -> Dropout:

@@ -32,7 +32,7 @@ from bertcli.folders.onnx_source import NO_TASK, Source, read_source, weight_byt
 from bertcli.inference.inputs import example_of, num_texts
 from bertcli.inference.onnx_model import OnnxModel
 from bertcli.tasks.examples import Example
-from tests.folders.folders import SETTINGS, WORDS
+from tests.folders.folders import SETTINGS, WORDS, head_of
 from tests.parity.families import FIRST, Case, saved, saved_task
 
 TEXTS, WORDS_OF_A_TEXT = 1000, 40
@@ -61,7 +61,7 @@ def kinds_of(case: Case) -> list[str]:
     ]
     # In transformers, no class has the head of DeBERTa-v3's discriminator.
     heads = [kind for kind in heads if kind == "encoder" or classes[kind] != classes["encoder"]]
-    return [*heads, *(kind for kind, settings in SETTINGS.items() if settings.type in classes)]
+    return [*heads, *(kind for kind in SETTINGS if head_of(kind) in classes)]
 
 
 def check(case: Case, kind: str, scratch: Path) -> bool:

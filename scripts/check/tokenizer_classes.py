@@ -58,7 +58,7 @@ def compare(tokenizer: Tokenizer, folder: Path, texts: list[str]) -> dict[str, i
     sizes = replace(ODD, vocab_size=tokenizer.vocab_size)
     save_model_folder(folder / "pretrain", PretrainingModel(sizes), tokenizer)
     task, labels = SETTINGS["classification"], LABELS["classification"]
-    model = build_task_model(task.type, sizes, len(labels))
+    model = build_task_model("sequences", sizes, len(labels))
     write_model_files(folder / "finetune", model, tokenizer, declare_task(task, labels))
     convert(folder / "pretrain", folder / "convert", None)
     ours, differences = tokenizer.encode_batch(texts), {}

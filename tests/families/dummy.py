@@ -52,17 +52,16 @@ DUMMY = Family(
     heads=task_heads(
         sequences=Head("head.out", dense="head.pool"),
         tokens=Head("head.out"),
-        questions=Head("qa", dropout=None),
+        spans=Head("qa", dropout=None),
     ),
     classes={
         "pretraining": "DummyForPretraining",
         "masked-lm": "DummyForMaskedLM",
         "pairs": "DummyForPairs",
         "encoder": "DummyModel",
-        "classification": "DummyForSequences",
-        "regression": "DummyForSequences",
-        "token-classification": "DummyForTokens",
-        "question-answering": "DummyForSpans",
-        "multiple-choice": "DummyForChoices",
+        "sequences": "DummyForSequences",
+        "tokens": "DummyForTokens",
+        "spans": "DummyForSpans",
+        "choices": "DummyForChoices",
     },
 )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 pytest.importorskip("transformers")
 
+from bertcli.families.family import HeadKind
 from bertcli.folders.config_file import read_architecture
 from bertcli.model.seam import plain_path
 from bertcli.model.task_models import build_task_model
@@ -21,12 +22,12 @@ LENGTHS = torch.tensor([3, 1, 0, 90])[:, None]
 
 @pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
 @pytest.mark.parametrize("half", [False, True], ids=["fp32", "bf16"])
-@pytest.mark.parametrize("kind", ["classification", "token-classification"])
+@pytest.mark.parametrize("kind", ["sequences", "tokens"])
 @pytest.mark.parametrize("case", FIRST, ids=str)
-def test_padding_never_makes_nan(tmp_path: Path, case: Case, kind: str, half: bool, plain: bool) -> None:
+def test_padding_never_makes_nan(tmp_path: Path, case: Case, kind: HeadKind, half: bool, plain: bool) -> None:
     their_config(case).save_pretrained(tmp_path)
     torch.manual_seed(0)
-    model = build_task_model(kind, read_architecture(tmp_path / "config.json"), 3)  # pyright: ignore[reportArgumentType]
+    model = build_task_model(kind, read_architecture(tmp_path / "config.json"), 3)
     mask_BT = torch.arange(140) < LENGTHS
     ids_BT = torch.randint(5, 30, mask_BT.shape) * mask_BT
 

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from bertcli.config.task import TaskSettings
+from bertcli.families.family import HeadKind
 from bertcli.folders.model_files import Declaration, write_model_files
 from bertcli.folders.model_folder import save_model_folder
 from bertcli.folders.sentence_transformers import SentencePooling, write_pooling
@@ -19,6 +20,7 @@ from bertcli.folders.task_folder import declare_task
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel, TaskModel, VectorModel, build_task_model
+from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -86,12 +88,19 @@ LABELS = {
 """The others have none."""
 
 
+def head_of(kind: str) -> HeadKind:
+    """The head for a task of `SETTINGS`."""
+    head = task_class(SETTINGS[kind].type).head
+    assert head is not None
+    return head
+
+
 def saved_task(folder: Path, kind: str, seed: int = 0, **changes: object) -> TaskModel:
     """A random model for a task of `SETTINGS`, saved with its labels."""
     torch.manual_seed(seed)
     settings, labels = SETTINGS[kind], LABELS.get(kind, ())
     architecture = replace(ODD, **changes)  # pyright: ignore[reportArgumentType]
-    model = stirred(build_task_model(settings.type, architecture, len(labels)))
+    model = stirred(build_task_model(head_of(kind), architecture, len(labels) or 1))
     write_model_files(folder, model, tiny_tokenizer(), declare_task(settings, labels))
     return model
 

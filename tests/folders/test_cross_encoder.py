@@ -49,7 +49,7 @@ def test_other_models_are_no_cross_encoders() -> None:
 def test_the_folder_is_read_back_with_its_length(tmp_path: Path, sigmoid: bool) -> None:
     """Rows of another length would have other scores."""
     pair = settings(sigmoid=sigmoid)
-    model = build_task_model("regression", ODD, 0)
+    model = build_task_model("sequences", ODD)
     write_model_files(tmp_path, model, tiny_tokenizer(), declare_task(pair, (), trained_length=19))
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 17
     assert trained_length(tmp_path) == 19

@@ -3,7 +3,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.model.task_models import PooledModel, SequenceModel, SpanModel, TokenModel, build_task_model
+from bertcli.model.task_models import (
+    PooledModel,
+    SequenceModel,
+    SpanModel,
+    TokenModel,
+    VectorModel,
+    build_task_model,
+)
 
 IDS_BT = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0]])
 SEGMENTS_BT = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]])
@@ -11,36 +18,37 @@ MASK_BT = IDS_BT != 0
 
 
 @pytest.mark.parametrize(
-    ("task", "num_labels", "kind", "shape"),
+    ("head", "num_outputs", "kind", "shape"),
     [
-        ("classification", 4, SequenceModel, (2, 4)),
-        ("regression", 0, SequenceModel, (2, 1)),
-        ("multiple-choice", 0, SequenceModel, (2, 1)),
-        ("token-classification", 3, TokenModel, (2, 5, 3)),
-        ("question-answering", 0, SpanModel, (2, 5, 2)),
+        ("sequences", 4, SequenceModel, (2, 4)),
+        ("choices", 1, SequenceModel, (2, 1)),
+        ("tokens", 3, TokenModel, (2, 5, 3)),
+        ("spans", 1, SpanModel, (2, 5, 2)),
+        (None, 1, VectorModel, (2, 15)),
     ],
 )
-def test_each_task_has_its_head(odd, task, num_labels, kind, shape):
-    model = build_task_model(task, odd, num_labels).eval()
+def test_each_head_has_its_model(odd, head, num_outputs, kind, shape):
+    model = build_task_model(head, odd, num_outputs).eval()
     assert type(model) is kind
     assert model(IDS_BT, SEGMENTS_BT, MASK_BT).shape == shape
-    head = model.get_submodule("qa_outputs" if task == "question-answering" else "classifier")
-    assert torch.equal(head.get_parameter("bias"), torch.zeros(shape[-1]))
-    assert 0 < head.get_parameter("weight").abs().max() <= 2 * odd.init_std
+    if head is not None:
+        output = model.get_submodule("qa_outputs" if head == "spans" else "classifier")
+        assert torch.equal(output.get_parameter("bias"), torch.zeros(shape[-1]))
+        assert 0 < output.get_parameter("weight").abs().max() <= 2 * odd.init_std
 
 
-@pytest.mark.parametrize("task", ["classification", "token-classification", "question-answering"])
-def test_padding_changes_nothing(odd, task):
-    model = build_task_model(task, odd, 3).eval()
+@pytest.mark.parametrize("head", ["sequences", "tokens", "spans"])
+def test_padding_changes_nothing(odd, head):
+    model = build_task_model(head, odd, 3).eval()
     padded = model(IDS_BT, SEGMENTS_BT, MASK_BT)[1]
     alone = model(IDS_BT[1:, :3], SEGMENTS_BT[1:, :3])[0]
     torch.testing.assert_close(padded if padded.ndim == 1 else padded[:3], alone)
 
 
-@pytest.mark.parametrize("task", ["classification", "token-classification"])
-def test_the_heads_dropout_is_its_own_where_there_is_one(odd, task):
-    assert build_task_model(task, odd, 2).get_submodule("dropout").p == odd.dropout
-    own = build_task_model(task, replace(odd, classifier_dropout=0.0), 2)
+@pytest.mark.parametrize("head", ["sequences", "tokens"])
+def test_the_heads_dropout_is_its_own_where_there_is_one(odd, head):
+    assert build_task_model(head, odd, 2).get_submodule("dropout").p == odd.dropout
+    own = build_task_model(head, replace(odd, classifier_dropout=0.0), 2)
     assert own.get_submodule("dropout").p == 0.0
     assert own.body.embeddings.dropout.p == odd.dropout
 

@@ -11,7 +11,7 @@ import transformers
 from torch import Tensor
 
 from bertcli.families.registry import FAMILIES
-from tests.folders.folders import LABELS, SETTINGS, WORDS, tiny_tokenizer
+from tests.folders.folders import LABELS, WORDS, head_of, tiny_tokenizer
 
 USUAL = {
     "vocab_size": len(WORDS),
@@ -119,7 +119,7 @@ def saved_task(folder: Path, case: Case, kind: str, **more: Any) -> Any:
     labels = LABELS.get(kind, ("LABEL_0",) if kind == "regression" else ())
     names = {"id2label": dict(enumerate(labels))} if labels else {}
     problem = {"problem_type": PROBLEMS.get(kind)}
-    return saved(folder, case, SETTINGS[kind].type, **names, **problem, **more)
+    return saved(folder, case, head_of(kind), **names, **problem, **more)
 
 
 def rows(lengths: tuple[int, ...], case: Case) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     torch.manual_seed(0)
     keys = {"sigmoid": request.param, "max_length": MAX_LENGTH}
     settings = SETTINGS["regression"].model_copy(update=keys)
-    model = stirred(build_task_model("regression", ODD, 0))
+    model = stirred(build_task_model("sequences", ODD))
     write_model_files(tmp_path, model, tiny_tokenizer(), declare_task(settings, ()))
     return tmp_path
 
@@ -61,7 +61,7 @@ def test_predict_gives_the_same_scores(run_bertcli, folder: Path) -> None:
 @pytest.mark.parametrize("sigmoid", [False, True])
 def test_the_loss_is_that_of_transformers(tmp_path: Path, sigmoid: bool) -> None:
     settings = SETTINGS["regression"].model_copy(update={"sigmoid": sigmoid})
-    task, ours = Regression(settings), stirred(build_task_model("regression", ODD, 0))
+    task, ours = Regression(settings), stirred(build_task_model("sequences", ODD))
     write_model_files(tmp_path, ours, tiny_tokenizer(), declare_task(settings, ()))
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     whole = batch(task.encode(draw_examples("regression", 6), tiny_tokenizer()))

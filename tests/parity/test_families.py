@@ -20,7 +20,7 @@ from bertcli.folders.model_folder import load_encoder_folder, load_model_folder 
 from bertcli.folders.task_folder import declare_task, load_task_folder  # noqa: E402
 from bertcli.folders.weights import hf_name, modern_name  # noqa: E402
 from bertcli.model.seam import plain_path  # noqa: E402
-from tests.folders.folders import SETTINGS  # noqa: E402
+from tests.folders.folders import SETTINGS, head_of  # noqa: E402
 from tests.parity.families import (  # noqa: E402
     CASES,
     FIRST,
@@ -118,7 +118,7 @@ def their_logits(model: Any, case: Case, inputs: Any, kind: str) -> Tensor:
 
 
 def kinds(case: Case) -> list[str]:
-    return [kind for kind, settings in SETTINGS.items() if settings.type in FAMILIES[case.model_type].heads]
+    return [kind for kind in SETTINGS if head_of(kind) in FAMILIES[case.model_type].heads]
 
 
 TASKS = [pytest.param(case, kind, id=f"{case}-{kind}") for case in FIRST for kind in kinds(case)]
@@ -143,9 +143,7 @@ def test_transformers_loads_what_we_save(tmp_path: Path, case: Case, kind: str) 
     loaded = load_task_folder(tmp_path / "theirs")
     declared = declare_task(SETTINGS[kind], loaded.labels)
     write_model_files(tmp_path / "ours", loaded.model, loaded.tokenizer, declared)
-    again, info = class_of(case, SETTINGS[kind].type).from_pretrained(
-        tmp_path / "ours", output_loading_info=True
-    )
+    again, info = class_of(case, head_of(kind)).from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not any(info.values()), info
     inputs = rows((13, 4, 1), case)
     with torch.no_grad():

@@ -26,7 +26,7 @@ from bertcli.tasks.supervised import (  # noqa: E402
 from bertcli.training.loop import LoopSettings, train  # noqa: E402
 from bertcli.training.optimizer import build_optimizer, learning_rate  # noqa: E402
 from bertcli.training.step_report import StepReport  # noqa: E402
-from tests.folders.folders import LABELS, SETTINGS, saved_task, tiny_tokenizer  # noqa: E402
+from tests.folders.folders import LABELS, SETTINGS, head_of, saved_task, tiny_tokenizer  # noqa: E402
 from tests.labeled_examples import draw_examples  # noqa: E402
 
 STEPS, WARMUP, PEAK = 20, 5, 1e-3
@@ -107,7 +107,7 @@ def for_transformers(batch: LabeledBatch, kind: str, numbers: list[float]) -> di
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     ours = saved_task(tmp_path, kind, dropout=0.0, attention_dropout=0.0)
-    theirs = getattr(transformers, BERT.classes[SETTINGS[kind].type]).from_pretrained(tmp_path)
+    theirs = getattr(transformers, BERT.classes[head_of(kind)]).from_pretrained(tmp_path)
     examples: list[Any] = draw_examples(kind, 50)
     task = build_task(SETTINGS[kind], LABELS.get(kind, ())).for_training(examples, print)
     items = task.encode(examples, tiny_tokenizer())
@@ -126,5 +126,5 @@ def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     for name, weight in ours.state_dict().items():
         tolerance = 2e-4 if name.endswith(NO_GRADIENT) else 5e-6  # AdamW makes this of a rounding
         torch.testing.assert_close(
-            weight, their_weights[hf_name(BERT, name, SETTINGS[kind].type)], rtol=0, atol=tolerance, msg=name
+            weight, their_weights[hf_name(BERT, name, head_of(kind))], rtol=0, atol=tolerance, msg=name
         )

@@ -18,17 +18,21 @@ LABELS = tuple(f"label {number}" for number in range(400))
 """Many, so that the deviations of a small layer are known well."""
 
 
-@pytest.mark.parametrize("task", ["classification", "token-classification"])
+@pytest.mark.parametrize(
+    ("task", "kind"), [("classification", "sequences"), ("token-classification", "tokens")]
+)
 @pytest.mark.parametrize("case", FIRST, ids=str)
-def test_a_new_head_is_drawn_as_transformers_draws_it(tmp_path: Path, case: Case, task: str) -> None:
+def test_a_new_head_is_drawn_as_transformers_draws_it(
+    tmp_path: Path, case: Case, task: str, kind: str
+) -> None:
     saved(tmp_path, case, "encoder")
     settings = TaskSettings(type=task, text="text")  # pyright: ignore[reportArgumentType]
     torch.manual_seed(0)
     loaded = load_for_finetuning(tmp_path, settings, LABELS)
     assert set(loaded.report.new_parts()) <= {"task head", "pooler"}
-    theirs = class_of(case, task)(their_config(case, num_labels=len(LABELS))).state_dict()
+    theirs = class_of(case, kind)(their_config(case, num_labels=len(LABELS))).state_dict()
     ours = {
-        hf_name(loaded.report.family, name, task): value for name, value in loaded.model.state_dict().items()
+        hf_name(loaded.report.family, name, kind): value for name, value in loaded.model.state_dict().items()
     }
     assert loaded.report.new
     for name in loaded.report.new:

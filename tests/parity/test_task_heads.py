@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers")
 from bertcli.families.bert import BERT  # noqa: E402
 from bertcli.folders.model_folder import load_encoder_folder  # noqa: E402
 from bertcli.folders.task_folder import load_task_folder  # noqa: E402
-from tests.folders.folders import LABELS, ODD, SETTINGS, save_encoder, saved_model, saved_task  # noqa: E402
+from tests.folders.folders import LABELS, ODD, SETTINGS, head_of, save_encoder, saved_model, saved_task  # noqa: E402
 from tests.parity.outputs import batch  # noqa: E402
 from tests.parity.transformers_side import odd_config, saved_by_transformers  # noqa: E402
 
@@ -45,14 +45,14 @@ def their_folder(folder, kind):
     labels = LABELS.get(kind, ("LABEL_0",) if kind == "regression" else ())
     names = {"id2label": dict(enumerate(labels))} if labels else {}
     config = odd_config(classifier_dropout=0.25, problem_type=PROBLEMS.get(kind), **names)
-    return saved_by_transformers(folder, getattr(transformers, BERT.classes[SETTINGS[kind].type]), config)
+    return saved_by_transformers(folder, getattr(transformers, BERT.classes[head_of(kind)]), config)
 
 
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_transformers_computes_the_same_from_our_folder(tmp_path, kind, padded):
     ours = saved_task(tmp_path, kind, classifier_dropout=0.2)
-    their_class = getattr(transformers, BERT.classes[SETTINGS[kind].type])
+    their_class = getattr(transformers, BERT.classes[head_of(kind)])
     theirs, info = their_class.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(info.values()), info
     inputs = batch(padded)

@@ -23,7 +23,6 @@ from tests.folders.folders import tiny_tokenizer  # noqa: E402
 from tests.parity.transformers_side import odd_config  # noqa: E402
 from tests.tasks.contract import batch, task_model  # noqa: E402
 
-TASKS = ("token-classification", "question-answering", "multiple-choice")
 LABELS = ("O", "B-x", "I-x")
 
 
@@ -31,7 +30,7 @@ def of_transformers(name: str, ours: nn.Module) -> nn.Module:
     """The model of that name, with our weights."""
     config = odd_config(num_labels=len(LABELS) if name == "BertForTokenClassification" else 2)
     theirs = getattr(transformers, name)(config).eval()
-    kind = next(kind for kind in TASKS if BERT.classes[kind] == name)
+    kind = next(kind for kind in BERT.heads if BERT.classes[kind] == name)
     theirs.load_state_dict({hf_name(BERT, key, kind): value for key, value in ours.state_dict().items()})
     return theirs
 
@@ -62,7 +61,7 @@ def test_token_classification():
     labels_BT = torch.full_like(whole.rows.ids_BT, -100)
     for row, item in enumerate(whole.items):
         labels_BT[row, item.layout.positions] = torch.tensor(item.target)
-    ours = task_model("token-classification", len(LABELS))
+    ours = task_model("tokens", len(LABELS))
     theirs = of_transformers("BertForTokenClassification", ours)(**inputs(whole), labels=labels_BT)
     torch.testing.assert_close(our_loss(task, ours, whole), theirs.loss, rtol=1e-5, atol=1e-5)
 
@@ -76,7 +75,7 @@ def test_question_answering():
     ]
     whole = encoded(task, examples)
     starts_B, ends_B = torch.tensor([item.target for item in whole.items]).unbind(1)
-    ours = task_model("question-answering")
+    ours = task_model("spans")
     theirs = of_transformers("BertForQuestionAnswering", ours)(
         **inputs(whole), start_positions=starts_B, end_positions=ends_B
     )
@@ -92,6 +91,6 @@ def test_multiple_choice():
     ]
     whole = encoded(task, examples)
     grouped = {name: value.view(2, 3, -1) for name, value in inputs(whole).items()}
-    ours = task_model("multiple-choice")
+    ours = task_model("choices")
     theirs = of_transformers("BertForMultipleChoice", ours)(**grouped, labels=torch.tensor([2, 0]))
     torch.testing.assert_close(our_loss(task, ours, whole), theirs.loss, rtol=1e-5, atol=1e-5)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bertcli.config.task import TaskType
+from bertcli.families.family import HeadKind
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import build_task_model
 from bertcli.system.memory import count_parameters, pretraining_parameters
@@ -19,8 +19,6 @@ def test_a_pretraining_model_is_counted_without_its_values(pair_head: bool) -> N
     assert ("pair_head" in counts) == pair_head
 
 
-@pytest.mark.parametrize(
-    ("task", "outputs"), [("classification", 3), ("regression", 1), ("question-answering", 2)]
-)
-def test_the_head_of_a_task_is_counted_by_itself(task: TaskType, outputs: int) -> None:
-    assert count_parameters(build_task_model(task, ODD, 3))["head"] == outputs * (ODD.hidden + 1)
+@pytest.mark.parametrize(("kind", "outputs"), [("sequences", 3), ("tokens", 3), ("spans", 2)])
+def test_the_head_of_a_task_is_counted_by_itself(kind: HeadKind, outputs: int) -> None:
+    assert count_parameters(build_task_model(kind, ODD, 3))["head"] == outputs * (ODD.hidden + 1)

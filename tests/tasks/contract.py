@@ -8,15 +8,16 @@ import torch
 from torch import nn
 
 from bertcli.batches.share import Share
+from bertcli.families.family import HeadKind
 from bertcli.model.task_models import build_task_model
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Supervised, forward
 from tests.folders.folders import ODD
 
 
-def task_model(kind: str, num_labels: int = 0) -> nn.Module:
+def task_model(head: HeadKind, num_outputs: int = 1) -> nn.Module:
     """A tiny model of `tests.folders.folders.ODD`, none of whose outputs is near another."""
     torch.manual_seed(0)
-    return build_task_model(kind, ODD, num_labels).eval()  # pyright: ignore[reportArgumentType]
+    return build_task_model(head, ODD, num_outputs).eval()
 
 
 def batch(items: Sequence[Item]) -> LabeledBatch:

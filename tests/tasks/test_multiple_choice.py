@@ -99,7 +99,7 @@ def test_an_example_without_label_has_no_target():
 
 
 def test_neighbors_and_splits_change_nothing():
-    model, items = task_model("multiple-choice"), TASK.encode(EXAMPLES, TOKENIZER)
+    model, items = task_model("choices"), TASK.encode(EXAMPLES, TOKENIZER)
     assert_neighbors_change_nothing(TASK, model, items)
     assert_splits_change_nothing(TASK, model, items)
     with torch.no_grad():

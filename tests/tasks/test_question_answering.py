@@ -176,7 +176,7 @@ CONTEXTS = [
 
 
 def test_neighbors_and_splits_change_nothing():
-    task, model = made_task(), task_model("question-answering")
+    task, model = made_task(), task_model("spans")
     items = task.encode(CONTEXTS, TOKENIZER)
     assert_neighbors_change_nothing(task, model, items)
     assert_splits_change_nothing(task, model, items)

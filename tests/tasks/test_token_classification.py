@@ -160,7 +160,7 @@ EXAMPLES = [tagged(each, [LABELS[i % 5] for i in range(len(each))]) for each in 
 
 
 def test_neighbors_and_splits_change_nothing():
-    task, model = made_task(), task_model("token-classification", len(LABELS))
+    task, model = made_task(), task_model("tokens", len(LABELS))
     items = task.encode(EXAMPLES, TOKENIZER)
     assert_neighbors_change_nothing(task, model, items)
     assert_splits_change_nothing(task, model, [item for item in items if item.layout.words])

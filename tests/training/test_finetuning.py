@@ -17,12 +17,13 @@ from bertcli.batches.share import Share
 from bertcli.folders.run_layout import read_verdict
 from bertcli.model.task_models import build_task_model
 from bertcli.system.errors import UserError
+from bertcli.tasks.classification import Classification
 from bertcli.tasks.supervised import LabeledBatch, Supervised, build_task
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
 from bertcli.training.step_report import StepReport
 from tests.finetunes import rows_but_times, run, spam_config, spam_files
-from tests.folders.folders import LABELS, ODD, SETTINGS, tiny_tokenizer
+from tests.folders.folders import LABELS, ODD, SETTINGS, head_of, tiny_tokenizer
 from tests.labeled_examples import draw_examples
 from tests.small_runs import read_rows
 
@@ -216,9 +217,11 @@ def steps_in_micro_batches(kind: str, micro_batch_size: int) -> list[StepReport]
     """Five steps of 32 items of unequal length."""
     labels = LABELS.get(kind, ())
     weights = {label: 0.5 + number for number, label in enumerate(labels)}
-    task = build_task(SETTINGS[kind], labels, weights if kind == "classification" else None)
+    task = build_task(SETTINGS[kind], labels)
+    if kind == "classification":
+        task = Classification(SETTINGS[kind], labels, weights)
     torch.manual_seed(0)
-    model = build_task_model(SETTINGS[kind].type, NO_DROPOUT, len(labels))
+    model = build_task_model(head_of(kind), NO_DROPOUT, len(labels) or 1)
     items = [task.encode(draw_examples(kind, 32, seed), tiny_tokenizer()) for seed in range(5)]
     steps = [LabeledBatch(tuple(each), pad_id=0).micro_batches(Share(micro_batch_size)) for each in items]
     settings = LoopSettings(

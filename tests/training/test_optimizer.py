@@ -80,7 +80,7 @@ def test_moments_of_another_shape_are_refused() -> None:
 
 
 def task_model() -> TaskModel:
-    return build_task_model("classification", Architecture(50, 16, 3, 2, 32, 16), num_labels=2)
+    return build_task_model("sequences", Architecture(50, 16, 3, 2, 32, 16), num_outputs=2)
 
 
 @pytest.mark.parametrize(

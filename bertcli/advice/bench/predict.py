@@ -56,7 +56,7 @@ def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[
     config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     sizes = new_architecture(config, tokenizer.vocab_size)
     settings = TaskSettings(type="classification", text="text", max_length=max_length)
-    return Answering(build_task_model(settings.type, sizes, 2), tokenizer, settings, labels=("0", "1"))
+    return Answering(build_task_model("sequences", sizes, 2), tokenizer, settings, labels=("0", "1"))
 
 
 def sample_messages(settings: TaskSettings) -> Iterator[Any]:
