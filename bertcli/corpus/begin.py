@@ -143,7 +143,8 @@ class Plan:
     sources: Sequence[Source]
     records: Sequence[SourceRecord]
     key: dict[str, Any]
-    tokenizer_hash: str
+    tokenizer: Tokenizer
+    """What the folder holds."""
 
     def parts(self, number: int) -> list[tuple[Path, range]]:
         """The folder and the files of each part."""
@@ -153,7 +154,7 @@ class Plan:
     def journal(self, folder: Path, files: range) -> Journal:
         """The journal of the part with these files in `folder`; an empty one if the part has not begun."""
         key = self.key if folder == self.partial else self.key | {"part": [files.start, files.stop]}
-        return read_journal(folder, key) or Journal(key, self.tokenizer_hash)
+        return read_journal(folder, key) or Journal(key, self.tokenizer.hash)
 
 
 def place_of(config: PretrainConfig) -> Path:
@@ -181,8 +182,7 @@ def begin_vocabulary(config: PretrainConfig, sources: Sequence[Source], report: 
     """Train the vocabulary and keep it for the store's build. Raises `UserError` as `prepare_store` does."""
     partial = partial_of(config)
     with store_disk_errors(partial), lock_folder(partial):
-        begin_build(config, sources, partial, report=report)
-        return Tokenizer.load(partial / "tokenizer")
+        return begin_build(config, sources, partial, report=report).tokenizer
 
 
 def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
@@ -213,7 +213,9 @@ def begin_build(config: PretrainConfig, sources: Sequence[Source], partial: Path
         begun = journal.progress != BuildProgress()
         report(f"{'resuming the interrupted build' if begun else 'taking the vocabulary'} in {partial}")
 
-    if not journal.tokenizer_hash:
+    if journal.tokenizer_hash:
+        tokenizer = Tokenizer.load(partial / "tokenizer")
+    else:
         tokenizer = given or train_on_corpus(
             sources,
             corpus,
@@ -222,10 +224,10 @@ def begin_build(config: PretrainConfig, sources: Sequence[Source], partial: Path
             model_type=config.model.fresh.family.model_type,
             spool_folder=partial,
         )
-        tokenizer.save(partial / "tokenizer")
+        tokenizer = tokenizer.save(partial / "tokenizer")
         journal.tokenizer_hash = tokenizer.hash
         write_journal(partial, journal)
-    return Plan(config, partial, sources, records=records, key=key, tokenizer_hash=journal.tokenizer_hash)
+    return Plan(config, partial, sources, records=records, key=key, tokenizer=tokenizer)
 
 
 def _key(config: PretrainConfig, records: Sequence[SourceRecord], given: Tokenizer | None) -> dict[str, Any]:

@@ -121,16 +121,16 @@ def prepare_store(
     folder = store_folder(config)
     place, partial = place_of(config), partial_of(config)
 
-    def exists() -> bool:
+    def tokenizer_of_existing() -> Tokenizer | None:
         if (folder / MANIFEST).is_file() and not overwrite:
             store = open_store(folder)
             check_matches(folder, store.manifest, config)
             check(store.manifest)
             check_arrays(store, config.seed, report, every_block=verify)
-            return True
+            return store.tokenizer
         if os.path.lexists(folder):
             check_replaceable(place)
-        return False
+        return None
 
     def begin() -> Plan:
         sources = find_corpus(config.corpus, output_paths(config))
@@ -150,9 +150,10 @@ def prepare_store(
             (folder / JOURNAL).unlink()
             (folder / LOCK).unlink()
             if verify:
-                check_arrays(open_store(folder), config.seed, report, every_block=verify)
+                check_arrays(open_store(folder, plan.tokenizer), config.seed, report, every_block=verify)
 
-    if not team.on_first(exists):
+    tokenizer = team.on_first(tokenizer_of_existing)
+    if tokenizer is None:
         with ExitStack() as held:
             with said_on_ctrl_c(lambda: "stopped before a text was tokenized: the same command starts again"):
                 plan = team.on_first(begin)
@@ -161,7 +162,8 @@ def prepare_store(
             ):
                 team.on_each(tokenize)
                 team.on_first(finish)
-    return open_store(folder)
+        tokenizer = plan.tokenizer.moved(folder / "tokenizer")
+    return open_store(folder, tokenizer)
 
 
 def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> None:
@@ -170,7 +172,7 @@ def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> 
     folder, files = plan.parts(team.num_ranks())[team.rank()]
     folder.mkdir(exist_ok=True)
     sources = plan.sources[files.start : files.stop]
-    journal, tokenizer = plan.journal(folder, files), Tokenizer.load(plan.partial / "tokenizer")
+    journal, tokenizer = plan.journal(folder, files), plan.tokenizer
     if processes is None:
         processes = num_processes(sources, team.num_local_ranks())
     dtype = ids_dtype(tokenizer.vocab_size)
@@ -209,7 +211,7 @@ def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
 
 def _finish(plan: Plan, num_parts: int, report: Report, check: Callable[[Manifest], None]) -> None:
     """Join the parts into one store and write its manifest."""
-    config, tokenizer = plan.config, Tokenizer.load(plan.partial / "tokenizer")
+    config, tokenizer = plan.config, plan.tokenizer
     parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
     progress = parts[0][1].progress
     if num_parts > 1:

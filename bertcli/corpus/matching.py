@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.folders.run_layout import FILES, FOLDERS, RunLayout
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash
+from bertcli.tokenizer.folder import tokenizer_files
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import Training, train_tokenizer
 
@@ -36,11 +38,20 @@ def given_tokenizer(config: PretrainConfig) -> str | None:
 
 def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
     """The tokenizer that the config names; None if one is to be trained on the corpus."""
-    path = given_tokenizer(config)
-    if path is None:
+    given, options = given_tokenizer(config), config.tokenizer
+    if given is None:
         return None
-    options = config.tokenizer
-    return Tokenizer.load(Path(path).expanduser(), options.lowercase, options.strips_accents())
+    path = Path(given).expanduser()
+    stats = [file.stat() for file in tokenizer_files(path)]
+    state = tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
+    return _read_once(path, options.lowercase, options.strips_accents(), state=state)
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, lowercase: bool, strip_accents: bool | None, state: tuple[Any, ...]) -> Tokenizer:
+    """The tokenizer at `path`, which stages after each other ask for; `state` changes with its files."""
+    del state
+    return Tokenizer.load(path, lowercase, strip_accents)
 
 
 def train_on_corpus(

@@ -110,13 +110,14 @@ class OpenStore:
     manifest: Manifest
 
 
-def open_store(folder: Path) -> OpenStore:
+def open_store(folder: Path, tokenizer: Tokenizer | None = None) -> OpenStore:
     """Open a complete store. Only the sizes and the outer offsets of the arrays are read (see `finish.py`).
 
-    Raises `UserError` if there is no store, or if an array or the tokenizer does not match the manifest.
+    `tokenizer`: the store's, if it was read before. Raises `UserError` if there is no store, or if an array
+    or the tokenizer does not match the manifest.
     """
     manifest = read_manifest(folder)
-    tokenizer = Tokenizer.load(folder / "tokenizer")
+    tokenizer = tokenizer or Tokenizer.load(folder / "tokenizer")
     if tokenizer.hash != manifest.tokenizer_hash or tokenizer.vocab_size != manifest.vocab_size:
         raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store. {rebuild(folder)}")
     sides = {"train": manifest.train, "heldout": manifest.heldout}

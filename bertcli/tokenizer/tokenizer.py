@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -239,11 +240,11 @@ class Tokenizer:
         """The text of pieces with blanks between words, for people."""
         return self._spelling.join(tokens)
 
-    def save(self, folder: Path, model_max_length: int = 512) -> None:
+    def save(self, folder: Path, model_max_length: int = 512) -> Tokenizer:
         """Write `tokenizer.json`, `tokenizer_config.json` and a WordPiece's `vocab.txt`, for transformers.
 
-        The folder's `config.json`, if there is one, names the model type. The files are read again; raises
-        `UserError` if they do not give the same ids.
+        The folder's `config.json`, if there is one, names the model type. The files are read again, and what
+        they hold is returned; raises `UserError` if they do not give the same ids.
         """
         folder.mkdir(parents=True, exist_ok=True)
         if self.kind == "WordPiece":
@@ -263,11 +264,19 @@ class Tokenizer:
         }
         config = json.dumps(values, ensure_ascii=False, indent=2)
         (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
-        if Tokenizer.load(folder).hash != self.hash:
+        saved = Tokenizer.load(folder)
+        if saved.hash != self.hash:
             raise UserError(
                 f"{folder}: the tokenizer of {self._where} would give other ids once saved. Give one whose "
                 "tokenizer.json the tokenizers library wrote"
             )
+        return saved
+
+    def moved(self, folder: Path) -> Tokenizer:
+        """The same tokenizer after its files were moved to `folder`, which its messages then name."""
+        moved = copy.copy(self)
+        moved._where = str(folder / Path(self._where).name)
+        return moved
 
     def other_classes(self, model_type: str) -> list[str]:
         """The classes of transformers that may misread a saved folder of a model type

@@ -58,14 +58,14 @@ from bertcli.training.resolve import (
 from bertcli.training.run_folder import Input
 
 
-def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> Path:
-    """Run a pretraining on every rank; return the model folder. Raises as `lifecycle.run_stages`."""
+def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> tuple[Path, OpenStore]:
+    """Run a pretraining on every rank; return its model folder and its store. Raises as `run_stages`."""
     config = ranks.first_then_all(lambda: locate_init_from(config))
     source = Path(config.model.init_from) if config.model.init_from else None
     return run_stages(Pretraining(config, source), resume, overwrite)
 
 
-class Pretraining(Run[PretrainConfig, Path]):
+class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
     """The run of the objective `data.objective` on the rows of a token store."""
 
     verb = "pretrain"
@@ -254,7 +254,7 @@ class Pretraining(Run[PretrainConfig, Path]):
             folder, self.model, self.store.tokenizer, trained_length=length, weights=weights, card=card
         )
 
-    def finish(self, scores: Scores | None) -> Path:
+    def finish(self, scores: Scores | None) -> tuple[Path, OpenStore]:
         """Write the final model, even without a new step: a kill may have left that of an earlier end."""
         rows, evaluate_heldout = ranks.on_first(self._evaluations), self.evaluator()
         chosen: list[str] = []
@@ -281,7 +281,7 @@ class Pretraining(Run[PretrainConfig, Path]):
         )
         self.publish(self.folder.model, weights, card)
         self.keep_verdict(KeptVerdict(self.steps, lines))
-        return self.folder.model
+        return self.folder.model, self.store
 
     def _closing_lines(self, weights: Mapping[str, Tensor]) -> list[str]:
         meter = Meter(

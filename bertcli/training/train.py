@@ -17,8 +17,6 @@ from pydantic import BaseModel
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config, check_continues, load_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.matching import store_folder
-from bertcli.corpus.token_store import open_store
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.mark import write_own
 from bertcli.folders.sealed import listed_files, write_folder
@@ -154,10 +152,10 @@ def run_pretraining(given: Given, overrides: Sequence[str], resume: bool, overwr
     """
     resume, overwrite = ranks.after_restart(resume, overwrite)
     config = ranks.on_first(lambda: _checked(PretrainConfig, given, overrides, resume=resume))
-    model = pretrain(config, resume, overwrite)
+    model, store = pretrain(config, resume, overwrite)
     if ranks.is_first():
         write_report_if_asked(config)
-    say(f"the model is in {model}; try: {mask_command(model, open_store(store_folder(config)))}")
+    say(f"the model is in {model}; try: {mask_command(model, store)}")
     return {"model": str(model)}
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from bertcli.corpus.build import prepare_store
 from bertcli.system.errors import UserError
+from bertcli.tokenizer import tokenizer
 from tests.corpus.builds import make_config, silent, write_corpus_folder
 from tests.decided import tokenizer_config
 
@@ -93,3 +94,24 @@ def test_another_tokenizer_under_the_same_name_is_an_error(folder: Path):
     path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))
     with pytest.raises(UserError, match="tokenizer: the tokenizer has changed"):
         prepare_store(config, silent)
+
+
+def test_each_tokenizer_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    read: list[Path] = []
+    read_pipeline = tokenizer.read_pipeline
+    monkeypatch.setattr(
+        tokenizer, "read_pipeline", lambda path, given: (read.append(path), read_pipeline(path, given))[1]
+    )
+    config, run = make_config(folder), folder / "run"
+    prepare_store(config, silent).tokenizer.save(folder / "given")
+    assert read == [run / "store.partial" / "tokenizer", folder / "given"]
+    prepare_store(config, silent)
+    assert read[2:] == [run / "store" / "tokenizer"]
+    config = make_config(folder, tokenizer_config(path=str(folder / "given")), store=str(folder / "other"))
+    prepare_store(config, silent)
+    prepare_store(config, silent)
+    assert read[3:] == [
+        folder / "given",
+        folder / "other.partial" / "tokenizer",
+        folder / "other" / "tokenizer",
+    ]
