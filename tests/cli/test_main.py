@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -190,14 +189,17 @@ def test_nothing_in_the_environment_keeps_the_version_from_being_printed(size: s
 
 
 def test_little_memory_is_one_message_and_exit_code_2() -> None:
-    # torch's library cannot be mapped. Where memory ends while its code initializes itself, it may abort.
-    limit = 300 << 20
-    result = run_process(
-        *("embed", "nowhere", "text"),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    program = (
+        "from bertcli.cli import main as cli\n"
+        "def app(prog_name):\n"
+        "    try:\n        raise MemoryError('std::bad_alloc')\n"
+        "    finally:\n        raise ImportError('torch could not be imported')\n"
+        "cli.app = app\n"
+        "cli.main()\n"
     )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr.startswith("error: not enough memory (")
+    assert result.stderr.startswith("error: not enough memory (std::bad_alloc)")
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -6,21 +6,28 @@ import errno
 import multiprocessing
 import os
 import re
-import shutil
-import subprocess
-import sys
+import resource
 from multiprocessing import synchronize
-from pathlib import Path
 
 import pytest
+import torch
 
 from bertcli.system.exhausted import describe_exhausted
-from tests.small_runs import small_config, write_config, write_corpus
 
 TORCH = (
-    "[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "
-    "1099511627776 bytes. Error code 12 (Cannot allocate memory)"
+    "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
+    "allocate 1099511627776 bytes. Error code 12 (Cannot allocate memory)"
 )
+RAYON = (
+    "The global thread pool has not been initialized.: ThreadPoolBuildError { kind: IOError(Os { code: 11, "
+    'kind: WouldBlock, message: "Resource temporarily unavailable" }) }'
+)
+
+
+class FullGpu(torch.AcceleratorError):
+    """The error of torch for a call of CUDA that failed; 2 is `cudaErrorMemoryAllocation`."""
+
+    error_code = 2
 
 
 @pytest.mark.parametrize(
@@ -28,16 +35,25 @@ TORCH = (
     [
         (MemoryError(), "not enough memory (MemoryError): close other programs"),
         (MemoryError("std::bad_alloc"), "not enough memory (std::bad_alloc)"),
-        (SystemError("error return without exception set"), "not enough memory (error return without"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried ..."), "not enough memory (CUDA out of memory"),
         (
-            SystemError("<function _find_and_load> returned NULL without setting an exception"),
-            "not enough memory (<function _find_and_load> returned NULL",
+            FullGpu("CUDA error: out of memory\nCUDA kernel errors ..."),
+            "not enough memory (CUDA error: out of",
         ),
         (RuntimeError(TORCH), "not enough memory (DefaultCPUAllocator: can't allocate memory: you tried"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "not enough memory ("),
+        (OSError(errno.ENOMEM, "in any language"), "not enough memory ("),
         (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "not enough memory (libt"),
         (RuntimeError("can't start new thread"), "no more threads or processes can be started"),
-        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "no more threads or processes"),
+        (BlockingIOError(errno.EAGAIN, "in any language"), "no more threads or processes"),
+        (Exception(RAYON), "no more threads or processes can be started (The global thread pool"),
+        (
+            OSError(errno.EMFILE, "in any language", "a.txt"),
+            "no more files can be opened (in any language: 'a",
+        ),
+        (
+            RuntimeError("unable to open shared memory object </torch_1> in mode: Too many open files (24)"),
+            "no more files can be opened (unable to open shared memory object",
+        ),
         (
             RuntimeError("DataLoader worker (pid 1) is killed by signal: Bus error. It is possible that ..."),
             "the shared memory of processes (/dev/shm) is full: free it",
@@ -60,14 +76,48 @@ def test_what_ran_out_is_said(error: BaseException, message: str) -> None:
     assert "\n" not in said
 
 
+@pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
+def test_python_failing_without_a_reason_means_memory_under_a_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    error = SystemError("<function _find_and_load> returned NULL without setting an exception")
+    limits = {resource.RLIMIT_AS: resource.RLIM_INFINITY, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr(resource, "getrlimit", lambda name: (limits[name], resource.RLIM_INFINITY))
+    assert describe_exhausted(error) is None
+    limits[limit] = 1 << 30
+    assert "not enough memory (<function _find_and_load> returned NULL" in (describe_exhausted(error) or "")
+
+
 def test_what_an_error_came_from_is_seen() -> None:
     error = ImportError("numpy could not be imported")
     error.__cause__ = MemoryError()
     assert "not enough memory" in (describe_exhausted(error) or "")
 
 
+def test_an_error_that_was_handled_is_no_cause() -> None:
+    error = ValueError("shape mismatch")
+    error.__context__ = BlockingIOError(errno.EAGAIN, "a pipe was empty")
+    error.__suppress_context__ = True  # raise ... from None
+    assert describe_exhausted(error) is None
+
+
+def test_of_several_causes_the_nearest_to_the_origin_is_said() -> None:
+    died = RuntimeError("DataLoader worker (pid(s) 12) exited unexpectedly")
+    died.__cause__ = MemoryError("std::bad_alloc")
+    assert "not enough memory (std::bad_alloc)" in (describe_exhausted(died) or "")
+
+
 @pytest.mark.parametrize(
-    "error", [ValueError("no"), OSError(errno.ENOSPC, "No space left"), RuntimeError("shape mismatch")]
+    "error",
+    [
+        ValueError("no"),
+        RuntimeError("shape mismatch"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "/home/me/torch_models"),
+        RuntimeError(
+            "unable to open file </home/me/torch_models> in read-only mode: No such file or directory"
+        ),
+    ],
 )
 def test_other_errors_are_not_explained_away(error: BaseException) -> None:
     assert describe_exhausted(error) is None
@@ -91,29 +141,3 @@ def test_shared_memory_that_is_full_or_missing_is_named(
     with pytest.raises(OSError, match=re.escape(os.strerror(number))) as caught:
         multiprocessing.get_context("spawn").Lock()
     assert said in (describe_exhausted(caught.value) or "")
-
-
-def can_mount() -> bool:
-    if not shutil.which("unshare"):
-        return False
-    command = ["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/dev/shm"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.skipif(not can_mount(), reason="no /dev/shm of its own may be mounted")
-@pytest.mark.parametrize("fill", ["head -c 300000 /dev/zero > /dev/shm/full;", ""])
-def test_full_shared_memory_ends_a_run_with_a_message(tmp_path: Path, fill: str) -> None:
-    """Where there is some, but not enough, nothing waits for a batch that never comes."""
-    corpus = write_corpus(tmp_path / "corpus.txt")
-    config = write_config(tmp_path / "c.yaml", small_config(corpus, tmp_path / "run", data={"workers": 1}))
-    bertcli = f"{sys.executable} -m bertcli bench stream {config} --batches 30"
-    script = f"mount -t tmpfs -o size=300k tmpfs /dev/shm; {fill} exec {bertcli}"
-    result = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert result.returncode == 2
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("error: ")
-    assert "/dev/shm" in last
-    assert "standard output" not in result.stderr
-    assert "Traceback" not in result.stderr
