@@ -18,11 +18,12 @@ from bertcli.folders.task_folder import LoadedTask, folder_task, load_task_folde
 from bertcli.inference.decision import Decision, answer_names, decide, find_answer
 from bertcli.inference.inputs import adapt_settings
 from bertcli.inference.predict import only_numbers
-from bertcli.inference.words import ReadRow, read_texts
 from bertcli.model.encoder import Body
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 from bertcli.tasks.examples import Example
+from bertcli.tasks.row_words import ReadRow, read_texts
+from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 MOST_TOKENS = 512
@@ -218,7 +219,8 @@ def read_one(
     Raises:
         UserError: as `load_task_folder`, `refuse_vectors`, `read` and `decide`; more than one row.
     """
-    if explained or folder_task(folder) not in (None, "sentence-embedding"):
+    task = folder_task(folder)
+    if explained or (task is not None and task_class(task).head is not None):
         loaded = load_task_folder(folder)
         refuse_vectors(loaded.settings.type, folder)
         return _of_task(loaded, texts, read, is_pair=is_pair, target=target, device=device)

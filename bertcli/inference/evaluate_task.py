@@ -24,17 +24,11 @@ from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, plain_text
 from bertcli.system.terminal import working
 from bertcli.tasks.data import Split
-from bertcli.tasks.examples import (
-    ChoiceExample,
-    Example,
-    QuestionExample,
-    SimilarExample,
-    TaggedExample,
-    TextExample,
-)
+from bertcli.tasks.examples import Example
 from bertcli.tasks.files import read_examples
 from bertcli.tasks.labels import check_labels, spelled_as
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Prediction, build_task
+from bertcli.tasks.shown import Prediction
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, build_task
 from bertcli.training import ranks, wrapping
 from bertcli.training.evaluate import Scores, evaluation_mode
 
@@ -152,7 +146,7 @@ class EvaluatedFile:
                     "where": example.where,
                     "columns": beside(example.columns, {}),
                     "prediction": prediction.as_json(),
-                    "right": right_answer(example),
+                    "right": self.task.right_answer(example),
                 }
 
 
@@ -226,15 +220,3 @@ def seen_line(folder: Path, data: Path) -> str | None:
     if config.task.dev in same:
         return f"note: {data} is the dev file of {run}, by which the model was chosen: new rows are harder"
     return None
-
-
-def right_answer(example: Example) -> Any:
-    """The right answer as JSON: label(s), number, tags, answers, number of the choice, or positive text."""
-    if isinstance(example, TaggedExample):
-        return list(example.tags or ())
-    if isinstance(example, QuestionExample):
-        return [answer.text for answer in example.answers or ()]
-    if isinstance(example, SimilarExample):
-        return example.texts[1] if example.score is None else example.score
-    assert isinstance(example, TextExample | ChoiceExample)
-    return list(example.label) if isinstance(example.label, tuple) else example.label

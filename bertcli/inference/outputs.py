@@ -19,7 +19,6 @@ from bertcli.inference.predict import Predicted
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, sync
 from bertcli.system.terminal import say, working
-from bertcli.tasks.examples import ChoiceExample
 
 _FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 """The start of a cell that a spreadsheet would run as a formula."""
@@ -129,23 +128,8 @@ def _cells(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def readable(predicted: Predicted) -> str:
-    """One answer to read: the label with its probability and the text; one entity a line."""
-    example, answer = predicted.example, predicted.prediction.as_json()
-    text = "  |  ".join(example.texts)
-    if "entities" in answer:
-        found = (f"\n  {e['score']:7.2%}  {e['type']:<11} {e['text']}" for e in answer["entities"])
-        return text + ("".join(found) or "\n  no entities")
-    if "answer" in answer:
-        return f"{answer['score']:7.2%}  {answer['answer'] or 'no answer in the text'}"
-    if isinstance(example, ChoiceExample):
-        shares = zip(answer["probabilities"], example.choices, strict=True)
-        return "\n".join(f"{p:7.2%}  {choice}" for p, choice in sorted(shares, key=lambda each: -each[0]))
-    if "value" in answer:
-        return f"{answer['value']:10.4f}  {text}"
-    if isinstance(answer["label"], list):
-        chosen = ", ".join(f"{name} {answer['probabilities'][name]:.2%}" for name in answer["label"])
-        return f"{chosen or 'no label'}  {text}"
-    return f"{answer['probabilities'][answer['label']]:7.2%}  {answer['label']}  {text}"
+    """One answer to read, with its texts."""
+    return predicted.prediction.readable(predicted.example)
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import Example
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
+from bertcli.tasks.shown import Prediction
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, forward
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 BUFFERED_BATCHES = 64

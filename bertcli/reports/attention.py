@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bertcli.inference.attention import Attention
 from bertcli.inference.attributions import Attributions
-from bertcli.inference.words import Word
 from bertcli.reports.cards import public_name
 from bertcli.reports.page import page
-from bertcli.reports.passages import ScoredWord, scored_words
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import short
+from bertcli.tasks.row_words import Word
 
 MOST_VALUES = 675_000
 """Largest number of probabilities in a page, one byte each. They take 900 kB in base64; a page has 1 MB."""
 _TITLE = 80
 """Largest number of characters in the window's title."""
+_LONGEST_WORD = 40
+"""Largest number of characters of a word."""
 
 
 def fit_layers(attention: Attention, first: int, are_given: bool) -> Attention:
@@ -113,3 +116,33 @@ def _scored(attributions: Attributions | None, words: Sequence[Word]) -> list[li
         for word, scored in zip(words, scored_words(attributions), strict=True):
             texts[word.segment].append(scored)
     return [text for text in texts if text]
+
+
+@dataclass(frozen=True)
+class ScoredWord:
+    """A word, and what it adds to the output of a model.
+
+    Attributes:
+        score: the score with its sign; the largest score has three significant digits.
+        level: the shade: the share of the largest score, in ninths.
+    """
+
+    text: str
+    score: str
+    level: int
+    is_for: bool
+
+
+def scored_words(attributions: Attributions) -> Sequence[ScoredWord]:
+    """The words of `attributions`, in order."""
+    largest = max(map(abs, attributions.scores), default=0.0) or 1.0
+    decimals = min(6, max(0, 2 - math.floor(math.log10(largest))))
+    return [
+        ScoredWord(
+            short(word, _LONGEST_WORD),
+            f"{score:+.{decimals}f}".replace("-", "−"),  # this sign is as wide as the plus
+            level=round(9 * abs(score) / largest),
+            is_for=score >= 0,
+        )
+        for word, score in zip(attributions.words, attributions.scores, strict=True)
+    ]

@@ -193,15 +193,6 @@ def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:
     return "\n".join(lines)
 
 
-_PIPELINES = {
-    "classification": "text-classification",
-    "regression": "text-classification",
-    "token-classification": "token-classification",
-    "question-answering": "question-answering",
-    "multiple-choice": "multiple-choice",
-    "sentence-embedding": "sentence-similarity",
-}
-"""Type of task -> its name on model hubs."""
 _LISTED = 50
 """Largest number of labels in the card."""
 
@@ -224,7 +215,7 @@ def task_card(
     labels = f"| labels | {names} |\n" if names else ""
     head = {
         "library_name": "transformers",
-        "pipeline_tag": _PIPELINES[task.type],
+        "pipeline_tag": data.task.pipeline_tag,
         "tags": [family.model_type, "bertcli"],
     }
     return f"""{front_matter(head)}

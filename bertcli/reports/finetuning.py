@@ -15,15 +15,21 @@ from bertcli.folders.locate import resolve_model
 from bertcli.folders.run_layout import KeptVerdict, RunLayout
 from bertcli.model.task_models import TaskModel
 from bertcli.reports.chart import Curve, Plot, Size, plot
-from bertcli.reports.labeled_data import DevAnswers, LabeledFigures, answer_dev, labeled_figures
-from bertcli.reports.mistakes import Mistake, explained, mistakes_of
+from bertcli.reports.labeled_data import (
+    DevAnswers,
+    LabeledFigures,
+    WrongRow,
+    answer_dev,
+    labeled_figures,
+    wrong_rows,
+)
 from bertcli.reports.page import Notes, ReportOptions
 from bertcli.reports.run_view import RunView
 from bertcli.reports.scores import SeedTable, seed_table
 from bertcli.system.files import file_hash
 from bertcli.system.hardware import resolve_device
 from bertcli.system.terminal import short
-from bertcli.tasks.classification import Classified
+from bertcli.tasks.supervised import task_class
 from bertcli.training.identity import read_run_data
 
 MOST_LABELS = 12
@@ -110,6 +116,7 @@ class FinetuningParts:
 
     Attributes:
         verdict: the verdict of the run at its end, or the one it would have.
+        label_name: what a label is called.
         answers: the answers of the run's model on the dev data.
         num_wrong: the number of wrong answers; `mistakes` has the first few.
         scatter: a plot of right and given values.
@@ -118,12 +125,13 @@ class FinetuningParts:
     verdict: KeptVerdict | None
     data: LabeledFigures | None
     seeds: SeedTable | None
+    label_name: str
     answers: DevAnswers | None = None
     num_wrong: int = 0
     confusion: Confusion | None = None
     classes: ClassTable | None = None
     scatter: Plot | None = None
-    mistakes: Sequence[Mistake] = ()
+    mistakes: Sequence[WrongRow] = ()
 
     @property
     def model(self) -> TaskModel | None:
@@ -145,20 +153,23 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
         answers = notes.unless_missing(what, lambda: answer_dev(config, folder, device))
         data = notes.unless_missing("the data", lambda: labeled_figures(config, folder, options.check_data))
     seeds = seed_table(view) if view.seeds else None
+    label_name = task_class(config.task.type).label_name
     if answers is None:
-        return FinetuningParts(view.verdict, data, seeds)
-    mistakes = mistakes_of(answers)
-    of_vectors = answers.task.settings.type == "sentence-embedding"  # there is no single output to explain
+        return FinetuningParts(view.verdict, data, seeds, label_name=label_name)
+    explain = (
+        options.attributions and answers.task.head is not None
+    )  # vectors have no single output to explain
     return FinetuningParts(
         view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
         data,
         seeds,
+        label_name=label_name,
         answers=answers,
         num_wrong=len(answers.wrong),
         confusion=_confusion(answers),
         classes=_classes(answers.metrics),
         scatter=_scatter(answers),
-        mistakes=explained(mistakes, answers) if options.attributions and not of_vectors else mistakes,
+        mistakes=wrong_rows(answers, explain),
     )
 
 
@@ -190,11 +201,7 @@ def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
 
 def _confusion(answers: DevAnswers) -> Confusion | None:
     """The confusion matrix; None: the task does not give each row a single label."""
-    pairs = [
-        (str(example.label), answer.labels[0])
-        for example, answer in zip(answers.examples, answers.predictions, strict=True)
-        if isinstance(answer, Classified) and not answer.multi_label
-    ]
+    pairs = answers.task.label_pairs(answers.examples, answers.predictions)
     if not pairs:
         return None
     right, given = zip(*pairs, strict=True)
@@ -212,11 +219,14 @@ def _classes(metrics: Mapping[str, Any]) -> ClassTable | None:
 
 
 def _scatter(answers: DevAnswers) -> Plot | None:
-    """A point for each row, and the line of equal values; of many rows, always the same ones are shown."""
-    if answers.task.settings.type != "regression":
+    """A point for each row, and the line of equal values; of many rows, always the same ones are shown.
+
+    The plot is None if answers are no numbers.
+    """
+    pairs = answers.task.number_pairs(answers.examples, answers.predictions)
+    if not pairs:
         return None
-    rows = np.random.default_rng(0).permutation(len(answers.examples))[:MOST_POINTS].tolist()
-    points = [(answers.examples[i].label, answers.predictions[i].as_json()["value"]) for i in rows]
+    points = [pairs[i] for i in np.random.default_rng(0).permutation(len(pairs))[:MOST_POINTS].tolist()]
     low, high = min(map(min, points)), max(map(max, points))
     equal = Curve("equal", 0, "plain", points=[(low, low), (high, high)])
     return plot([equal, Curve("rows", 1, "plain", points=points)], [], "right value", size=Size(440, 360))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,17 @@ from bertcli.advice.check.findings import Finding, worst_first
 from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
+from bertcli.inference.attributions import attributions
 from bertcli.inference.predict import Runner, default_batch_size
+from bertcli.reports.attention import ScoredWord, scored_words
 from bertcli.reports.page import SMALL
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import short
+from bertcli.system.terminal import percent, short
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, spelled_as, split_dev
-from bertcli.tasks.supervised import LabeledTask, Prediction, build_task
+from bertcli.tasks.shown import Mistake, Prediction
+from bertcli.tasks.supervised import LabeledTask, build_task
 
 MOST_LABELS = 30
 _LONGEST = 40
@@ -166,3 +169,72 @@ def dev_examples(config: FinetuneConfig) -> Sequence[Example]:
         return examples
     assert task.dev_fraction is not None
     return split_dev(examples, task.dev_fraction, config.seed)[1]
+
+
+MOST_MISTAKES = 50
+_EXPLAINED, _WORDS = 20, 80
+"""Number of explained mistakes, each some thirty forward and backward passes, and of words shown for each."""
+_LONGEST_NAME = 80
+"""Largest number of characters of an answer or a place."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The words of a row with their scores. `is_complete`: the scores add up to the output.
+
+    `answer`: the answer that the scores explain, as `inference.decision` names it.
+    """
+
+    answer: str
+    words: Sequence[ScoredWord]
+    is_complete: bool
+
+
+@dataclass(frozen=True)
+class WrongRow:
+    """A row with a wrong answer.
+
+    Attributes:
+        where: the place in the file; the file is named without its folder.
+        right, given, score: those of `mistake`, shortened.
+        explanation: what each word adds to the output for the answer; None: not asked for, or no word.
+    """
+
+    where: str
+    mistake: Mistake
+    right: str
+    given: str
+    score: str
+    explanation: Explanation | None = None
+
+
+def wrong_rows(answers: DevAnswers, explain: bool) -> list[WrongRow]:
+    """The rows whose mistakes have the highest sureness; the first few have an explanation if `explain`."""
+    found = [
+        (answers.task.mistake(answers.examples[row], answers.predictions[row], answers.examples), row)
+        for row in answers.wrong
+    ]
+    found.sort(key=lambda each: -each[0].sureness)
+    rows = []
+    for place, (mistake, row) in enumerate(found[:MOST_MISTAKES]):
+        example = answers.examples[row]
+        path, comma, rest = example.where.partition(", ")
+        rows.append(
+            WrongRow(
+                short(f"{PurePath(path).name}{comma}{rest}", _LONGEST_NAME),
+                mistake,
+                right=short(mistake.right, _LONGEST_NAME),
+                given=short(mistake.given, _LONGEST_NAME),
+                score=mistake.score or (percent(mistake.sureness) if mistake.sureness else ""),
+                explanation=_explanation(answers.loaded, example) if explain and place < _EXPLAINED else None,
+            )
+        )
+    return rows
+
+
+def _explanation(loaded: LoadedTask, example: Example) -> Explanation | None:
+    try:
+        found = attributions(loaded, example)
+    except UserError:  # the row has no word
+        return None
+    return Explanation(short(found.answer, _LONGEST_NAME), scored_words(found)[:_WORDS], found.is_complete)

@@ -1,4 +1,4 @@
-"""Answers and the right answers -> exact match and F1, by the rules of SQuAD's official scorers."""
+"""Logits -> the best answers; these and the right ones -> exact match and F1, as in SQuAD's scorers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bertcli.system.terminal import around, short
+from bertcli.tasks.examples import QuestionExample
+from bertcli.tasks.shown import LONGEST, Kind, Mark, Passage, Piece, Prediction, marked_pieces
+from bertcli.tasks.supervised import most_context
 from bertcli.tokenizer.pieces import needs_no_blank
 
 Gold = Sequence[Sequence[str]]
@@ -15,6 +26,10 @@ Gold = Sequence[Sequence[str]]
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+NO_ANSWER = "no answer in the text"
+_Place = tuple[int, int]
 
 
 def normalize_answer(answer: str) -> str:
@@ -124,3 +139,93 @@ def _mean(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
     exact = sum(exact for exact, _ in pairs)
     overlap = sum(overlap for _, overlap in pairs)
     return {"exact_match": 100.0 * exact / len(pairs), "f1": 100.0 * overlap / len(pairs)}
+
+
+MAX_TOKENS = 30
+"""Most tokens of an answer; this and `NUM_BEST` are as in the original code."""
+NUM_BEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Tokens `first` to `last` (inclusive) of the text; `score` is the sum of a start and an end logit."""
+
+    first: int
+    last: int
+    score: float
+
+
+def best_spans(windows: Sequence[range], logits: Sequence[Tensor]) -> list[Span]:
+    """The best `NUM_BEST` spans of at most `MAX_TOKENS` tokens, the best first; none in an empty text.
+
+    `logits` holds [tokens of the window, 2] for each of `windows` (`windows.cut_windows`). A span counts in
+    the window where its first token has most context. All these spans are compared, not only those between
+    the likeliest starts and ends.
+    """
+    if not windows[-1]:
+        return []
+    owner_T = torch.from_numpy(most_context(windows))
+    spans: list[Span] = []
+    for number, (window, logits_T2) in enumerate(zip(windows, logits, strict=True)):
+        start_T, end_T = logits_T2.unbind(dim=-1)
+        elsewhere_T = owner_T[window.start : window.stop] != number
+        start_T = start_T.masked_fill(elsewhere_T, -torch.inf)
+        end_TL = F.pad(end_T, (0, MAX_TOKENS - 1), value=-torch.inf).unfold(0, MAX_TOKENS, 1)
+        score_TL = start_T[:, None] + end_TL
+        best = score_TL.flatten().topk(min(NUM_BEST, score_TL.numel()))
+        for place, score in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+            if score > -torch.inf:
+                first, more = divmod(place, MAX_TOKENS)
+                spans.append(Span(window.start + first, window.start + first + more, score))
+    return sorted(spans, key=lambda span: -span.score)[:NUM_BEST]
+
+
+@dataclass(frozen=True)
+class Answered(Prediction):
+    """An answer at characters `start` to `end` (exclusive) of the context; "" and None for no answer.
+
+    Attributes:
+        score: its probability among the best answers (and "no answer", if that is allowed).
+        best: the best answer, also if "no answer" was predicted; "" in a context without tokens.
+        null_difference: the logits of "no answer" minus those of `best`.
+    """
+
+    answer: str
+    start: int | None
+    end: int | None
+    score: float
+    best: str
+    null_difference: float
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"answer": self.answer, "start": self.start, "end": self.end, "score": self.score}
+
+    def readable(self, example: QuestionExample) -> str:
+        """The answer and its probability, without the texts."""
+        return f"{self.score:7.2%}  {self.answer or NO_ANSWER}"
+
+
+def answer_passages(example: QuestionExample, answer: Answered) -> list[Passage]:
+    """The question, and the context around the answer; the given and the right answer are marked in it."""
+    right = next(((each.start, each.start + len(each.text)) for each in example.answers or ()), None)
+    given = None if answer.start is None or answer.end is None else (answer.start, answer.end)
+    marks = _of_answers(right, given)
+    windows = [around(example.context, *(given or right or (0, 0)), most=LONGEST)]
+    if right is not None and not (windows[0][0] <= right[0] and right[1] <= windows[0][1]):
+        windows.append(around(example.context, *right, most=LONGEST // 2))
+    return [
+        Passage("question", [Piece(short(example.question, LONGEST // 2))]),
+        *(Passage("context", marked_pieces(example.context, window, marks)) for window in windows),
+    ]
+
+
+def _of_answers(right: _Place | None, given: _Place | None) -> list[Mark]:
+    """The marks of two spans, which may overlap; the common part has the kind `both`."""
+    spans: dict[Kind, _Place | None] = {"right": right, "given": given}
+    edges = sorted({edge for span in spans.values() if span for edge in span})
+    marks: list[Mark] = []
+    for start, end in pairwise(edges):
+        kinds: list[Kind] = [kind for kind, span in spans.items() if span and span[0] <= start < span[1]]
+        marks.append((start, end, "both" if len(kinds) == 2 else kinds[0] if kinds else "", ""))
+    return marks

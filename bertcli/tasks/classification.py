@@ -20,6 +20,7 @@ from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.labels import listed
 from bertcli.tasks.scores import classification_scores, multi_label_scores, reranking_scores
+from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -62,7 +63,7 @@ THRESHOLD = 0.5
 
 
 @dataclass(frozen=True)
-class Classified:
+class Classified(Prediction):
     """A text's label or labels, and the logit of every label: a dictionary for each text would need 22 GB for
     3,000 texts and 100,000 labels."""
 
@@ -83,12 +84,21 @@ class Classified:
         label = list(self.labels) if self.multi_label else self.labels[0]
         return {"label": label, "probabilities": self.probabilities}
 
+    def readable(self, example: TextExample) -> str:
+        """The labels with their probabilities, and the text."""
+        probabilities, text = self.probabilities, beside_texts(example)
+        if self.multi_label:
+            chosen = ", ".join(f"{name} {probabilities[name]:.2%}" for name in self.labels)
+            return f"{chosen or 'no label'}  {text}"
+        return f"{probabilities[self.labels[0]]:7.2%}  {self.labels[0]}  {text}"
+
 
 class Classification(LabeledTask):
     """One label a text by softmax, or any number of labels, each by a sigmoid (`multi_label`)."""
 
     type = "classification"
     head = "sequences"
+    pipeline_tag = "text-classification"
 
     def __init__(
         self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None
@@ -189,6 +199,27 @@ class Classification(LabeledTask):
         if self.multi_label:
             return label_sets_verdict([cast(tuple[str, ...], each.label) for each in examples], metrics)
         return labels_verdict([cast(str, each.label) for each in examples], metrics)
+
+    def right_answer(self, example: TextExample) -> Any:
+        return list(cast(tuple[str, ...], example.label)) if self.multi_label else example.label
+
+    def mistake(self, example: TextExample, prediction: Classified, examples: Sequence[Any]) -> Mistake:
+        """A wrong answer; of several wrong labels, the sureness is that of the farthest from `THRESHOLD`."""
+        passages, probabilities = plain_passages(example.texts), prediction.probabilities
+        if not self.multi_label:
+            (given,) = prediction.labels
+            return Mistake(passages, probabilities[given], right=str(example.label), given=given)
+        right, given = self.right_answer(example), prediction.labels
+        farthest = max(abs(probabilities[label] - THRESHOLD) for label in set(given) ^ set(right))
+        right, given = (", ".join(labels) or "(none)" for labels in (right, given))
+        return Mistake(passages, farthest + THRESHOLD, right=right, given=given)
+
+    def label_pairs(
+        self, examples: Sequence[TextExample], predictions: Sequence[Classified]
+    ) -> list[tuple[str, str]]:
+        if self.multi_label:
+            return []
+        return [(str(a.label), b.labels[0]) for a, b in zip(examples, predictions, strict=True)]
 
 
 def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None:

@@ -11,7 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bertcli.system.terminal import number, percent, short
+from bertcli.tasks.examples import SimilarExample
 from bertcli.tasks.scores import mean_ranks
+from bertcli.tasks.shown import LONGEST, Mistake, Passage, Piece, Prediction, plain_passages
 
 Key = Hashable
 """A value that is equal for equal texts."""
@@ -88,7 +91,7 @@ FAR = 0.25
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(Prediction):
     """The rank of an anchor's positive among the candidates.
 
     Attributes:
@@ -115,9 +118,23 @@ class Ranked:
         shown = {"rank": self.rank, "similarity": self.similarity}
         return shown if self.nearest is None else shown | {"nearest_similarity": self.nearest_similarity}
 
+    def mistake(self, example: SimilarExample, examples: Sequence[SimilarExample]) -> Mistake:
+        """The positive and the text of `examples` that is nearer."""
+        assert self.nearest is not None  # without another text, no answer is wrong
+        other, place = self.nearest
+        anchor, positive, nearest = (
+            short(text, LONGEST // 3) for text in (*example.texts[:2], examples[other].texts[place])
+        )
+        passages = [
+            Passage("anchor", [Piece(anchor)]),
+            Passage("positive", [Piece(positive, "right", number(self.similarity))]),
+            Passage("nearest", [Piece(nearest, "given", number(self.nearest_similarity))]),
+        ]
+        return Mistake(passages, self.rank, score=f"{number(self.rank)} of {number(self.candidates)}")
+
 
 @dataclass(frozen=True)
-class Scored:
+class Scored(Prediction):
     """The cosine of a pair, and its places from 0 to 1 among all pairs, by the cosine and by the score."""
 
     similarity: float
@@ -132,6 +149,12 @@ class Scored:
     def as_json(self) -> dict[str, Any]:
         """The cosine and the two places."""
         return {"similarity": self.similarity, "place": self.place, "right_place": self.right_place}
+
+    def mistake(self, example: SimilarExample, examples: Sequence[SimilarExample]) -> Mistake:
+        """The score beside the cosine; `examples` are not looked at."""
+        off = abs(self.place - self.right_place)
+        right, given, score = number(example.score), number(self.similarity), f"off by {percent(off)}"
+        return Mistake(plain_passages(example.texts), off, right=right, given=given, score=score)
 
 
 def rank_positives(

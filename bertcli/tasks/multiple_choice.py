@@ -13,7 +13,19 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from bertcli.objectives.base import Term
+from bertcli.system.terminal import percent, short
 from bertcli.tasks.examples import ChoiceExample
+from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
+from bertcli.tasks.shown import (
+    LONGEST,
+    Mistake,
+    MistakeWords,
+    Output,
+    Passage,
+    Piece,
+    Prediction,
+    plain_passages,
+)
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask
 from bertcli.tasks.verdict import Verdict, share_verdict
 from bertcli.tokenizer.frame import Frame, Row, longest_first
@@ -21,7 +33,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(Prediction):
     """The number of the likeliest choice, from 0, and the probability of every choice."""
 
     choice: int
@@ -31,6 +43,11 @@ class Chosen:
         """What `--json` prints."""
         return {"choice": self.choice, "probabilities": self.probabilities}
 
+    def readable(self, example: ChoiceExample) -> str:
+        """The choices with their probabilities, a line each, the likeliest first."""
+        shares = zip(self.probabilities, example.choices, strict=True)
+        return "\n".join(f"{p:7.2%}  {choice}" for p, choice in sorted(shares, key=lambda each: -each[0]))
+
 
 class MultipleChoice(LabeledTask):
     """A row and a logit for each choice, and a softmax over the choices of an example, of which there may be
@@ -39,6 +56,8 @@ class MultipleChoice(LabeledTask):
     type = "multiple-choice"
     head = "choices"
     metric = "accuracy"
+    pipeline_tag = type
+    mistake_words = MistakeWords(marks={"right": "right", "given": "given"})
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each choice: the pair of text_a and "text_b choice".
@@ -100,3 +119,35 @@ class MultipleChoice(LabeledTask):
         what = "choosing by chance" if chance == share else f"always choosing number {place} (counted from 0)"
         blind = f"{what} ({share:.4g})"
         return share_verdict("accuracy", "accuracy", metrics["accuracy"], share=share, blind=blind, rows=n)
+
+    def mistake(self, example: ChoiceExample, prediction: Chosen, examples: Sequence[Any]) -> Mistake:
+        passages = plain_passages(example.texts[: -len(example.choices)])
+        for place, choice in enumerate(example.choices[:10]):
+            kind = "right" if place == example.label else "given" if place == prediction.choice else ""
+            piece = Piece(short(choice, LONGEST // 2), kind, percent(prediction.probabilities[place]))
+            passages.append(Passage(f"choice {place}", [piece]))
+        right, given = (f"choice {place}" for place in (example.label, prediction.choice))
+        return Mistake(passages, prediction.probabilities[prediction.choice], right=right, given=given)
+
+    def answer_names(self, example: ChoiceExample) -> Sequence[str]:
+        return example.choices
+
+    def output(
+        self, example: ChoiceExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
+    ) -> Output:
+        """The logit of a choice, which has a row of its own."""
+        best = int(logits[0].argmax()) if target is None else target
+        return Output(example.choices[best], lambda logits_B1: logits_B1[:, 0], row=best)
+
+    def read(self, example: ChoiceExample, item: Item, number: int, tokenizer: Tokenizer) -> ReadRow:
+        """The row of a choice."""
+        row, choice = item.rows[number], example.choices[number]
+        first, second = text_places(row, tokenizer.frame)
+        kept = min(len(tokenizer.encode(choice)), len(second))  # text_b is shortened first, then the choice
+        middle = second.stop - kept
+        parts = [
+            Part(example.text_a, first, 0),
+            Part(example.text_b or "", range(second.start, middle), 1),
+            Part(choice, range(middle, second.stop), 1),
+        ]
+        return read_parts(row, parts, tokenizer)

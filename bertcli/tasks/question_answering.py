@@ -15,51 +15,23 @@ from torch import Tensor
 
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
-from bertcli.tasks.answers import answer_scores, best_thresholds, is_exact
+from bertcli.tasks.answers import (
+    NO_ANSWER,
+    Answered,
+    Span,
+    answer_passages,
+    answer_scores,
+    best_spans,
+    best_thresholds,
+    is_exact,
+)
 from bertcli.tasks.examples import Answer, QuestionExample
+from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
+from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, share_verdict
 from bertcli.tokenizer.pieces import PlacedPieces
 from bertcli.tokenizer.tokenizer import Tokenizer
-
-MAX_TOKENS = 30
-"""Most tokens of an answer; this and `NUM_BEST` are as in the original code."""
-NUM_BEST = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Tokens `first` to `last` (inclusive) of the text; `score` is the sum of a start and an end logit."""
-
-    first: int
-    last: int
-    score: float
-
-
-def best_spans(windows: Sequence[range], logits: Sequence[Tensor]) -> list[Span]:
-    """The best `NUM_BEST` spans of at most `MAX_TOKENS` tokens, the best first; none in an empty text.
-
-    `logits` holds [tokens of the window, 2] for each of `windows` (`windows.cut_windows`). A span counts in
-    the window where its first token has most context. All these spans are compared, not only those between
-    the likeliest starts and ends.
-    """
-    if not windows[-1]:
-        return []
-    owner_T = torch.from_numpy(most_context(windows))
-    spans: list[Span] = []
-    for number, (window, logits_T2) in enumerate(zip(windows, logits, strict=True)):
-        start_T, end_T = logits_T2.unbind(dim=-1)
-        elsewhere_T = owner_T[window.start : window.stop] != number
-        start_T = start_T.masked_fill(elsewhere_T, -torch.inf)
-        end_TL = F.pad(end_T, (0, MAX_TOKENS - 1), value=-torch.inf).unfold(0, MAX_TOKENS, 1)
-        score_TL = start_T[:, None] + end_TL
-        best = score_TL.flatten().topk(min(NUM_BEST, score_TL.numel()))
-        for place, score in zip(best.indices.tolist(), best.values.tolist(), strict=True):
-            if score > -torch.inf:
-                first, more = divmod(place, MAX_TOKENS)
-                spans.append(Span(window.start + first, window.start + first + more, score))
-    return sorted(spans, key=lambda span: -span.score)[:NUM_BEST]
-
 
 MAX_QUESTION = 64
 """Most tokens of a question, as in the original code; it takes at most half of a row."""
@@ -82,28 +54,6 @@ class Passage:
     spans: NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class Answered:
-    """An answer at characters `start` to `end` (exclusive) of the context; "" and None for no answer.
-
-    Attributes:
-        score: its probability among the best answers (and "no answer", if that is allowed).
-        best: the best answer, also if "no answer" was predicted; "" in a context without tokens.
-        null_difference: the logits of "no answer" minus those of `best`.
-    """
-
-    answer: str
-    start: int | None
-    end: int | None
-    score: float
-    best: str
-    null_difference: float
-
-    def as_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        return {"answer": self.answer, "start": self.start, "end": self.end, "score": self.score}
-
-
 class QuestionAnswering(LabeledTask):
     """Start and end of the answer, each by a softmax over the tokens; long contexts in windows.
 
@@ -114,6 +64,10 @@ class QuestionAnswering(LabeledTask):
     type = "question-answering"
     head = "spans"
     metric = "f1"
+    pipeline_tag = type
+    mistake_words = MistakeWords(
+        text="question and context", marks={"right": "right", "given": "given", "both": "right and given"}
+    )
     has_unanswered = False
     """Whether some question of the training data has no answer."""
 
@@ -217,7 +171,7 @@ class QuestionAnswering(LabeledTask):
         return best_spans([passage.window for passage in passages], inside)
 
     def is_right(self, example: QuestionExample, prediction: Answered) -> bool:
-        return is_exact(prediction.answer, [answer.text for answer in example.answers or ()])
+        return is_exact(prediction.answer, self.right_answer(example))
 
     def score(
         self, examples: Sequence[QuestionExample], predictions: Sequence[Answered]
@@ -227,7 +181,7 @@ class QuestionAnswering(LabeledTask):
 
         The scores are those of the threshold with the best F1 while `null_threshold` is `auto`.
         """
-        gold = [[answer.text for answer in example.answers or ()] for example in examples]
+        gold = [self.right_answer(example) for example in examples]
         if all(gold):
             return answer_scores(gold, [prediction.answer for prediction in predictions])
         differences = [prediction.null_difference for prediction in predictions]
@@ -258,6 +212,48 @@ class QuestionAnswering(LabeledTask):
             return Verdict(True, {metric: 0.0}, f"exact match {100 * exact:.4g}, where no answer gives 0")
         said = "no question was answered exactly: exact match 0"
         return no_better({metric: 0.0}, said, "no answer (0)", noise_of=None)
+
+    def right_answer(self, example: QuestionExample) -> list[str]:
+        return [answer.text for answer in example.answers or ()]
+
+    def mistake(self, example: QuestionExample, prediction: Answered, examples: Sequence[Any]) -> Mistake:
+        none = "(no answer)"
+        right, given = (
+            " / ".join(dict.fromkeys(self.right_answer(example))) or none,
+            prediction.answer or none,
+        )
+        return Mistake(
+            answer_passages(example, prediction), prediction.score, right=right or none, given=given
+        )
+
+    def output(
+        self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
+    ) -> Output:
+        """The first and the last token of the answer, in the window that has most context for it."""
+        answered, passages = self.predict(example, items, logits), [item.layout for item in items]
+        if answered.start is None:
+            sums = [float(logits_T2[list(NOWHERE), [0, 1]].sum()) for logits_T2 in logits]
+            item, (first, last) = sums.index(min(sums)), NOWHERE
+        else:
+            best = self.best(passages, logits)[0]
+            item = int(most_context([passage.window for passage in passages])[best.first])
+            shift = passages[item].first - passages[item].window.start
+            first, last = best.first + shift, best.last + shift
+        return Output(
+            answered.answer or NO_ANSWER,
+            lambda logits_BT2: logits_BT2[:, first, 0] + logits_BT2[:, last, 1],
+            item=item,
+        )
+
+    def read(self, example: QuestionExample, item: Item, number: int, tokenizer: Tokenizer) -> ReadRow:
+        """The question and a window of the context."""
+        row = item.rows[number]
+        first, second = text_places(row, tokenizer.frame)
+        parts = [
+            Part(example.question, first, 0),
+            Part(example.context, second, 1, skipped=item.layout.window.start),
+        ]
+        return read_parts(row, parts, tokenizer)
 
 
 def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:

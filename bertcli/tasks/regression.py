@@ -16,9 +16,11 @@ from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import number
 from bertcli.tasks.classification import encode_texts, pair_ranking
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.scores import correlation_scores
+from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -28,7 +30,7 @@ LARGEST, FINEST = 1e30, 1e-5
 
 
 @dataclass(frozen=True)
-class Value:
+class Value(Prediction):
     """A predicted number."""
 
     value: float
@@ -36,6 +38,10 @@ class Value:
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
         return {"value": self.value}
+
+    def readable(self, example: TextExample) -> str:
+        """The number, and the text."""
+        return f"{self.value:10.4f}  {beside_texts(example)}"
 
 
 class Regression(LabeledTask):
@@ -47,6 +53,14 @@ class Regression(LabeledTask):
     type = "regression"
     head = "sequences"
     metric = "pearson_spearman"
+    pipeline_tag = "text-classification"
+    mistake_words = MistakeWords(
+        title="Largest errors",
+        are_wrong="are off by half a unit or more",
+        worst="largest",
+        score="error",
+        output="value",
+    )
 
     def __init__(
         self,
@@ -123,6 +137,24 @@ class Regression(LabeledTask):
             )
         return no_better(baseline, said, blind, noise_of=n if metrics["pearson"] > 0 else None)
 
+    def mistake(self, example: TextExample, prediction: Value, examples: Sequence[Any]) -> Mistake:
+        off = prediction.value - _number(example)
+        right, given = number(example.label), number(prediction.value)
+        score = f"{'+' if off > 0 else '−'}{number(abs(off))}"
+        return Mistake(plain_passages(example.texts), abs(off), right=right, given=given, score=score)
+
+    def number_pairs(
+        self, examples: Sequence[TextExample], predictions: Sequence[Value]
+    ) -> list[tuple[float, float]]:
+        return [(_number(a), b.value) for a, b in zip(examples, predictions, strict=True)]
+
+    def output(
+        self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
+    ) -> Output:
+        """The value itself."""
+        value = self.predict(example, items, logits).value
+        return Output(f"{value:.4f}", lambda logits_B1: logits_B1[:, 0])
+
 
 def _standardization(examples: Sequence[TextExample], report: Callable[[str], None]) -> Standardization:
     """Mean and standard deviation, exactly rounded, so that they are equal on every machine.
@@ -136,7 +168,7 @@ def _standardization(examples: Sequence[TextExample], report: Callable[[str], No
             f"task.label: {extreme:g} is too large to learn (over {LARGEST:g}); divide the numbers"
         )
     mean = math.fsum(numbers) / len(numbers)
-    scale = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / len(numbers))
+    scale = math.sqrt(math.fsum((each - mean) ** 2 for each in numbers) / len(numbers))
     if scale <= abs(mean) * 1e-15 or scale < 1 / LARGEST:
         return Standardization(mean, 1.0)
     if scale < FINEST * abs(mean):

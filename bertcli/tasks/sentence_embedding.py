@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -25,7 +25,8 @@ from bertcli.tasks.compared_vectors import (
 )
 from bertcli.tasks.examples import SimilarExample
 from bertcli.tasks.scores import correlation_scores, random_order, ranking_scores
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Prediction, forward
+from bertcli.tasks.shown import Mistake, MistakeWords, Prediction
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, forward
 from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ at once take (LOG.md)."""
 
 
 @dataclass(frozen=True)
-class Vectors:
+class Vectors(Prediction):
     """The vectors of an example's texts, fp32 [texts, D], and a key of each."""
 
     vectors_CD: Tensor
@@ -59,6 +60,7 @@ class SentenceEmbedding(LabeledTask):
 
     type = "sentence-embedding"
     head = None
+    pipeline_tag = "sentence-similarity"
 
     answer_kind = "value"
 
@@ -66,6 +68,12 @@ class SentenceEmbedding(LabeledTask):
         super().__init__(settings, labels)
         self.has_scores = settings.label is not None
         self.metric = "spearman" if self.has_scores else "mrr"
+        self.mistake_words = MistakeWords(
+            are_wrong="are not in their place",
+            worst="worst",
+            score="place",
+            marks={} if self.has_scores else {"right": "right", "given": "given"},
+        )
 
     def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each text; plain text has two equal rows."""
@@ -123,9 +131,11 @@ class SentenceEmbedding(LabeledTask):
             cosines = [each.similarity for each in predictions]
             found = correlation_scores([each.score or 0.0 for each in examples], cosines)
             return {name: found[name] for name in ("spearman", "pearson")}
-        ranks = [each.rank for each in predictions if isinstance(each, Ranked)]
-        candidates = [each.candidates for each in predictions if isinstance(each, Ranked)]
-        return {**ranking_scores(ranks), "candidates": max(candidates)}
+        ranked = cast(Sequence[Ranked], predictions)
+        return {
+            **ranking_scores([each.rank for each in ranked]),
+            "candidates": max(each.candidates for each in ranked),
+        }
 
     def verdict(self, examples: Sequence[SimilarExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside texts, or pairs with scores, in random order."""
@@ -144,6 +154,16 @@ class SentenceEmbedding(LabeledTask):
         if mrr > needed:
             return Verdict(True, baseline, f"{said} is {mrr - chance:.4g} above {blind}")
         return no_better(baseline, said, blind, noise_of=n if mrr > chance else None)
+
+    def right_answer(self, example: SimilarExample) -> str | float:
+        """The positive, or the score of a pair."""
+        return example.texts[1] if example.score is None else example.score
+
+    def mistake(
+        self, example: SimilarExample, prediction: Any, examples: Sequence[SimilarExample]
+    ) -> Mistake:
+        """The positive and the nearest text of `examples`; or a pair and its score."""
+        return prediction.mistake(example, examples)
 
 
 def _scores_verdict(scores: Sequence[float | None], spearman: float) -> Verdict:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from bertcli.families.family import HeadKind
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
 from bertcli.tasks.registry import import_task
-from bertcli.tasks.verdict import Verdict
+from bertcli.tasks.shown import Prediction, ShownTask
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -95,15 +95,7 @@ class LabeledBatch:
         return share.of(parts, lambda items: replace(self, items=tuple(items)))
 
 
-class Prediction(Protocol):
-    """A task's answer for one example."""
-
-    def as_json(self) -> dict[str, Any]:
-        """What `bertcli predict` prints for it, beside the text."""
-        ...
-
-
-class LabeledTask(ABC):
+class LabeledTask(ShownTask):
     """Examples -> items; logits -> loss, predictions and scores. Its model: `model.task_models`.
 
     Each task has its own kinds of examples (`tasks.examples`) and predictions.
@@ -188,10 +180,6 @@ class LabeledTask(ABC):
 
         Higher is better for every float that can be a `metric`, except if its name ends in `_error`.
         """
-
-    @abstractmethod
-    def verdict(self, examples: Sequence[Any], metrics: Mapping[str, Any]) -> Verdict:
-        """The verdict on `score` of one or more labeled examples, beside an answer that reads no text."""
 
 
 def task_class(type: str) -> type[LabeledTask]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,67 +16,13 @@ from torch import Tensor
 from bertcli.config.task import TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
+from bertcli.tasks.entities import Entity, Tagged, chunks, entity_passages, entity_scores
 from bertcli.tasks.examples import TaggedExample
-from bertcli.tasks.scores import precision_recall_f1
+from bertcli.tasks.row_words import ReadRow, Word, row_of, text_places
+from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, no_score
 from bertcli.tokenizer.tokenizer import Tokenizer
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """An entity as words `start` to `end` (exclusive) of its sentence."""
-
-    type: str
-    start: int
-    end: int
-
-
-def chunks(tags: Sequence[str]) -> list[Chunk]:
-    """The entities of one sentence's BIO tags, which may be ill-formed.
-
-    The rules of conlleval (Tjong Kim Sang and De Meulder 2003): an entity starts at every B, and at an I
-    after another type or after a word outside; it ends before the next start or word outside. Any tag other
-    than B and I is outside.
-    """
-    found: list[Chunk] = []
-    start = 0
-    open_type: str | None = None
-    for i, tag in enumerate([*tags, "O"]):
-        prefix, _, kind = tag.partition("-")
-        if open_type is not None and not (prefix == "I" and kind == open_type):
-            found.append(Chunk(open_type, start, i))
-            open_type = None
-        if open_type is None and prefix in ("B", "I"):
-            open_type, start = kind, i
-    return found
-
-
-def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Scores of sentences of tags, in 0..1 (conlleval prints hundredths).
-
-    `precision`, `recall` and `f1` count entities: right if words and type are exactly those of the truth.
-    `accuracy` counts words; `per_type` has the three scores by type, and `count`, the entities in the truth.
-    A share of zero items is 0.
-    """
-    true, found, right = Counter[str](), Counter[str](), Counter[str]()
-    words = right_words = 0
-    for true_tags, tags in zip(truth, predicted, strict=True):
-        true_chunks, tag_chunks = set(chunks(true_tags)), set(chunks(tags))
-        true.update(chunk.type for chunk in true_chunks)
-        found.update(chunk.type for chunk in tag_chunks)
-        right.update(chunk.type for chunk in true_chunks & tag_chunks)
-        words += len(true_tags)
-        right_words += sum(a == b for a, b in zip(true_tags, tags, strict=True))
-    overall = precision_recall_f1(right.total(), found.total(), true.total())
-    return {
-        **{name: overall[name] for name in ("precision", "recall", "f1")},
-        "accuracy": right_words / max(1, words),
-        "per_type": {
-            kind: precision_recall_f1(right[kind], found[kind], true[kind]) for kind in sorted(true | found)
-        },
-    }
-
 
 OUTSIDE = "O"
 
@@ -89,32 +35,6 @@ class WindowWords:
     positions: list[int]
 
 
-@dataclass(frozen=True)
-class Entity:
-    """An entity at characters `start` to `end` (exclusive) of the example's text.
-
-    `score` is the mean probability of its words' tags.
-    """
-
-    text: str
-    type: str
-    start: int
-    end: int
-    score: float
-
-
-@dataclass(frozen=True)
-class Tagged:
-    """A tag for each word, and the entities that they make."""
-
-    tags: tuple[str, ...]
-    entities: tuple[Entity, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        return {"entities": [vars(entity) for entity in self.entities], "tags": list(self.tags)}
-
-
 class TokenClassification(LabeledTask):
     """A tag for each word, predicted at its first piece; long texts in windows, each word in one of them.
 
@@ -125,6 +45,11 @@ class TokenClassification(LabeledTask):
     type = "token-classification"
     head = "tokens"
     metric = "f1"
+    pipeline_tag = type
+    label_name = "type"
+    mistake_words = MistakeWords(
+        marks={"both": "found", "right": "missed", "given": "not there", "other": "other type or ends"}
+    )
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
         super().__init__(settings, labels)
@@ -225,3 +150,54 @@ class TokenClassification(LabeledTask):
             return Verdict(True, baseline, f"entity F1 {f1:.4g}, where tagging every word O gives 0")
         said = "no entity was found correctly: F1 0"
         return no_better(baseline, said, "tagging every word O (0)", noise_of=None)
+
+    def right_answer(self, example: TaggedExample) -> list[str]:
+        return list(example.tags or ())
+
+    def mistake(self, example: TaggedExample, prediction: Tagged, examples: Sequence[Any]) -> Mistake:
+        passages, sureness = entity_passages(example, prediction)
+        return Mistake(passages, sureness)
+
+    def answer_names(self, example: TaggedExample) -> Sequence[str]:
+        """The words, each of which has a tag."""
+        return example.words
+
+    def output(
+        self, example: TaggedExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
+    ) -> Output:
+        """The tag of a word, at its first piece, in the window that predicts it.
+
+        If no word is asked for, it is the one that is least likely to be outside of all entities.
+        """
+        places = {
+            word: (number, position)
+            for number, item in enumerate(items)
+            for word, position in zip(item.layout.words, item.layout.positions, strict=True)
+        }
+        if not places or (target is not None and target not in places):
+            raise UserError(
+                f"{example.where}: {'the word' if places else 'the text'} has no token to be tagged by"
+            )
+        shares = {word: logits[item][position].softmax(dim=-1) for word, (item, position) in places.items()}
+        outside = self.labels.index(OUTSIDE) if OUTSIDE in self.labels else None
+        inside = {word: 1.0 if outside is None else 1 - float(p[outside]) for word, p in shares.items()}
+        word = max(inside, key=inside.__getitem__) if target is None else target
+        item, position = places[word]
+        tag = int(shares[word].argmax())
+        answer = f"{self.labels[tag]} ({example.words[word]})"
+        return Output(answer, lambda logits_BTC: logits_BTC[:, position, tag], item=item)
+
+    def read(self, example: TaggedExample, item: Item, number: int, tokenizer: Tokenizer) -> ReadRow:
+        """A window of tagged words, with all of its words, even those that another window predicts."""
+        layout: WindowWords = item.layout
+        (row,) = item.rows
+        window = text_places(row, tokenizer.frame)[0]
+        bounds = np.cumsum([0, *map(len, tokenizer.encode_words(example.words))])
+        pieces = int(bounds[-1])
+        bounds += layout.positions[0] - bounds[layout.words[0]]
+        places = (
+            range(max(start, window.start), min(stop, window.stop))
+            for start, stop in pairwise(bounds.tolist())
+        )
+        words = [Word(text, tokens, 0) for text, tokens in zip(example.words, places, strict=True) if tokens]
+        return row_of(row, words, pieces)

@@ -139,7 +139,7 @@ def row_scores(logits: np.ndarray, dev: list[Any], config: FinetuneConfig, label
 
 
 def token_scores(logits: np.ndarray, dev: list[Any], labels: tuple[str, ...], features: TokenFeatures) -> Any:
-    from bertcli.tasks.token_classification import entity_scores
+    from bertcli.tasks.entities import entity_scores
 
     predicted = []
     for example, row in zip(dev, logits, strict=True):

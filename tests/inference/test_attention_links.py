@@ -9,8 +9,8 @@ import torch
 
 from bertcli.folders.model_folder import load_encoder_folder
 from bertcli.inference.attention import Attention, attention_of, choose_head, strongest_links
-from bertcli.inference.words import ReadRow, Word, read_texts
 from bertcli.system.errors import UserError
+from bertcli.tasks.row_words import ReadRow, Word, read_texts
 from bertcli.tokenizer.frame import Row
 from tests.folders.folders import saved_model, tiny_tokenizer
 

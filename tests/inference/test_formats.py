@@ -12,12 +12,12 @@ import pytest
 from bertcli.inference.outputs import SEPARATORS, AnswerTable, json_line, readable, row_json
 from bertcli.inference.predict import Predicted
 from bertcli.system.errors import UserError
+from bertcli.tasks.answers import Answered
 from bertcli.tasks.classification import Classified
+from bertcli.tasks.entities import Entity, Tagged
 from bertcli.tasks.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
 from bertcli.tasks.multiple_choice import Chosen
-from bertcli.tasks.question_answering import Answered
 from bertcli.tasks.regression import Value
-from bertcli.tasks.token_classification import Entity, Tagged
 
 SPAM = Classified(("spam",), ("ham", "spam"), np.array([0.0, np.log(3.0)]), multi_label=False)
 TOPICS = Classified(("a", "b"), ("a", "b", "c"), -np.log([1 / 3, 1, 3]), multi_label=True)

@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 from bertcli.folders.model_folder import load_encoder_folder  # noqa: E402
 from bertcli.inference.attention import attention_of  # noqa: E402
-from bertcli.inference.words import ReadRow  # noqa: E402
+from bertcli.tasks.row_words import ReadRow  # noqa: E402
 from bertcli.tokenizer.frame import Row  # noqa: E402
 from tests.parity.families import CASES, Case, class_of, for_transformers, rows, saved  # noqa: E402
 

@@ -11,9 +11,9 @@ import torch
 
 from bertcli.inference.attention import Attention
 from bertcli.inference.attributions import Attributions
-from bertcli.inference.words import ReadRow, Word
 from bertcli.reports.attention import attention_page, fit_layers
 from bertcli.system.errors import UserError
+from bertcli.tasks.row_words import ReadRow, Word
 from bertcli.tokenizer.frame import Row
 from tests.reports.test_page import ATTACK, Elements
 

@@ -21,8 +21,8 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.select import Select  # noqa: E402
 
 from bertcli.inference.attention import Attention  # noqa: E402
-from bertcli.inference.words import ReadRow, Word  # noqa: E402
 from bertcli.reports.attention import attention_page  # noqa: E402
+from bertcli.tasks.row_words import ReadRow, Word  # noqa: E402
 from bertcli.tokenizer.frame import Row  # noqa: E402
 from tests.reports.test_attention import random_attention  # noqa: E402
 from tests.reports.test_page import ATTACK  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertcli.tasks.token_classification import Chunk, chunks, entity_scores
+from bertcli.tasks.entities import Chunk, chunks, entity_scores
 
 tags = st.sampled_from(["O", "B-x", "I-x", "B-y", "I-y", "B", "I"])
 sentences = st.lists(st.lists(st.tuples(tags, tags), max_size=12), max_size=5)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertcli.tasks.question_answering import MAX_TOKENS, NUM_BEST, best_spans
+from bertcli.tasks.answers import MAX_TOKENS, NUM_BEST, best_spans
 from bertcli.tasks.supervised import cut_windows, most_context
 
 

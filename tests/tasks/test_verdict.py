@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bertcli.tasks.answers import answer_scores
+from bertcli.tasks.entities import entity_scores
 from bertcli.tasks.examples import (
     Answer,
     ChoiceExample,
@@ -18,7 +19,6 @@ from bertcli.tasks.examples import (
 )
 from bertcli.tasks.scores import classification_scores, correlation_scores, multi_label_scores
 from bertcli.tasks.supervised import build_task
-from bertcli.tasks.token_classification import entity_scores
 from bertcli.tasks.verdict import Verdict
 from tests.tasks.reading import choices, questions, settings, words
 

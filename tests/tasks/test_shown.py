@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bertcli.reports.passages import LONGEST, Passage, answer_passages, entity_passages
+from bertcli.tasks.answers import Answered, answer_passages
+from bertcli.tasks.entities import Entity, Tagged, entity_passages
 from bertcli.tasks.examples import Answer, QuestionExample, TaggedExample
-from bertcli.tasks.question_answering import Answered
-from bertcli.tasks.token_classification import Entity, Tagged
+from bertcli.tasks.shown import LONGEST, Passage
 
 
 def tagged(words: list[str], tags: list[str], text: str | None = None) -> TaggedExample:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bertcli.inference.words import ReadRow, read_item, read_texts
 from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TextExample
+from bertcli.tasks.row_words import ReadRow, read_texts
 from bertcli.tasks.supervised import build_task
 from bertcli.tasks.words import tagged_text
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -67,8 +67,8 @@ def test_each_token_of_a_text_is_in_one_word_and_special_ones_in_none(kinds: dic
 def read(kind: str, example: Example, window: int = 0, row: int = 0, **changes: int) -> ReadRow:
     settings = SETTINGS[kind].model_copy(update=changes)
     tokenizer = tiny_tokenizer()
-    items = build_task(settings, ("O", "B-LOC", "I-LOC")).encode([example], tokenizer)
-    found = read_item(items[window], row, example, tokenizer)
+    task = build_task(settings, ("O", "B-LOC", "I-LOC"))
+    found = task.read(example, task.encode([example], tokenizer)[window], row, tokenizer=tokenizer)
     for word in found.words:  # these texts are written as the vocabulary has them
         pieces = [tokenizer.token(found.row.ids[place]) for place in word.tokens]
         assert tokenizer.join(pieces) == word.text
@@ -113,8 +113,6 @@ def test_a_window_of_tagged_words_has_all_its_words(window: int):
 def test_of_a_word_longer_than_a_window_the_beginning_is_read():
     example = tagged_text("here", {}, "the " + "c" + "s" * 40 + " sat")
     tokenizer = tiny_tokenizer()
-    items = build_task(SETTINGS["tokens"].model_copy(update={"max_length": 16}), ("O",)).encode(
-        [example], tokenizer
-    )
-    rows = [read_item(item, 0, example, tokenizer) for item in items]
+    task = build_task(SETTINGS["tokens"].model_copy(update={"max_length": 16}), ("O",))
+    rows = [task.read(example, item, 0, tokenizer=tokenizer) for item in task.encode([example], tokenizer)]
     assert {text for each in rows for text in texts_of(each)} == set(example.words)

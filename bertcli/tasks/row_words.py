@@ -12,10 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TaggedExample
-from bertcli.tasks.question_answering import Passage
-from bertcli.tasks.supervised import Item
-from bertcli.tasks.token_classification import WindowWords
 from bertcli.tasks.words import word_spans
 from bertcli.tokenizer.frame import Frame, Row
 from bertcli.tokenizer.pieces import needs_no_blank
@@ -49,7 +45,7 @@ class ReadRow:
     dropped: int
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """A text, and the positions in a row of its pieces, of which the first `skipped` are not in the row."""
 
     text: str
@@ -61,45 +57,27 @@ class _Part(NamedTuple):
 def read_texts(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> ReadRow:
     """The row of one text or two, cut to `max_length` tokens as `Frame.fit` does."""
     a, *others = tokenizer.encode_batch(texts)
-    row = tokenizer.frame.fit(a, others[0] if others else None, max_length)
-    places = zip(texts, _places(row, tokenizer.frame), strict=False)
-    return _read(
-        row, [_Part(text, tokens, segment) for segment, (text, tokens) in enumerate(places)], tokenizer
-    )
+    return read_row(tokenizer.frame.fit(a, others[0] if others else None, max_length), texts, tokenizer)
 
 
-def read_item(item: Item, number: int, example: Example, tokenizer: Tokenizer) -> ReadRow:
-    """The row `number` of an item that a task made of `example`; for choices, it is that of the choice."""
-    row = item.rows[number]
-    if isinstance(example, TaggedExample):
-        return _read_tagged(item, example, tokenizer)
-    first, second = _places(row, tokenizer.frame)
-    a, *others = example.texts
-    parts = [_Part(a, first, 0)]
-    if isinstance(example, ChoiceExample):
-        choice = example.choices[number]
-        kept = min(len(tokenizer.encode(choice)), len(second))  # text_b is shortened first, then the choice
-        middle = second.stop - kept
-        parts.append(_Part(example.text_b or "", range(second.start, middle), 1))
-        parts.append(_Part(choice, range(middle, second.stop), 1))
-    elif isinstance(example, QuestionExample):
-        passage: Passage = item.layout
-        parts.append(_Part(example.context, second, 1, skipped=passage.window.start))
-    elif others:
-        parts.append(_Part(others[0], second, 1))
-    return _read(row, parts, tokenizer)
+def read_row(row: Row, texts: Sequence[str], tokenizer: Tokenizer) -> ReadRow:
+    """The words of a row that was made of these texts: one or two."""
+    places = zip(texts, text_places(row, tokenizer.frame), strict=False)
+    parts = [Part(text, tokens, segment) for segment, (text, tokens) in enumerate(places)]
+    return read_parts(row, parts, tokenizer)
 
 
-def _read(row: Row, parts: Sequence[_Part], tokenizer: Tokenizer) -> ReadRow:
+def read_parts(row: Row, parts: Sequence[Part], tokenizer: Tokenizer) -> ReadRow:
+    """The words of a row that was made of these parts, in their order."""
     placed = tokenizer.encode_with_spans([part.text for part in parts])
     words: list[Word] = []
     for part, each in zip(parts, placed, strict=True):
         spans = each.spans[part.skipped : part.skipped + len(part.tokens)]
         words += split_words(part.text, spans, part.tokens.start, segment=part.segment)
-    return _row_of(row, words, sum(len(each.ids) for each in placed))
+    return row_of(row, words, sum(len(each.ids) for each in placed))
 
 
-def _row_of(row: Row, words: Sequence[Word], pieces: int) -> ReadRow:
+def row_of(row: Row, words: Sequence[Word], pieces: int) -> ReadRow:
     """The row and its words; `pieces` is the number of pieces of all texts, also of those not in the row."""
     return ReadRow(row, tuple(words), pieces - sum(len(word.tokens) for word in words))
 
@@ -132,23 +110,8 @@ def _divides(text: str, before: np.int32, start: np.int32) -> bool:
     return needs_no_blank(text[start]) or needs_no_blank(text[before - 1 : before])
 
 
-def _places(row: Row, frame: Frame) -> tuple[range, range]:
+def text_places(row: Row, frame: Frame) -> tuple[range, range]:
     """The positions of the tokens of both texts; special tokens are between them, and in no text."""
     special, start = frame.special_ids, frame.a_starts
     stop = next(place for place in range(start, row.length) if row.ids[place] in special)
     return range(start, stop), range(frame.b_starts(stop - start), row.length - len(frame.suffix))
-
-
-def _read_tagged(item: Item, example: TaggedExample, tokenizer: Tokenizer) -> ReadRow:
-    """A window of tagged words, with all of its words, even those that another window predicts."""
-    layout: WindowWords = item.layout
-    (row,) = item.rows
-    window = _places(row, tokenizer.frame)[0]
-    bounds = np.cumsum([0, *map(len, tokenizer.encode_words(example.words))])
-    pieces = int(bounds[-1])
-    bounds += layout.positions[0] - bounds[layout.words[0]]
-    places = (
-        range(max(start, window.start), min(stop, window.stop)) for start, stop in pairwise(bounds.tolist())
-    )
-    words = [Word(text, tokens, 0) for text, tokens in zip(example.words, places, strict=True) if tokens]
-    return _row_of(row, words, pieces)

@@ -1,0 +1,136 @@
+"""Tags of words -> entities, their scores by the rules of conlleval, and their places in the text."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertcli.system.terminal import around, short
+from bertcli.tasks.examples import TaggedExample
+from bertcli.tasks.scores import precision_recall_f1
+from bertcli.tasks.shown import LONGEST, Kind, Mark, Passage, Prediction, beside_texts, marked_pieces
+
+_LONGEST_TYPE = 24
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """An entity as words `start` to `end` (exclusive) of its sentence."""
+
+    type: str
+    start: int
+    end: int
+
+
+def chunks(tags: Sequence[str]) -> list[Chunk]:
+    """The entities of one sentence's BIO tags, which may be ill-formed.
+
+    The rules of conlleval (Tjong Kim Sang and De Meulder 2003): an entity starts at every B, and at an I
+    after another type or after a word outside; it ends before the next start or word outside. Any tag other
+    than B and I is outside.
+    """
+    found: list[Chunk] = []
+    start = 0
+    open_type: str | None = None
+    for i, tag in enumerate([*tags, "O"]):
+        prefix, _, kind = tag.partition("-")
+        if open_type is not None and not (prefix == "I" and kind == open_type):
+            found.append(Chunk(open_type, start, i))
+            open_type = None
+        if open_type is None and prefix in ("B", "I"):
+            open_type, start = kind, i
+    return found
+
+
+def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Scores of sentences of tags, in 0..1 (conlleval prints hundredths).
+
+    `precision`, `recall` and `f1` count entities: right if words and type are exactly those of the truth.
+    `accuracy` counts words; `per_type` has the three scores by type, and `count`, the entities in the truth.
+    A share of zero items is 0.
+    """
+    true, found, right = Counter[str](), Counter[str](), Counter[str]()
+    words = right_words = 0
+    for true_tags, tags in zip(truth, predicted, strict=True):
+        true_chunks, tag_chunks = set(chunks(true_tags)), set(chunks(tags))
+        true.update(chunk.type for chunk in true_chunks)
+        found.update(chunk.type for chunk in tag_chunks)
+        right.update(chunk.type for chunk in true_chunks & tag_chunks)
+        words += len(true_tags)
+        right_words += sum(a == b for a, b in zip(true_tags, tags, strict=True))
+    overall = precision_recall_f1(right.total(), found.total(), true.total())
+    return {
+        **{name: overall[name] for name in ("precision", "recall", "f1")},
+        "accuracy": right_words / max(1, words),
+        "per_type": {
+            kind: precision_recall_f1(right[kind], found[kind], true[kind]) for kind in sorted(true | found)
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Entity:
+    """An entity at characters `start` to `end` (exclusive) of the example's text.
+
+    `score` is the mean probability of its words' tags.
+    """
+
+    text: str
+    type: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Tagged(Prediction):
+    """A tag for each word, and the entities that they make."""
+
+    tags: tuple[str, ...]
+    entities: tuple[Entity, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"entities": [vars(entity) for entity in self.entities], "tags": list(self.tags)}
+
+    def readable(self, example: TaggedExample) -> str:
+        """The text, and an entity a line."""
+        found = [f"{each.score:7.2%}  {each.type:<11} {each.text}" for each in self.entities]
+        return "\n  ".join([beside_texts(example), *(found or ["no entities"])])
+
+
+def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passage], float]:
+    """The text with all right and given entities, and the highest score of a wrong one (0: none is wrong)."""
+    right, given = set(chunks(example.tags or ())), set(chunks(answer.tags))
+    scores = zip(chunks(answer.tags), answer.entities, strict=True)
+    sureness = max((entity.score for chunk, entity in scores if chunk not in right), default=0.0)
+    first_wrong = min((chunk.start for chunk in right ^ given), default=0)
+    place = example.spans[first_wrong][0] if example.spans else 0
+    in_right, in_given = (_chunks_of_words(each, len(example.words)) for each in (right, given))
+    marks: list[Mark] = []
+    for of_both, words in itertools.groupby(range(len(example.words)), lambda i: (in_right[i], in_given[i])):
+        first, *others = words
+        start, end = example.spans[first][0], example.spans[others[-1] if others else first][1]
+        marks.append((start, end, *_kind_and_note(*of_both)))
+    window = around(example.text, place, place, most=LONGEST)
+    return [Passage("", marked_pieces(example.text, window, marks))], sureness
+
+
+def _chunks_of_words(found: set[Chunk], num_words: int) -> list[Chunk | None]:
+    """The entity that each word is in; None: it is in none."""
+    of_word: list[Chunk | None] = [None] * num_words
+    for chunk in found:
+        of_word[chunk.start : chunk.end] = [chunk] * (chunk.end - chunk.start)
+    return of_word
+
+
+def _kind_and_note(right: Chunk | None, given: Chunk | None) -> tuple[Kind, str]:
+    types = [short(each.type or "entity", _LONGEST_TYPE) for each in (right, given) if each is not None]
+    if right == given:
+        return ("both", types[0]) if types else ("", "")
+    if len(types) == 2:
+        return "other", " → ".join(dict.fromkeys(types))
+    return ("right" if given is None else "given"), types[0]
