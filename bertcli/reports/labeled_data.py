@@ -196,37 +196,30 @@ class WrongRow:
 
     Attributes:
         where: the place in the file; the file is named without its folder.
-        right, given, score: those of `mistake`, shortened.
+        mistake: the mistake, with answers that are cut, and always with a score if it is known.
         explanation: what each word adds to the output for the answer; None: not asked for, or no word.
     """
 
     where: str
     mistake: Mistake
-    right: str
-    given: str
-    score: str
     explanation: Explanation | None = None
 
 
 def wrong_rows(answers: DevAnswers, explain: bool) -> list[WrongRow]:
     """The rows whose mistakes have the highest sureness; the first few have an explanation if `explain`."""
-    found = [
-        (answers.task.mistake(answers.examples[row], answers.predictions[row], answers.examples), row)
-        for row in answers.wrong
-    ]
+    examples = answers.examples
+    found = [(answers.task.mistake(examples[i], answers.predictions[i], examples), i) for i in answers.wrong]
     found.sort(key=lambda each: -each[0].sureness)
     rows = []
-    for place, (mistake, row) in enumerate(found[:MOST_MISTAKES]):
-        example = answers.examples[row]
-        path, comma, rest = example.where.partition(", ")
+    for place, (mistake, i) in enumerate(found[:MOST_MISTAKES]):
+        path, comma, rest = examples[i].where.partition(", ")
+        right, given = (short(each, _LONGEST_NAME) for each in (mistake.right, mistake.given))
+        score = mistake.score or (percent(mistake.sureness) if mistake.sureness else "")
         rows.append(
             WrongRow(
                 short(f"{PurePath(path).name}{comma}{rest}", _LONGEST_NAME),
-                mistake,
-                right=short(mistake.right, _LONGEST_NAME),
-                given=short(mistake.given, _LONGEST_NAME),
-                score=mistake.score or (percent(mistake.sureness) if mistake.sureness else ""),
-                explanation=_explanation(answers.loaded, example) if explain and place < _EXPLAINED else None,
+                replace(mistake, right=right, given=given, score=score),
+                _explanation(answers.loaded, examples[i]) if explain and place < _EXPLAINED else None,
             )
         )
     return rows
