@@ -199,9 +199,15 @@ def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
     return KeptVerdict(step, [found.line], found.baseline)
 
 
+def _compared(answers: DevAnswers, kind: type) -> list[tuple[Any, Any]]:
+    """The right and the given answer of each row, if they are single labels or numbers of this type."""
+    pairs = map(answers.task.compared, answers.examples, answers.predictions)
+    return [pair for pair in pairs if pair is not None and isinstance(pair[0], kind)]
+
+
 def _confusion(answers: DevAnswers) -> Confusion | None:
     """The confusion matrix; None: the task does not give each row a single label."""
-    pairs = answers.task.label_pairs(answers.examples, answers.predictions)
+    pairs = _compared(answers, str)
     if not pairs:
         return None
     right, given = zip(*pairs, strict=True)
@@ -223,7 +229,7 @@ def _scatter(answers: DevAnswers) -> Plot | None:
 
     The plot is None if answers are no numbers.
     """
-    pairs = answers.task.number_pairs(answers.examples, answers.predictions)
+    pairs = _compared(answers, float)
     if not pairs:
         return None
     points = [pairs[i] for i in np.random.default_rng(0).permutation(len(pairs))[:MOST_POINTS].tolist()]

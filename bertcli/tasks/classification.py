@@ -214,12 +214,8 @@ class Classification(LabeledTask):
         right, given = (", ".join(labels) or "(none)" for labels in (right, given))
         return Mistake(passages, farthest + THRESHOLD, right=right, given=given)
 
-    def label_pairs(
-        self, examples: Sequence[TextExample], predictions: Sequence[Classified]
-    ) -> list[tuple[str, str]]:
-        if self.multi_label:
-            return []
-        return [(str(a.label), b.labels[0]) for a, b in zip(examples, predictions, strict=True)]
+    def compared(self, example: TextExample, prediction: Classified) -> tuple[str, str] | None:
+        return None if self.multi_label else (str(example.label), prediction.labels[0])
 
 
 def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None:

@@ -138,15 +138,13 @@ class Regression(LabeledTask):
         return no_better(baseline, said, blind, noise_of=n if metrics["pearson"] > 0 else None)
 
     def mistake(self, example: TextExample, prediction: Value, examples: Sequence[Any]) -> Mistake:
-        off = prediction.value - _number(example)
-        right, given = number(example.label), number(prediction.value)
+        off, passages = prediction.value - _number(example), plain_passages(example.texts)
+        right, given = number(_number(example)), number(prediction.value)
         score = f"{'+' if off > 0 else '−'}{number(abs(off))}"
-        return Mistake(plain_passages(example.texts), abs(off), right=right, given=given, score=score)
+        return Mistake(passages, abs(off), right=right, given=given, score=score)
 
-    def number_pairs(
-        self, examples: Sequence[TextExample], predictions: Sequence[Value]
-    ) -> list[tuple[float, float]]:
-        return [(_number(a), b.value) for a, b in zip(examples, predictions, strict=True)]
+    def compared(self, example: TextExample, prediction: Value) -> tuple[float, float]:
+        return _number(example), prediction.value
 
     def output(
         self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None

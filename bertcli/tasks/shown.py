@@ -163,13 +163,9 @@ class ShownTask(ABC):
         right, given = self.right_answer(example), prediction.as_json()
         return Mistake(plain_passages(example.texts), right=str(right), given=str(next(iter(given.values()))))
 
-    def label_pairs(self, examples: Sequence[Any], predictions: Sequence[Any]) -> list[tuple[str, str]]:
-        """The right and the given label of each row; empty if rows do not have a single label each."""
-        return []
-
-    def number_pairs(self, examples: Sequence[Any], predictions: Sequence[Any]) -> list[tuple[float, float]]:
-        """The right and the given number of each row; empty if answers are no numbers."""
-        return []
+    def compared(self, example: Any, prediction: Any) -> tuple[Any, Any] | None:
+        """The right and the given answer, if each is one label or one number; else None."""
+        return None
 
     def answer_names(self, example: Any) -> Sequence[str]:
         """The answers to `example` that `output` can be asked for, in the order of their numbers.
