@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bertcli.system.terminal import around, short
-from bertcli.tasks.examples import QuestionExample
+from bertcli.tasks.examples import Answer, QuestionExample
 from bertcli.tasks.shown import LONGEST, Kind, Mark, Passage, Piece, Prediction, marked_pieces
 from bertcli.tasks.supervised import most_context
 from bertcli.tokenizer.pieces import needs_no_blank
@@ -178,6 +180,55 @@ def best_spans(windows: Sequence[range], logits: Sequence[Tensor]) -> list[Span]
                 first, more = divmod(place, MAX_TOKENS)
                 spans.append(Span(window.start + first, window.start + first + more, score))
     return sorted(spans, key=lambda span: -span.score)[:NUM_BEST]
+
+
+NOWHERE = (0, 0)
+"""Start and end if a window holds no answer: the row's first token."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """The part of a context in a row.
+
+    Attributes:
+        window: the tokens of the part, as a range of the context's tokens.
+        first: the position in the row of the first of these tokens.
+        spans: int32 [tokens of the context, 2]; start and end of each token in characters.
+    """
+
+    window: range
+    first: int
+    spans: NDArray[np.int32]
+
+
+def target_of(passage: ContextWindow, answers: Sequence[Answer]) -> tuple[int, int]:
+    """The positions of the answer's first and last token; `NOWHERE` if not all of it is in the row."""
+    if not answers:
+        return NOWHERE
+    start, end = answers[0].start, answers[0].start + len(answers[0].text)
+    first = int(np.searchsorted(passage.spans[:, 1], start, side="right"))
+    last = int(np.searchsorted(passage.spans[:, 0], end)) - 1
+    if first > last or first not in passage.window or last not in passage.window:
+        return NOWHERE
+    shift = passage.first - passage.window.start
+    return first + shift, last + shift
+
+
+def characters_of(context: str, spans: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
+    """Start and end, in characters, of tokens `first` to `last`, with accents after them that are in no
+    token.
+
+    White space at both ends is left out; a token of white space alone has an empty span.
+    """
+    start, end = int(spans[first, 0]), int(spans[last, 1])
+    limit = int(spans[last + 1, 0]) if last + 1 < len(spans) else len(context)
+    while end < limit and unicodedata.category(context[end]) == "Mn":
+        end += 1
+    while start < end and context[start].isspace():
+        start += 1
+    while start < end and context[end - 1].isspace():
+        end -= 1
+    return start, end
 
 
 @dataclass(frozen=True)

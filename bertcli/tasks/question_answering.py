@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.tasks.answers import (
     NO_ANSWER,
+    NOWHERE,
     Answered,
+    ContextWindow,
     Span,
     answer_passages,
     answer_scores,
     best_spans,
     best_thresholds,
+    characters_of,
     is_exact,
+    target_of,
 )
-from bertcli.tasks.examples import Answer, QuestionExample
+from bertcli.tasks.examples import QuestionExample
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, cut_windows, most_context
@@ -35,23 +35,6 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 MAX_QUESTION = 64
 """Most tokens of a question, as in the original code; it takes at most half of a row."""
-NOWHERE = (0, 0)
-"""Start and end if a window holds no answer: the row's first token."""
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """The part of a context in a row.
-
-    Attributes:
-        window: the tokens of the part, as a range of the context's tokens.
-        first: the position in the row of the first of these tokens.
-        spans: int32 [tokens of the context, 2]; start and end of each token in characters.
-    """
-
-    window: range
-    first: int
-    spans: NDArray[np.int32]
 
 
 class QuestionAnswering(LabeledTask):
@@ -123,8 +106,8 @@ class QuestionAnswering(LabeledTask):
         items = []
         for window in cut_windows([1] * len(context.ids), room, overlap):
             row = frame.row(kept, context.ids[window.start : window.stop])
-            passage = Passage(window, frame.b_starts(len(kept)), context.spans)
-            target = None if example.answers is None else _target(passage, example.answers)
+            passage = ContextWindow(window, frame.b_starts(len(kept)), context.spans)
+            target = None if example.answers is None else target_of(passage, example.answers)
             items.append(Item(number, (row,), target, layout=passage, dropped=dropped, full_length=full))
         return items
 
@@ -145,13 +128,13 @@ class QuestionAnswering(LabeledTask):
         return [logits_T2[: item.length] for logits_T2, item in zip(logits, batch.items, strict=True)]
 
     def predict(self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Answered:
-        passages: list[Passage] = [item.layout for item in items]
+        passages: list[ContextWindow] = [item.layout for item in items]
         spans = self.best(passages, logits)
         if not spans:
             return Answered("", None, None, score=1.0, best="", null_difference=0.0)
         null = min(float(logits_T2[0].sum()) for logits_T2 in logits)
         difference = null - spans[0].score
-        start, end = _characters(example.context, passages[0].spans, spans[0].first, last=spans[0].last)
+        start, end = characters_of(example.context, passages[0].spans, spans[0].first, last=spans[0].last)
         best = example.context[start:end]
         threshold = self.settings.null_threshold
         if threshold == "auto":  # not found yet
@@ -162,7 +145,7 @@ class QuestionAnswering(LabeledTask):
             return Answered("", None, None, score=probabilities[-1], best=best, null_difference=difference)
         return Answered(best, start, end, score=probabilities[0], best=best, null_difference=difference)
 
-    def best(self, passages: Sequence[Passage], logits: Sequence[Tensor]) -> list[Span]:
+    def best(self, passages: Sequence[ContextWindow], logits: Sequence[Tensor]) -> list[Span]:
         """The best spans of a context, the best first, in the context's tokens; none in an empty one."""
         inside = [
             logits_T2[passage.first : passage.first + len(passage.window)]
@@ -254,33 +237,3 @@ class QuestionAnswering(LabeledTask):
             Part(example.context, second, 1, skipped=item.layout.window.start),
         ]
         return read_parts(row, parts, tokenizer)
-
-
-def _target(passage: Passage, answers: Sequence[Answer]) -> tuple[int, int]:
-    """The positions of the answer's first and last token; `NOWHERE` if not all of it is in the row."""
-    if not answers:
-        return NOWHERE
-    start, end = answers[0].start, answers[0].start + len(answers[0].text)
-    first = int(np.searchsorted(passage.spans[:, 1], start, side="right"))
-    last = int(np.searchsorted(passage.spans[:, 0], end)) - 1
-    if first > last or first not in passage.window or last not in passage.window:
-        return NOWHERE
-    shift = passage.first - passage.window.start
-    return first + shift, last + shift
-
-
-def _characters(context: str, spans: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
-    """Start and end, in characters, of tokens `first` to `last`, with accents after them that are in no
-    token.
-
-    White space at both ends is left out; a token of white space alone has an empty span.
-    """
-    start, end = int(spans[first, 0]), int(spans[last, 1])
-    limit = int(spans[last + 1, 0]) if last + 1 < len(spans) else len(context)
-    while end < limit and unicodedata.category(context[end]) == "Mn":
-        end += 1
-    while start < end and context[start].isspace():
-        start += 1
-    while start < end and context[end - 1].isspace():
-        end -= 1
-    return start, end

@@ -1,10 +1,11 @@
-"""A text or a pair -> a number (STS-B in Devlin et al. 2019, section 4.1)."""
+"""A text or a pair -> a row, and a number from it (STS-B in Devlin et al. 2019, section 4.1)."""
 
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,8 @@ from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import number
-from bertcli.tasks.classification import encode_texts, pair_ranking
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.scores import correlation_scores
+from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
@@ -27,6 +27,39 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
 """Largest number that can be learned; least standard deviation that fp32 can hold, as a share of the mean."""
+
+
+_AT_ONCE = 4096
+"""Texts that are tokenized together: what the library returns takes far more memory than the ids."""
+
+
+def encode_texts(
+    examples: Sequence[TextExample], tokenizer: Tokenizer, max_length: int, target: Callable[[Any], Any]
+) -> list[Item]:
+    """An item for each `TextExample`; `target` turns a label into the loss's target, if there is a label."""
+    frame = tokenizer.frame
+    items: list[Item] = []
+    for start in range(0, len(examples), _AT_ONCE):
+        some = examples[start : start + _AT_ONCE]
+        ids_a = tokenizer.encode_batch([text.text_a for text in some])
+        ids_b = iter(tokenizer.encode_batch([text.text_b for text in some if text.text_b is not None]))
+        for place, (text, a) in enumerate(zip(some, ids_a, strict=True), start=start):
+            b = None if text.text_b is None else next(ids_b)
+            row = frame.fit(a, b, max_length)
+            row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
+            full = len(a) + len(b or ()) + frame.cost(b is not None)
+            answer = None if text.label is None else target(text.label)
+            items.append(Item(place, (row,), answer, dropped=full - row.length, full_length=full))
+    return items
+
+
+def pair_ranking(
+    examples: Sequence[TextExample], labels: Sequence[float], scores: Sequence[float]
+) -> dict[str, float]:
+    """`tasks.scores.reranking_scores` of pairs, by their first texts; empty for single texts."""
+    if any(example.text_b is None for example in examples):
+        return {}
+    return reranking_scores([example.text_a for example in examples], labels, scores)
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def test_texts_are_tokenized_some_at_a_time_and_kept_compactly(monkeypatch: pyte
     monkeypatch.setattr(
         type(tokenizer), "encode_batch", lambda self, texts: asked.append(len(texts)) or encode(texts)
     )
-    monkeypatch.setattr("bertcli.tasks.classification._AT_ONCE", 4)
+    monkeypatch.setattr("bertcli.tasks.regression._AT_ONCE", 4)
     assert task.encode(examples, tokenizer) == at_once
     assert max(asked) == 4
     ids = at_once[0].rows[0].ids

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from bertcli.config.task import TaskSettings
-from bertcli.tasks.answers import MAX_TOKENS
+from bertcli.tasks.answers import MAX_TOKENS, NOWHERE
 from bertcli.tasks.examples import Answer, QuestionExample
-from bertcli.tasks.question_answering import NOWHERE, QuestionAnswering
+from bertcli.tasks.question_answering import QuestionAnswering
 from bertcli.tasks.supervised import Item
 from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.folders.folders import tiny_tokenizer
