@@ -141,6 +141,7 @@ def _table(m: dict[str, Any]) -> str:
     hours = m["hours"]
     time = f"{hours:,.1f} hours" if hours >= 1 else f"{60 * hours:,.1f} minutes"
     kind = "calculated, not measured" if m["calculated"] else "measured"
+    kind += "" if m["compared"] else ", and never compared with a run on this GPU"
     rows = {
         "run": f"{m['kind']}, {m['steps']:,} steps, {m['tokens']:,} tokens",
         "on": f"{m['device']}, {m['precision']}, {m['micro_batch_size']} rows at once",

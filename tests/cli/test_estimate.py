@@ -105,6 +105,18 @@ def test_a_device_that_is_elsewhere_is_calculated(run_bertcli, config: Path) -> 
     assert any("calculated: 35% of the rate" in line for line in fast["given"])
 
 
+@pytest.mark.parametrize(("device", "compared"), [("h200", True), ("t4", False), (None, True)])
+def test_a_gpu_whose_figures_met_no_measurement_says_so(
+    run_bertcli, config: Path, device: str | None, compared: bool
+) -> None:
+    given = () if device is None else ("--device", device)
+    assert estimated(run_bertcli, config, *given)["compared"] == compared
+    out = run_bertcli("estimate", config, *given)[1]
+    (speed,) = [line for line in out.splitlines() if line.startswith("speed ")]
+    assert speed.endswith("never compared with a run on this GPU)") == (not compared)
+    assert ("t4: no run on this GPU was ever compared" in out) == (device == "t4")
+
+
 def test_what_does_not_fit_is_warned_of(run_bertcli, config: Path) -> None:
     much = ("--set", "model={preset: large}", "--set", "training={micro_batch_size: 2048, batch_size: 2048}")
     code, out, err = run_bertcli("estimate", config, "--device", "t4", *much)

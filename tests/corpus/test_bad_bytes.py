@@ -42,6 +42,10 @@ WRONG = {
 """Bytes that an encoding does not have; else 0xe9, as in Latin-1."""
 
 
+SPOILED = [([3], "start"), ([3], "inside"), ([7], "end"), ([1, 2, 6], "inside")]
+"""Numbers of lines, and where they hold wrong bytes."""
+
+
 def lines_of(language: str, number: int = 8) -> list[str]:
     return [f"{n} {TEXTS[language]}" for n in range(number)]
 
@@ -64,9 +68,7 @@ def spoiled(encoding: str, language: str, lines: list[int], where: str) -> bytes
 
 
 @pytest.mark.parametrize("compress", [False, True])
-@pytest.mark.parametrize(
-    ("lines", "where"), [([3], "start"), ([3], "inside"), ([7], "end"), ([1, 2, 6], "inside")]
-)
+@pytest.mark.parametrize(("lines", "where"), SPOILED)
 @pytest.mark.parametrize(("encoding", "language"), ENCODINGS)
 def test_bad_bytes_are_refused_replaced_or_left_out(
     tmp_path: Path, encoding: str, language: str, lines: list[int], where: str, compress: bool

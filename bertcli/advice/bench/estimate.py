@@ -11,7 +11,7 @@ import torch
 
 from bertcli.advice.bench.plan import Plan, plan_finetuning, resolve_for
 from bertcli.advice.bench.plan_pretraining import plan_pretraining
-from bertcli.advice.bench.probe import SHARE_OF_PEAK, Probe, known_device, probe
+from bertcli.advice.bench.probe import SHARE_OF_PEAK, KnownDevice, Probe, known_device, probe
 from bertcli.advice.bench.timing import device_name
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
@@ -35,7 +35,8 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
             config's own device, on which some seconds of steps are measured.
 
     Returns:
-        what, kind, device, calculated, precision, micro_batch_size; parameters (by part, and total);
+        what, kind, device, calculated, compared (false if the figures of this device never met a
+        measurement), precision, micro_batch_size; parameters (by part, and total);
         flops_per_token (forward and backward); memory_mb (by part, and total); disk_mb (by part, and total);
         steps, tokens, tokens_per_s, hours; given, warnings (lists of lines).
 
@@ -76,10 +77,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         least = launch_seconds(plan.architecture.layers)
         tokens_per_s = at_once / max(seconds, least)
         memory = _memory(plan, training, on_cpu=False, before=0.0, seen=None)
-        given.append(
-            f"calculated: {SHARE_OF_PEAK:.0%} of the rate in the data sheet of {device}, and no "
-            f"micro-batch faster than its kernels can be launched ({1e3 * least:.1f} ms)"
-        )
+        given += _how_calculated(device, known, least)
     disk = _disk(plan)
     # An evaluation has only a forward pass, a third of a step.
     hours = (tokens + plan.heldout_tokens / 3) / tokens_per_s / 3600
@@ -88,6 +86,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         "kind": plan.kind,
         "device": device_name(torch.device(training.device)) if known is None else device,
         "calculated": known is not None,
+        "compared": known is None or bool(known.compared),
         "precision": training.precision,
         "micro_batch_size": training.micro_batch_size,
         "parameters": plan.parameters | {"total": sum(plan.parameters.values())},
@@ -101,6 +100,15 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         "given": given,
         "warnings": _warnings(plan, memory, limit, disk=disk),
     }
+
+
+def _how_calculated(device: str, known: KnownDevice, least: float) -> list[str]:
+    """The lines on what a calculation rests on; `least`: the least seconds of a micro-batch."""
+    return [
+        f"calculated: {SHARE_OF_PEAK:.0%} of the rate in the data sheet of {device}, and no micro-batch "
+        f"faster than its kernels can be launched ({1e3 * least:.1f} ms)",
+        f"{device}: {known.compared or 'no run on this GPU was ever compared with such figures'}",
+    ]
 
 
 def _memory(

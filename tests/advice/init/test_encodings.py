@@ -23,28 +23,29 @@ KOREAN = "어제 저녁에 우리는 강을 따라 산책을 하면서 물 위�
 QUOTES = "It’s a café — “they said” — where the naïve visitors don’t pay for their drinks.\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding"),
-    [
-        (GERMAN, "cp1252"),
-        (FRENCH, "cp1252"),
-        (QUOTES, "cp1252"),
-        (POLISH, "cp1250"),
-        (CZECH, "cp1250"),
-        (TURKISH, "cp1254"),
-        (RUSSIAN, "cp1251"),
-        (RUSSIAN, "koi8-r"),
-        (RUSSIAN, "cp866"),
-        (GREEK, "cp1253"),
-        (SIMPLIFIED, "gb18030"),
-        (TRADITIONAL, "big5"),
-        (JAPANESE, "shift_jis"),
-        (JAPANESE, "euc_jp"),
-        (KOREAN, "cp949"),
-        (RUSSIAN, "utf-16"),
-        (GERMAN, "utf-16-le"),
-    ],
-)
+LEGACY = [
+    (GERMAN, "cp1252"),
+    (FRENCH, "cp1252"),
+    (QUOTES, "cp1252"),
+    (POLISH, "cp1250"),
+    (CZECH, "cp1250"),
+    (TURKISH, "cp1254"),
+    (RUSSIAN, "cp1251"),
+    (RUSSIAN, "koi8-r"),
+    (RUSSIAN, "cp866"),
+    (GREEK, "cp1253"),
+    (SIMPLIFIED, "gb18030"),
+    (TRADITIONAL, "big5"),
+    (JAPANESE, "shift_jis"),
+    (JAPANESE, "euc_jp"),
+    (KOREAN, "cp949"),
+    (RUSSIAN, "utf-16"),
+    (GERMAN, "utf-16-le"),
+]
+"""Texts with encodings in which they may be found."""
+
+
+@pytest.mark.parametrize(("text", "encoding"), LEGACY)
 def test_a_legacy_encoding_is_found_with_its_proof(text: str, encoding: str) -> None:
     found = detect_encoding(text.encode(encoding))
     assert found is not None
