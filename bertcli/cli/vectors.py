@@ -88,20 +88,20 @@ def embed(
 
     Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
     """
-    from bertcli.config.task import TaskSettings
     from bertcli.folders.lengths import LongRows, check_length
     from bertcli.inference.inputs import adapt_settings, read_inputs
     from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.outputs import CutRows, check_output, opened, writing
     from bertcli.inference.vectors import SUFFIXES, vector_line, write_vectors
     from bertcli.system.errors import UserError
+    from bertcli.tasks.files import settings_of_texts
 
     if json_ and output is not None:
         raise UserError("--json writes to standard output; leave it out, or give --output FILE.jsonl alone")
     if output is not None:
         check_output(output, SUFFIXES, input_)
     settings = adapt_settings(
-        TaskSettings(type="classification", text="text"),
+        settings_of_texts(),
         [text],
         columns=columns,
         format=format_,
@@ -168,18 +168,18 @@ def similarity(
 
     Example: bertcli similarity runs/search "how do I reset it" --input manual.txt --top 3
     """
-    from bertcli.config.task import TaskSettings
     from bertcli.folders.lengths import LongRows
     from bertcli.inference.inputs import adapt_settings, read_inputs
     from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.outputs import CutRows, beside
     from bertcli.inference.vectors import VectorFile, nearest
     from bertcli.system.errors import UserError
+    from bertcli.tasks.files import settings_of_texts
 
     if input_ is None and (vectors is not None or len(queries) < 2):
         raise UserError("give the texts to compare with: --input FILE, or further texts after the first one")
     settings = adapt_settings(
-        TaskSettings(type="classification", text="text"),
+        settings_of_texts(),
         [text],
         columns=columns,
         format=format_,

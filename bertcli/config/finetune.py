@@ -10,6 +10,7 @@ from bertcli.config.schema import LoggingConfig
 from bertcli.config.section import MOST, Count, FilePath, Positive, Rows, Section, Weight, refuse_other_kind
 from bertcli.config.shared import LoopConfig
 from bertcli.config.task import TaskConfig
+from bertcli.tasks.registry import import_task
 
 
 class FinetuneDistillationConfig(Section):
@@ -113,6 +114,6 @@ class FinetuneConfig(Section):
             raise ValueError("seeds: a seed is given twice")
         if self.training.early_stopping and not self.task.has_dev:
             raise ValueError("training.early_stopping needs task.dev or task.dev_fraction")
-        if self.distillation is not None and self.task.type == "sentence-embedding":
-            raise ValueError("distillation is for tasks with answers, not for sentence-embedding")
+        if self.distillation is not None and import_task(self.task.type).head is None:
+            raise ValueError(f"distillation is for tasks with answers, not for {self.task.type}")
         return self

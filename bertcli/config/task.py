@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from bertcli.config.section import (
     MOST_TOKENS,
@@ -16,17 +16,22 @@ from bertcli.config.section import (
     Section,
     Tokens,
 )
+from bertcli.tasks.registry import TASKS, import_task
 
-TaskType = Literal[
-    "classification",
-    "regression",
-    "token-classification",
-    "question-answering",
-    "multiple-choice",
-    "sentence-embedding",
-]
 LABEL_LINES = ("fasttext", "trec")
 """Formats whose lines hold their labels before the text."""
+
+
+TaskType = str
+
+
+def _known(type: str) -> str:
+    if type not in TASKS:
+        *names, last = map(repr, TASKS)
+        raise ValueError(f"input should be {', '.join(names)} or {last}, got {type!r}")
+    return type
+
+
 Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
 """A column's name, or its number counted from 0."""
 PoolingMode = Literal["mean", "cls", "max"]
@@ -36,7 +41,9 @@ ClassWeights = Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=
 class TaskSettings(Section):
     """What a fine-tuned model needs to read its input again; saved in its `config.json`."""
 
-    type: TaskType
+    type: Annotated[
+        str, AfterValidator(_known), Field(json_schema_extra=lambda schema: schema.update(enum=list(TASKS)))
+    ]
     """What the model predicts of a text: a label, a number, a tag for each word, a span, or one of its
     choices; sentence-embedding: a vector that is near those of similar texts."""
     text: Column | Annotated[list[Column], Field(min_length=1)] | None = None
@@ -130,22 +137,15 @@ class TaskSettings(Section):
 
     @property
     def is_plain_text(self) -> bool:
-        """True if a row is one text of sentence-embedding, which has no right answer."""
-        return self.type == "sentence-embedding" and len(self.text_columns) == 1
+        """True if a row is one text, which has no right answer."""
+        return not import_task(self.type).has_answers(self)
 
     @model_validator(mode="before")
     @classmethod
     def _usual_columns(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
+        if not isinstance(values, dict) or str(values.get("type")) not in TASKS:
             return values
-        if values.get("format") in LABEL_LINES:
-            given = {key: value for key, value in values.items() if value is not None}
-            return {"text": "text", "label": "label"} | given
-        if values.get("type") == "sentence-embedding" and values.get("text") is None:
-            return values | {"text": "text"}
-        if isinstance(values.get("label"), list):
-            return {"multi_label": True} | values
-        return values
+        return import_task(values["type"]).usual_settings(values)
 
     @field_validator("separator", mode="before")
     @classmethod
@@ -167,57 +167,25 @@ class TaskSettings(Section):
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
-        tabular = self.type in ("classification", "regression", "multiple-choice")
-        if tabular and self.text is None:
-            raise ValueError(f"text: name the column of the text, or two columns for pairs ({self.type})")
-        if self.type == "multiple-choice" and self.choices is None:
-            raise ValueError("choices: name the column of each choice, or the one that holds their list")
-        for name, is_set, type in (
-            ("choices", self.choices is not None, "multiple-choice"),
-            ("first_choice", self.first_choice is not None, "multiple-choice"),
-            ("label: several columns", isinstance(self.label, list), "classification"),
-            ("multi_label", self.multi_label, "classification"),
-            ("label_separator", self.label_separator is not None, "classification"),
-            ("skip_labels", self.skip_labels is not None, "classification"),
-            ("tag_scheme: plain", self.tag_scheme == "plain", "token-classification"),
-            ("positive_label", self.positive_label is not None, "classification"),
-            ("sigmoid", self.sigmoid, "regression"),
-            ("null_threshold", self.null_threshold not in (None, "auto"), "question-answering"),
-            ("scale", self.scale != 20.0, "sentence-embedding"),
-            ("format: conll", self.format == "conll", "token-classification"),
-            *((f"format: {name}", self.format == name, "classification") for name in LABEL_LINES),
-            ("format: squad", self.format == "squad", "question-answering"),
-        ):
-            if is_set and self.type != type:
-                raise ValueError(f"{name} is for type: {type}, not {self.type}")
-        if len(self.text_columns) > 2 and self.type != "sentence-embedding":
-            raise ValueError(f"text: one column, or two for pairs ({self.type})")
-        if self.type == "sentence-embedding" and self.label is not None and len(self.text_columns) != 2:
-            raise ValueError("text: with a label, the score of a pair, two columns (sentence-embedding)")
-        self._check_labels()
-        if self.positive_label is not None and self.multi_label:
-            raise ValueError("positive_label is for two labels, one a text: not with multi_label")
-        if self.type == "token-classification" and len(self.text_columns) > 1:
-            raise ValueError("text: one column, not a pair (token-classification)")
-        if self.type == "question-answering" and len(self.text_columns) == 1:
-            raise ValueError("text: two columns, the question's and the context's (question-answering)")
-        if self.columns is not None and len(set(self.columns)) < len(self.columns):
-            raise ValueError("columns: a name is given twice")
+        for name, field in type(self).model_fields.items():
+            if (value := getattr(self, name)) not in (None, field.default):
+                self._check_taken(
+                    "keys", name, f"{name}: {value}" if isinstance(field.default, str) else name
+                )
+        if isinstance(self.label, list):
+            self._check_taken("keys", "multi_label", "label: several columns")
+        self._check_taken("formats", self.format, f"format: {self.format}")
+        import_task(self.type).check_settings(self)
+        for name in ("columns", "label_names"):
+            if (names := getattr(self, name)) is not None and len(set(names)) < len(names):
+                raise ValueError(f"{name}: a name is given twice")
         return self
 
-    def _check_labels(self) -> None:
-        if isinstance(self.label, list) and not self.multi_label:
-            raise ValueError("label: several columns are several labels a text: set multi_label: true")
-        if self.label_separator == "":
-            raise ValueError("label_separator: it is empty")
-        if self.label_separator is not None and (not self.multi_label or isinstance(self.label, list)):
-            raise ValueError("label_separator is for multi_label: true, and one column")
-        if self.label_names is None:
-            return
-        if self.type not in ("classification", "token-classification") or isinstance(self.label, list):
-            raise ValueError("label_names is for classification and token-classification, and one column")
-        if len(set(self.label_names)) < len(self.label_names):
-            raise ValueError("label_names: a name is given twice")
+    def _check_taken(self, kind: Literal["keys", "formats"], value: str, what: str) -> None:
+        """Raise `ValueError` for a key or a format that other tasks take alone."""
+        takers = [type for type in TASKS if value in getattr(import_task(type), kind)]
+        if takers and self.type not in takers:
+            raise ValueError(f"{what} is for type: {' or '.join(takers)}, not {self.type}")
 
 
 class TaskConfig(TaskSettings):
@@ -256,15 +224,13 @@ class TaskConfig(TaskSettings):
     def _check(self) -> Self:
         if self.dev is not None and self.dev_fraction is not None:
             raise ValueError("give dev or dev_fraction, not both")
-        if self.label is None and self.type in ("classification", "regression", "multiple-choice"):
+        if self.label is None and import_task(self.type).names_columns:
             raise ValueError("label: name the column of the label")
-        if self.pooling is not None and self.type != "sentence-embedding":
-            raise ValueError(f"pooling is for type: sentence-embedding, not {self.type}")
         if self.is_plain_text and self.has_dev:
             raise ValueError(
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "
                 "measure the model on pairs: bertcli evaluate RUN --data PAIRS --text A --text B"
             )
-        if self.class_weights is not None and (self.type != "classification" or self.multi_label):
+        if self.class_weights is not None and self.multi_label:
             raise ValueError("class_weights is for type: classification with one label a text")
         return self

@@ -22,12 +22,12 @@ from bertcli.folders.onnx_graph import ExportedModel
 from bertcli.folders.run_layout import RunLayout, run_of_model
 from bertcli.folders.sentence_transformers import PLAIN, SentencePooling, read_pooling
 from bertcli.folders.task_config import read_task, task_type
-from bertcli.inference.inputs import adapt_settings, example_of, num_texts, read_inputs
+from bertcli.inference.inputs import adapt_settings, example_of, read_inputs
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 from bertcli.tasks.examples import Example
-from bertcli.tasks.files import find_labeled_file, read_examples
-from bertcli.tasks.supervised import build_task
+from bertcli.tasks.files import find_labeled_file, read_examples, settings_of_texts
+from bertcli.tasks.supervised import build_task, task_class
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -108,7 +108,7 @@ def weight_bytes(model: nn.Module) -> int:
 MOST = 1000
 """Most rows of the user's file that are read."""
 _BUNDLED, _NUM_BUNDLED = "sms-spam", 256
-NO_TASK = TaskSettings(type="classification", text="text")
+NO_TASK = settings_of_texts()
 """Settings for the file of a model without a task: one column of text."""
 
 
@@ -135,7 +135,8 @@ def read_sample(
         path = find_labeled_file(_BUNDLED)
         rows = read_examples(path, adapt_settings(NO_TASK, ["message"]), labeled=False)
         texts = [row.text_a for row in islice(rows, _NUM_BUNDLED)]
-    size = num_texts(settings) + (2 if settings.type == "multiple-choice" else 0)
+    task = task_class(settings.type)
+    size = task.num_texts(settings) + 2 * task.has_choices
     groups = ([*texts[at:], *texts][:size] for at in range(len(texts)))
     return [example_of(group, _BUNDLED, settings) for group in groups]
 

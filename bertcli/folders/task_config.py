@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from bertcli.config.load import check_config
 from bertcli.config.task import TaskSettings, TaskType
 from bertcli.families.family import Family
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.system.errors import UserError
+from bertcli.tasks.registry import TASKS
 from bertcli.tasks.supervised import task_class
 
 
@@ -93,7 +94,7 @@ def task_type(config: Mapping[str, Any], family: Family) -> TaskType | None:
     settings = config.get(SETTINGS)
     if family.classes["encoder"] in classes and isinstance(settings, Mapping):  # a task without a head
         return "sentence-embedding" if settings.get("type") == "sentence-embedding" else None
-    for task in get_args(TaskType):
+    for task in TASKS:
         if family.classes.get(task_class(task).head or "") in classes:
             return "regression" if task == "classification" and _is_regression(config) else task
     return None

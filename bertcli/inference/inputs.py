@@ -14,10 +14,10 @@ from bertcli.config.load import check_config
 from bertcli.config.task import TaskSettings
 from bertcli.inference.lines import STANDARD_INPUT, Line, read_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TextExample, keep_usable
-from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.examples import Example
+from bertcli.tasks.files import find_labeled_file, keep_usable, read_examples
 from bertcli.tasks.rows import format_hint, without_labels
-from bertcli.tasks.words import tagged_text
+from bertcli.tasks.supervised import task_class
 
 COMMAND_LINE = "the command line"
 
@@ -53,7 +53,7 @@ def read_inputs(
     lines = read_lines(texts, None if file is None else Path(file))
     if is_table and (not texts or list(texts) == ["-"]):
         return _piped_file(settings, report)
-    is_one_text = settings.type != "multiple-choice" and num_texts(settings) == 1
+    is_one_text = task_class(settings.type).is_one_text(settings)
     if texts and list(texts) != ["-"]:
         lines = list(lines)
         if empty := [line.where for line in lines if not line.text.strip()]:
@@ -109,18 +109,12 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def num_texts(settings: TaskSettings) -> int:
-    """How many texts a row has, without its choices."""
-    if settings.type == "question-answering":
-        return 2
-    return 1 if settings.type == "token-classification" else len(settings.text_columns)
-
-
 def _cells(line: str, settings: TaskSettings) -> list[str]:
     """The texts of a line; all are empty if the line is blank."""
-    if line.strip() or settings.type == "multiple-choice":  # a blank line has no number of choices
+    task = task_class(settings.type)
+    if line.strip() or task.has_choices:  # a blank line has no number of choices
         return line.split("\t")
-    return [""] * num_texts(settings)
+    return [""] * task.num_texts(settings)
 
 
 def example_of(
@@ -130,32 +124,15 @@ def example_of(
 
     Raises `UserError` for another number than the task reads; `how`: the way in which several are given.
     """
-    wanted = num_texts(settings)
-    is_choice = settings.type == "multiple-choice"
-    if len(parts) < wanted + 2 if is_choice else len(parts) != wanted:
-        expected = "a text" if wanted == 1 else "a pair of texts"
-        if settings.type == "question-answering":
-            expected = "a question and its context"
-        if is_choice:
-            expected += " and at least two choices"
-        several = f", {how}" if wanted > 1 or is_choice else ""
-        raise UserError(f"{where}: the model reads {expected}{several}; found {len(parts)}")
-    texts = parts[:wanted]
-    if settings.type == "token-classification":
-        return tagged_text(where, {"text": texts[0]}, texts[0])
-    if settings.type == "question-answering":
-        question, context = texts
-        columns = {"question": question, "context": context}
-        return QuestionExample(where, columns, where, question=question, context=context, answers=None)
-    names = ("text",) if wanted == 1 else ("text_a", "text_b")
-    columns: dict[str, Any] = dict(zip(names, texts, strict=True))
-    text_a, text_b = texts[0], texts[1] if wanted == 2 else None
-    if is_choice:
-        choices = tuple(parts[wanted:])
-        return ChoiceExample(
-            where, columns | {"choices": list(choices)}, text_a, text_b=text_b, choices=choices, label=None
+    task = task_class(settings.type)
+    wanted = task.num_texts(settings)
+    if len(parts) < wanted + 2 if task.has_choices else len(parts) != wanted:
+        choices = " and at least two choices" if task.has_choices else ""
+        several = "" if task.is_one_text(settings) else f", {how}"
+        raise UserError(
+            f"{where}: the model reads {task.reads(settings)}{choices}{several}; found {len(parts)}"
         )
-    return TextExample(where, columns, text_a, text_b=text_b, label=None)
+    return task.example(parts, where, settings)
 
 
 def adapt_settings(
@@ -181,22 +158,22 @@ def adapt_settings(
         changes["label"] = _column(label)
     if columns is not None:
         changes["columns"] = [name.strip() for name in columns.split(",")] if columns else None
+    task = task_class(settings.type)
     if is_pair:
-        if settings.type in ("token-classification", "question-answering"):
+        if not task.takes_pairs:
             raise UserError(f"--pair: a {settings.type} model reads no pairs; leave it out")
         changes["text"] = ["text_a", "text_b"]
-    if text and settings.type == "sentence-embedding":
-        names = [_column(name) for name in text]
-        changes["text"] = names if len(names) > 1 else names[0]
-    elif text:
-        expected = 2 if is_pair else num_texts(settings)
-        if len(text) != expected:
-            two = "two texts a row: name both columns, --text A --text B"
-            reads = two if expected == 2 else "one text a row: name one column"
+    if text:
+        expected = 2 if is_pair else task.num_texts(settings)
+        if len(text) != expected and not task.any_texts:
+            reads = {
+                1: "one text a row: name one column",
+                2: "two texts a row: name both columns, --text A --text B",
+            }.get(expected, f"{expected} texts a row: name each column, --text A --text B and so on")
             pairs = "; if it was trained on pairs elsewhere, add --pair" if len(text) == 2 else ""
             raise UserError(f"--text: the model reads {reads}{pairs}")
         names = [_column(name) for name in text]
-        changes["text"] = names if expected == 2 else names[0]
+        changes["text"] = names if len(names) > 1 else names[0]
     return check_config(TaskSettings, settings.model_dump() | changes, "the options")
 
 

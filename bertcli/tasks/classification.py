@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +14,12 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertcli.config.task import ClassWeights, TaskSettings
+from bertcli.config.task import LABEL_LINES, ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.labels import listed
+from bertcli.tasks.label_cells import read_labels, text_examples
+from bertcli.tasks.labels import class_labels, listed
 from bertcli.tasks.regression import encode_texts, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
@@ -64,6 +66,13 @@ class Classification(LabeledTask):
     """One label a text by softmax, or any number of labels, each by a sigmoid (`multi_label`)."""
 
     type = "classification"
+    keys = (
+        *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label"),
+        "class_weights",
+    )
+    formats = LABEL_LINES
+    table_examples = staticmethod(partial(text_examples, read=read_labels))
+    label_set = staticmethod(class_labels)
     head = "sequences"
     pipeline_tag = "text-classification"
 
@@ -81,6 +90,29 @@ class Classification(LabeledTask):
         self._numbers = {label: number for number, label in enumerate(labels)}
         self._positive = _positive_label(settings, labels)
         self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
+
+    @classmethod
+    def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The columns of lines with labels have names; several columns are several labels."""
+        if values.get("format") in LABEL_LINES:
+            given = {key: value for key, value in values.items() if value is not None}
+            return {"text": "text", "label": "label"} | given
+        return {"multi_label": True} | values if isinstance(values.get("label"), list) else values
+
+    @classmethod
+    def check_settings(cls, settings: TaskSettings) -> None:
+        super().check_settings(settings)
+        several = isinstance(settings.label, list)
+        if several and not settings.multi_label:
+            raise ValueError("label: several columns are several labels a text: set multi_label: true")
+        if settings.label_separator == "":
+            raise ValueError("label_separator: it is empty")
+        if settings.label_separator is not None and (several or not settings.multi_label):
+            raise ValueError("label_separator is for multi_label: true, and one column")
+        if several and settings.label_names is not None:
+            raise ValueError("label_names is for one column of labels")
+        if settings.multi_label and settings.positive_label is not None:
+            raise ValueError("positive_label is for two labels, one a text: not with multi_label")
 
     def for_training(
         self,

@@ -11,7 +11,6 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.tasks.data_report import Sizes, describe
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
-from bertcli.tasks.sentence_embedding import SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledTask, build_task, full_lengths
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -40,9 +39,7 @@ class LabeledData:
 
     def joint_rows(self, batch_size: int) -> int | None:
         """Rows of a step of `batch_size` items if one loss joins them; None if it is a sum over items."""
-        if not isinstance(self.task, SentenceEmbedding):
-            return None
-        return batch_size * len(self.train.items[0].rows)
+        return batch_size * len(self.train.items[0].rows) if self.task.is_joint else None
 
 
 def load_labeled_data(

@@ -11,15 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.config.task import TaskSettings
-from bertcli.tasks.examples import (
-    ChoiceExample,
-    Example,
-    QuestionExample,
-    SimilarExample,
-    TaggedExample,
-    TextExample,
-)
+from bertcli.tasks.examples import Example
 from bertcli.tasks.label_doubts import label_doubts
+from bertcli.tasks.registry import import_task
 
 _LISTED = 12
 """Number of labels that are named; the others are counted."""
@@ -83,13 +77,10 @@ def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) 
         texts. `contradictions`: texts of train with several labels, {text, where, labels} each.
     """
     train, dev = splits["train"], splits.get("dev")
-    in_windows = settings.type in ("token-classification", "question-answering")
+    in_windows = import_task(settings.type).in_windows
     hashes = {split: _hashes(each) for split, each in splits.items()}
     repeated = {split: _among(each, _twice(hashes[split])) for split, each in splits.items()}
-    has_values = settings.type == "regression" or (
-        settings.type == "sentence-embedding" and settings.label is not None
-    )
-    what, count = ("values", _values) if has_values else ("counts", _counts)
+    what, count = ("counts", _counts) if train[0].number is None else ("values", _values)
     return {
         "rows": {split: len(each) for split, each in splits.items()},
         what: {split: count(each) for split, each in splits.items()},
@@ -135,51 +126,26 @@ def _lengths(lengths: Sequence[int], max_length: int) -> dict[str, Any]:
 
 
 def _values(examples: Sequence[Example]) -> dict[str, float]:
-    numbers = [each.score if isinstance(each, SimilarExample) else each.label for each in examples]  # pyright: ignore[reportAttributeAccessIssue]
-    values = np.array(numbers, dtype=np.float64)
+    values = np.array([each.number for each in examples], dtype=np.float64)
     return {"min": float(values.min()), "mean": float(values.mean()), "max": float(values.max())}
 
 
 def _counts(examples: Sequence[Example]) -> dict[str, int]:
     """How often each label occurs, the most frequent first."""
-    counts = Counter(name for example in examples for name in _names(example))
+    counts = Counter(name for example in examples for name in example.counted)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _names(example: Example) -> Sequence[str]:
-    """The labels of an example that are counted."""
-    if isinstance(example, TaggedExample):
-        return [tag[2:] or "entity" for tag in example.tags or () if tag[0] == "B"]
-    if isinstance(example, QuestionExample):
-        return ["answered" if example.answers else "without an answer"]
-    if isinstance(example, ChoiceExample):
-        return [f"choice {example.label}"]
-    if isinstance(example, SimilarExample):
-        return []
-    assert isinstance(example, TextExample)
-    return example.label if isinstance(example.label, tuple) else [str(example.label)]
 
 
 def _contradictions(examples: Sequence[Example]) -> list[dict[str, Any]]:
     labels: dict[tuple[str, ...], dict[Any, str]] = {}
     for example in examples:
-        label = _label(example)
-        if label is not None:
+        if (label := example.answer) is not None:
             labels.setdefault(example.texts, {}).setdefault(label, example.where)
     return [
         {"text": " | ".join(texts), "where": list(each.values()), "labels": list(each)}
         for texts, each in labels.items()
         if len(each) > 1
     ]
-
-
-def _label(example: Example) -> Any:
-    """The label, if equal texts must have equal labels; None for numbers and answers."""
-    if isinstance(example, TextExample):
-        if isinstance(example.label, tuple):
-            return tuple(sorted(example.label))
-        return example.label if isinstance(example.label, str) else None
-    return example.tags if isinstance(example, TaggedExample) else None
 
 
 def _listed(found: dict[str, Any], split: str) -> str:

@@ -12,9 +12,8 @@ from bertcli.config.task import TaskSettings
 from bertcli.corpus.encodings import is_damaged
 from bertcli.corpus.streams import LONGEST_LINE, all_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import BadRow, without_blank_lines
 from bertcli.tasks.rows import format_hint
-from bertcli.tasks.table import Row, Table, check_names
+from bertcli.tasks.table import BadRow, Row, Table, check_names, without_blank_lines
 
 Record = tuple[int, list[str]]
 """The number of a record's first line, from 1, and its fields; a blank line has no fields."""

@@ -1,15 +1,14 @@
-"""What a labeled file holds: one class per kind of input; and one message about all of its unusable rows."""
+"""What a labeled file holds: one class per kind of input."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from bertcli.system.errors import UserError
-from bertcli.system.terminal import working
+SHOWN, SHOWN_CONTEXT = 60, 160
+"""Most characters of a text, and of a question's context, in a command to try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,50 @@ class Example(ABC):
         """All texts that the model reads. None may be empty in a labeled file. Examples with equal texts are
         duplicates."""
 
+    @property
+    def content(self) -> tuple[str, ...]:
+        """The texts of which train and dev must not have copies."""
+        return self.texts
+
+    @property
+    def query(self) -> tuple[str, ...]:
+        """What the rows have in common that are better on one side of train and dev, to be ranked."""
+        return self.content
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Every label and tag, which the model can learn only from training examples."""
+        return ()
+
+    @property
+    def stratum(self) -> str:
+        """The label; rows of tasks without one label a row are all in one class."""
+        return ""
+
+    @property
+    def counted(self) -> Sequence[str]:
+        """What a report on the data counts: the labels, and where they have no names, kinds of answers."""
+        return self.names
+
+    @property
+    def number(self) -> float | None:
+        """The label that is a number."""
+        return None
+
+    @property
+    def answer(self) -> Hashable:
+        """The label, if equal texts must have equal labels; None for numbers and answers in a text."""
+        return None
+
+    @property
+    def excerpts(self) -> Sequence[tuple[str, int]]:
+        """Each text, from where its answer is, and the most characters of it in a command to try."""
+        return [(text, SHOWN) for text in self.texts]
+
+    def spelled(self, own: Mapping[str, str]) -> Example:
+        """The example with its labels spelled as the model's; `own`: the usual spelling -> the model's."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class TextExample(Example):
@@ -46,6 +89,38 @@ class TextExample(Example):
     def texts(self) -> tuple[str, ...]:
         """The text, or both of a pair."""
         return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
+
+    @property
+    def query(self) -> tuple[str, ...]:
+        """The first text of a pair whose label is a number or several labels."""
+        is_ranked = self.text_b is not None and not isinstance(self.label, str)
+        return (self.text_a,) if is_ranked else self.texts
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The labels, if they have names."""
+        if isinstance(self.label, tuple):
+            return self.label
+        return (self.label,) if isinstance(self.label, str) else ()
+
+    @property
+    def stratum(self) -> str:
+        """The label, if there is one."""
+        return self.label if isinstance(self.label, str) else ""
+
+    @property
+    def number(self) -> float | None:
+        """The label of regression."""
+        return self.label if isinstance(self.label, float) else None
+
+    @property
+    def answer(self) -> Hashable:
+        """The labels in any order, or the one label."""
+        return tuple(sorted(self.label)) if isinstance(self.label, tuple) else self.stratum or None
+
+    def spelled(self, own: Mapping[str, str]) -> TextExample:
+        label = tuple(own.get(name, name) for name in self.names)
+        return replace(self, label=label[0] if isinstance(self.label, str) else label) if self.names else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +143,21 @@ class TaggedExample(Example):
     def texts(self) -> tuple[str, ...]:
         """The running text."""
         return (self.text,)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The tags."""
+        return self.tags or ()
+
+    @property
+    def counted(self) -> Sequence[str]:
+        """The type of each entity."""
+        return [tag[2:] or "entity" for tag in self.names if tag[0] == "B"]
+
+    @property
+    def answer(self) -> Hashable:
+        """The tags."""
+        return self.tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +184,25 @@ class QuestionExample(Example):
         """The question and the context."""
         return self.question, self.context
 
+    @property
+    def content(self) -> tuple[str, ...]:
+        """The context."""
+        return (self.context,)
+
+    @property
+    def counted(self) -> Sequence[str]:
+        """Whether the question has an answer."""
+        return ["answered" if self.answers else "without an answer"]
+
+    @property
+    def excerpts(self) -> Sequence[tuple[str, int]]:
+        """The question, and the context around its first answer."""
+        start = self.answers[0].start if self.answers else 0
+        around = self.context[max(0, start - SHOWN_CONTEXT // 2) :]
+        if len(around) < len(self.context):
+            around = around.partition(" ")[2] or around
+        return [(self.question, SHOWN), (around, SHOWN_CONTEXT)]
+
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExample(Example):
@@ -111,6 +220,11 @@ class ChoiceExample(Example):
     def texts(self) -> tuple[str, ...]:
         """The text and every choice."""
         return (self.text_a, *([] if self.text_b is None else [self.text_b]), *self.choices)
+
+    @property
+    def counted(self) -> Sequence[str]:
+        """The number of the right choice."""
+        return [f"choice {self.label}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,141 +244,7 @@ class SimilarExample(Example):
         """The given texts."""
         return self.given
 
-
-NAMED = 5
-"""Number of bad rows of a file that are named; the others are counted."""
-UNUSABLE = ", which cannot be used"
-"""The words after the number of bad rows, in the report on those that are left out."""
-
-
-class BadRow(UserError):
-    """A row that cannot be used; its message says where and why. Other rows of the file still can be."""
-
-
-class SkippedRow(BadRow):
-    """A row that the config leaves out by its label (`task.skip_labels`)."""
-
-
-Raw = TypeVar("Raw")
-Made = TypeVar("Made", bound=Example)
-
-
-def each(rows: Iterable[Raw | BadRow], make: Callable[[Raw], Made]) -> Iterator[Made | BadRow]:
-    """`make(row)` for each row, or the `BadRow` that the row is or that `make` raises."""
-    for row in rows:
-        try:
-            made = row if isinstance(row, BadRow) else make(row)
-        except BadRow as bad:
-            made = bad
-        yield made
-
-
-def keep_usable(
-    found: Iterable[Example | BadRow],
-    path: Path | str,
-    labeled: bool,
-    skip_bad: bool,
-    report: Callable[[str], None],
-) -> Iterator[Example]:
-    """The examples of one file, one at a time.
-
-    Bad rows are reported after the last row: with `skip_bad` to `report`, else as an error. A row with an
-    empty text is bad in a labeled file. It is kept and reported in a file to predict, so that predictions and
-    rows stay parallel.
-
-    Args:
-        path: the file, or a name for other input; for messages.
-
-    Raises:
-        UserError: rows that cannot be used; a file without rows, or without any text.
-    """
-    rows = skipped = 0
-    bad, empty = _Noted(), _Noted()
-    held_back: list[Example] = []  # a file without any text yields no example
-    for example in _shown(found, path) if labeled else found:
-        if isinstance(example, SkippedRow):
-            skipped += 1
-            continue
-        rows += 1
-        if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
-            empty.add(example.where)
-            if labeled:
-                example = BadRow(f"{example.where}: the text is empty")
-        if isinstance(example, BadRow):
-            bad.add(str(example))
-            continue
-        held_back.append(example)
-        if empty.count < rows:
-            yield from held_back
-            held_back.clear()
-    if skipped:
-        report(f"{path}: left out {_share(skipped, rows + skipped)} by their label (task.skip_labels)")
-    if rows == 0:
-        raise UserError(f"{path}: holds no rows")
-    if empty.count == rows:
-        raise UserError(f"{path}: the text of every row is empty; does task.text name the right column?")
-    if bad.count and not (skip_bad and bad.count < rows):
-        raise UserError(_refusal(path, bad, rows, labeled=labeled))
-    if bad.count:
-        report(f"{path}: left out {_share(bad.count, rows)}{UNUSABLE}:{bad.named()}")
-    if empty.count and not labeled:
-        report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
-
-
-def _shown(rows: Iterable[Raw], path: Path | str) -> Iterator[Raw]:
-    """The rows; a command that is silent says how many were read."""
-    count = 0
-    with working(lambda: f"{path}: {count:,} rows read"):
-        for count, row in enumerate(rows, start=1):  # noqa: B007 - the line reads it
-            yield row
-
-
-def without_blank_lines(
-    rows: Iterable[Raw | None], path: Path, report: Callable[[str], None]
-) -> Iterator[Raw]:
-    """The rows without the blank lines (None), for files whose rows cannot be blank: several columns, JSON.
-
-    Blank lines between rows are reported after the last row, since lines and predictions are not parallel
-    there. Blank lines at the end shift nothing, and are not reported.
-    """
-    between = pending = 0
-    for row in rows:
-        if row is None:
-            pending += 1
-            continue
-        between, pending = between + pending, 0
-        yield row
-    if between:
-        count = f"{between:,} blank line{'s' * (between > 1)}"
-        report(f"{path}: skipped {count} between the rows; they have no prediction")
-
-
-class _Noted:
-    """A count, and the first few messages."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first: list[str] = []
-
-    def add(self, what: str) -> None:
-        self.count += 1
-        if self.count <= NAMED:
-            self.first.append(what)
-
-    def named(self) -> str:
-        """A line for each of the first messages, and one with the number of the others."""
-        rest = self.count - len(self.first)
-        return "".join(f"\n  {what}" for what in [*self.first, *([f"and {rest:,} more"] if rest else [])])
-
-
-def _share(count: int, rows: int) -> str:
-    return f"{count:,} of {rows:,} rows"
-
-
-def _refusal(path: Path | str, bad: _Noted, rows: int, labeled: bool) -> str:
-    mend = "mend the file"
-    if labeled and bad.count < rows:
-        mend += ", or leave such rows out with task.skip_bad: true"
-    if bad.count == 1:
-        return f"{bad.first[0]}; {mend}"
-    return f"{path}: {_share(bad.count, rows)} cannot be used:{bad.named()}\n{mend}"
+    @property
+    def number(self) -> float | None:
+        """The score."""
+        return self.score

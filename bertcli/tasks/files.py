@@ -1,126 +1,29 @@
-"""Rows of a table -> texts or pairs with their labels: classification and regression."""
+"""A labeled file, in any format -> its examples; and one message about all of its unusable rows."""
 
 from __future__ import annotations
 
 import difflib
-import math
-import re
-import sys
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 
-from bertcli.config.task import LABEL_LINES, TaskSettings
+from bertcli.config.task import LABEL_LINES, Column, TaskSettings
 from bertcli.corpus.encodings import mark_note
 from bertcli.corpus.json_texts import is_json_list
 from bertcli.corpus.streams import check_file_extras, deciding_mark, find_bad_lines, numbered_lines
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
-from bertcli.tasks.choices import choice_examples
+from bertcli.system.terminal import working
 from bertcli.tasks.delimited import open_delimited
-from bertcli.tasks.examples import BadRow, Example, SimilarExample, SkippedRow, TextExample, each, keep_usable
-from bertcli.tasks.label_cells import flagged_labels, one_label, several_labels
+from bertcli.tasks.examples import Example
+from bertcli.tasks.registry import import_task
 from bertcli.tasks.rows import format_hint, open_jsonl, open_label_lines, open_parquet
-from bertcli.tasks.squad import question_examples, read_squad
-from bertcli.tasks.table import Row, Table
-from bertcli.tasks.words import read_conll, tagged_examples, tagged_text
+from bertcli.tasks.table import BadRow, SkippedRow
 
-Label = str | tuple[str, ...] | float
-
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-
-
-def text_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[TextExample | BadRow]:
-    """An example for each row. Raises `UserError` if a column is missing, or cannot be the label's."""
-    columns = [table.column(column, "task.text") for column in settings.text_columns]
-    labels = [table.column(column, "task.label") for column in settings.label_columns] if labeled else []
-    if labeled and not labels:
-        table.label(None)
-    if same := sorted({*columns} & {*labels}):
-        raise UserError(
-            f"{table.path}: task.text and task.label both name the column {same[0]!r}: the model would "
-            "read its answer. Name two columns"
-        )
-
-    def example(row: Row) -> TextExample:
-        text_a, *text_b = (row.text(column) for column in columns)
-        if len(labels) > 1:
-            value = flagged_labels(row, labels)
-        else:
-            value = _label(row, labels[0], settings) if labels else None
-            value = sys.intern(value) if type(value) is str else value  # one object for all rows
-        return TextExample(row.where, row.values, text_a, text_b=text_b[0] if text_b else None, label=value)
-
-    return each(table.rows, example)
-
-
-def _label(row: Row, column: str, settings: TaskSettings) -> Label:
-    value = row.value(column)
-    if isinstance(settings.label, int) and value == column:
-        raise UserError(
-            f"{row.where}: the label is {value!r}, as in the first line: if that line is not a header, name "
-            "the columns in task.columns; if the header is repeated here, delete this line"
-        )
-    if settings.type == "regression":
-        return _number(row, column, settings)
-    where = f"{row.where}, column {column!r}"
-    read = several_labels if settings.multi_label else one_label
-    label = read(value, settings, where)
-    found = label if isinstance(label, tuple) else (label,)
-    if settings.skip_labels and not set(found).isdisjoint(settings.skip_labels):
-        raise SkippedRow(where)
-    return label
-
-
-def _number(row: Row, column: str, settings: TaskSettings) -> float:
-    number = read_number(row, column, settings)
-    if settings.sigmoid and not 0 <= number <= 1:
-        raise BadRow(
-            f"{row.where}, column {column!r}: {number:g} is not from 0 to 1, as task.sigmoid: true needs it; "
-            "give such numbers, or set task.sigmoid: false"
-        )
-    return number
-
-
-def read_number(row: Row, column: str, settings: TaskSettings) -> float:
-    """The number in a column. Raises `BadRow` if it is none, or not finite."""
-    value, where = row.value(column), f"{row.where}, column {column!r}"
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, bool) or not math.isfinite(number):
-        shown = textwrap.shorten(repr(value), 60, placeholder="...")
-        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
-            point = value.strip().replace(",", ".")
-            raise BadRow(
-                f"{where}: {shown} is not a number; its comma may be decimal or separate thousands: write "
-                f"numbers with a decimal point and no commas, such as {point}"
-            )
-        raise BadRow(f"{where}: {shown} is not a number; task.type: {settings.type} needs one, such as 3.5")
-    return number
-
-
-def similar_examples(
-    table: Table, settings: TaskSettings, labeled: bool
-) -> Iterator[SimilarExample | BadRow]:
-    """An example for each row. Raises `UserError` if a column is missing."""
-    columns = [table.column(column, "task.text") for column in settings.text_columns]
-    score = table.label(settings.label) if labeled and settings.label is not None else None
-
-    def example(row: Row) -> SimilarExample:
-        texts = tuple(row.text(column) for column in columns)
-        value = None if score is None else read_number(row, score, settings)
-        return SimilarExample(row.where, row.values, texts, score=value)
-
-    return each(table.rows, example)
-
-
-Format = Literal["tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec", "lines"]
-
-_BY_SUFFIX: dict[str, Format] = {
+_TABLES = ("tsv", "csv", "jsonl", "parquet")
+"""Formats that all tasks take."""
+_BY_SUFFIX = {
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -129,14 +32,11 @@ _BY_SUFFIX: dict[str, Format] = {
     ".bio": "conll",
     ".iob": "conll",
 }
-_FROM_TABLES: dict[str, Callable[[Table, TaskSettings, bool], Iterator[Example | BadRow]]] = {
-    "classification": text_examples,
-    "regression": text_examples,
-    "token-classification": tagged_examples,
-    "question-answering": question_examples,
-    "multiple-choice": choice_examples,
-    "sentence-embedding": similar_examples,
-}
+
+
+def settings_of_texts(text: Column | list[Column] = "text", **keys: Any) -> TaskSettings:
+    """How a file of texts or pairs is read that has nothing to do with a task."""
+    return TaskSettings(type="classification", text=text, **keys)
 
 
 def find_labeled_file(name: str) -> Path:
@@ -192,7 +92,7 @@ def read_examples(
     return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
 
 
-def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
+def file_format(path: Path, settings: TaskSettings, labeled: bool) -> str:
     """The format: `settings.format`; for `auto` that of the suffix. An ambiguous suffix is decided by the
     task.
 
@@ -205,31 +105,27 @@ def file_format(path: Path, settings: TaskSettings, labeled: bool) -> Format:
     is_table = not labeled and (suffix in (".tsv", ".json") or suffix in _BY_SUFFIX)
     if settings.format != "auto" and not (is_table and settings.format in LABEL_LINES):
         return settings.format
-    is_words = settings.type == "token-classification"
-    if suffix in _BY_SUFFIX and (is_words or _BY_SUFFIX[suffix] != "conll"):
-        return _BY_SUFFIX[suffix]
+    task = import_task(settings.type)
+    by_suffix = _BY_SUFFIX.get(suffix)
+    if by_suffix is not None and (by_suffix in _TABLES or by_suffix in task.formats):
+        return by_suffix
     if suffix == ".json":
-        is_squad = settings.type == "question-answering" and not is_json_list(path, settings.decoding)
+        is_squad = "squad" in task.formats and not is_json_list(path, settings.decoding)
         return "squad" if is_squad else "jsonl"
     if suffix == ".txt" and (settings.is_plain_text or not labeled):
         return "lines"
-    if is_words and not isinstance(settings.text, str):
-        return "conll"
-    return "tsv"
+    return task.usual_format(settings)
 
 
 def _read(
     path: Path,
-    format: Format,
+    format: str,
     settings: TaskSettings,
     labeled: bool,
     report: Callable[[str], None],
     note: Callable[[str], None],
 ) -> Iterator[Example | BadRow]:
-    if format == "conll":
-        return read_conll(path, settings, labeled, report=report, note=note)
-    if format == "squad":
-        return read_squad(path, settings, labeled)
+    task = import_task(settings.type)
     if format == "lines":
         return _read_lines(path, settings, report, labeled=labeled)
     if format == "jsonl":
@@ -238,9 +134,11 @@ def _read(
         table = open_parquet(path)
     elif format in LABEL_LINES:
         table = open_label_lines(path, format, settings, labeled=labeled, note=note)
-    else:
+    elif format in _TABLES:
         table = open_delimited(path, format, settings, labeled=labeled, report=report, note=note)
-    return _FROM_TABLES[settings.type](table, settings, labeled)
+    else:
+        return task.own_examples(path, settings, labeled, report=report, note=note)
+    return task.table_examples(table, settings, labeled)
 
 
 def _read_lines(
@@ -248,7 +146,8 @@ def _read_lines(
 ) -> Iterator[Example]:
     """An example for each line. A blank line is an empty text in a file to predict. Raises `UserError` if a
     row of the task has several texts."""
-    if settings.type in ("question-answering", "multiple-choice") or len(settings.text_columns) > 1:
+    task = import_task(settings.type)
+    if not task.is_one_text(settings):
         raise UserError(
             f"{path}: a line of plain text is one text, but a row of this task has several; give a "
             "table (.tsv, .csv, .jsonl) with its columns"
@@ -257,10 +156,105 @@ def _read_lines(
         text, where = line.strip(), f"{path}, line {number}"
         if number == 1 and (hint := format_hint(text)):
             report(f"{where}: is read as text, from its first word on{hint}")
-        if settings.type == "token-classification":
-            yield tagged_text(where, {"text": text}, text)
-        elif settings.type == "sentence-embedding":
-            if text or not labeled:
-                yield SimilarExample(where, {"text": text}, (text,), score=None)
-        else:
-            yield TextExample(where, {"text": text}, text, text_b=None, label=None)
+        if text or not labeled:
+            yield task.example([text], where, settings)
+
+
+NAMED = 5
+"""Number of bad rows of a file that are named; the others are counted."""
+UNUSABLE = ", which cannot be used"
+"""The words after the number of bad rows, in the report on those that are left out."""
+
+
+def keep_usable(
+    found: Iterable[Example | BadRow],
+    path: Path | str,
+    labeled: bool,
+    skip_bad: bool,
+    report: Callable[[str], None],
+) -> Iterator[Example]:
+    """The examples of one file, one at a time.
+
+    Bad rows are reported after the last row: with `skip_bad` to `report`, else as an error. A row with an
+    empty text is bad in a labeled file. It is kept and reported in a file to predict, so that predictions and
+    rows stay parallel.
+
+    Args:
+        path: the file, or a name for other input; for messages.
+
+    Raises:
+        UserError: rows that cannot be used; a file without rows, or without any text.
+    """
+    rows = skipped = 0
+    bad, empty = _Noted(), _Noted()
+    held_back: list[Example] = []  # a file without any text yields no example
+    for example in _shown(found, path) if labeled else found:
+        if isinstance(example, SkippedRow):
+            skipped += 1
+            continue
+        rows += 1
+        if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
+            empty.add(example.where)
+            if labeled:
+                example = BadRow(f"{example.where}: the text is empty")
+        if isinstance(example, BadRow):
+            bad.add(str(example))
+            continue
+        held_back.append(example)
+        if empty.count < rows:
+            yield from held_back
+            held_back.clear()
+    if skipped:
+        report(f"{path}: left out {_share(skipped, rows + skipped)} by their label (task.skip_labels)")
+    if rows == 0:
+        raise UserError(f"{path}: holds no rows")
+    if empty.count == rows:
+        raise UserError(f"{path}: the text of every row is empty; does task.text name the right column?")
+    if bad.count and not (skip_bad and bad.count < rows):
+        raise UserError(_refusal(path, bad, rows, labeled=labeled))
+    if bad.count:
+        report(f"{path}: left out {_share(bad.count, rows)}{UNUSABLE}:{bad.named()}")
+    if empty.count and not labeled:
+        report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
+
+
+Raw = TypeVar("Raw")
+
+
+def _shown(rows: Iterable[Raw], path: Path | str) -> Iterator[Raw]:
+    """The rows; a command that is silent says how many were read."""
+    count = 0
+    with working(lambda: f"{path}: {count:,} rows read"):
+        for count, row in enumerate(rows, start=1):  # noqa: B007 - the line reads it
+            yield row
+
+
+class _Noted:
+    """A count, and the first few messages."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[str] = []
+
+    def add(self, what: str) -> None:
+        self.count += 1
+        if self.count <= NAMED:
+            self.first.append(what)
+
+    def named(self) -> str:
+        """A line for each of the first messages, and one with the number of the others."""
+        rest = self.count - len(self.first)
+        return "".join(f"\n  {what}" for what in [*self.first, *([f"and {rest:,} more"] if rest else [])])
+
+
+def _share(count: int, rows: int) -> str:
+    return f"{count:,} of {rows:,} rows"
+
+
+def _refusal(path: Path | str, bad: _Noted, rows: int, labeled: bool) -> str:
+    mend = "mend the file"
+    if labeled and bad.count < rows:
+        mend += ", or leave such rows out with task.skip_bad: true"
+    if bad.count == 1:
+        return f"{bad.first[0]}; {mend}"
+    return f"{path}: {_share(bad.count, rows)} cannot be used:{bad.named()}\n{mend}"

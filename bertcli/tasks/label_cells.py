@@ -1,18 +1,21 @@
-"""A field -> its labels, however programs write them: lists, separators, numbers, 0 and 1."""
+"""Rows -> texts with labels, however programs write these: lists, separators, numbers, 0 and 1."""
 
 from __future__ import annotations
 
 import ast
 import json
+import math
 import re
+import sys
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import BadRow
-from bertcli.tasks.table import Row, scalar_text
+from bertcli.tasks.examples import TextExample
+from bertcli.tasks.table import BadRow, Row, SkippedRow, Table, each, scalar_text
 from bertcli.tasks.tags import is_tag
 
 SEPARATORS = (",", "|", ";", "/", "&", "+")
@@ -22,6 +25,7 @@ _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d*)?|[Tt]rue|[Ff]a
 _LIST = re.compile(rf"\s*+(?:{_ITEM})?+(?:(?:\s*+,\s*+|\s++)(?:{_ITEM}))*+\s*+,?+\s*+", re.DOTALL)
 """The inside of a list. Possessive quantifiers let a long field that is no list fail at once."""
 _ARRAY = re.compile(r"array\((.*?)(?:,\s*dtype=\S+)?\)", re.DOTALL)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 _BITS = re.compile(r"[01](?:\.0*+)?+(?:(?:\s*+[,;|]\s*+|\s++)[01](?:\.0*+)?+){2,}+")
@@ -198,3 +202,75 @@ def flagged_labels(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
 def _shown(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+Label = str | tuple[str, ...] | float
+
+
+def text_examples(
+    table: Table, settings: TaskSettings, labeled: bool, read: Callable[[Row, str, TaskSettings], Label]
+) -> Iterator[TextExample | BadRow]:
+    """An example for each row: a text or a pair, whose label `read` finds in its column.
+
+    Raises `UserError` if a column is missing, or cannot be the label's.
+    """
+    columns = [table.column(column, "task.text") for column in settings.text_columns]
+    labels = [table.column(column, "task.label") for column in settings.label_columns] if labeled else []
+    if labeled and not labels:
+        table.label(None)
+    if same := sorted({*columns} & {*labels}):
+        raise UserError(
+            f"{table.path}: task.text and task.label both name the column {same[0]!r}: the model would "
+            "read its answer. Name two columns"
+        )
+
+    def example(row: Row) -> TextExample:
+        text_a, *text_b = (row.text(column) for column in columns)
+        if len(labels) > 1:
+            value = flagged_labels(row, labels)
+        else:
+            value = _label(row, labels[0], settings, read=read) if labels else None
+            value = sys.intern(value) if type(value) is str else value  # one object for all rows
+        return TextExample(row.where, row.values, text_a, text_b=text_b[0] if text_b else None, label=value)
+
+    return each(table.rows, example)
+
+
+def _label(
+    row: Row, column: str, settings: TaskSettings, read: Callable[[Row, str, TaskSettings], Label]
+) -> Label:
+    if isinstance(settings.label, int) and (value := row.value(column)) == column:
+        raise UserError(
+            f"{row.where}: the label is {value!r}, as in the first line: if that line is not a header, name "
+            "the columns in task.columns; if the header is repeated here, delete this line"
+        )
+    return read(row, column, settings)
+
+
+def read_labels(row: Row, column: str, settings: TaskSettings) -> str | tuple[str, ...]:
+    """The label in a column, or the labels with `multi_label`. Raises `SkippedRow` for a row to leave out."""
+    where = f"{row.where}, column {column!r}"
+    label = (several_labels if settings.multi_label else one_label)(row.value(column), settings, where)
+    found = label if isinstance(label, tuple) else (label,)
+    if settings.skip_labels and not set(found).isdisjoint(settings.skip_labels):
+        raise SkippedRow(where)
+    return label
+
+
+def read_number(row: Row, column: str, settings: TaskSettings) -> float:
+    """The number in a column. Raises `BadRow` if it is none, or not finite."""
+    value, where = row.value(column), f"{row.where}, column {column!r}"
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        shown = textwrap.shorten(repr(value), 60, placeholder="...")
+        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+            point = value.strip().replace(",", ".")
+            raise BadRow(
+                f"{where}: {shown} is not a number; its comma may be decimal or separate thousands: write "
+                f"numbers with a decimal point and no commas, such as {point}"
+            )
+        raise BadRow(f"{where}: {shown} is not a number; task.type: {settings.type} needs one, such as 3.5")
+    return number

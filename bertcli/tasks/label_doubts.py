@@ -13,6 +13,7 @@ from typing import Any
 from bertcli.config.task import TaskSettings
 from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.label_cells import separator_of
+from bertcli.tasks.registry import import_task
 
 _MISSING = frozenset(
     ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
@@ -40,14 +41,20 @@ def label_doubts(
         counts: split -> label -> how often it occurs (`data_report.figures`).
         splits: the examples of train, and of dev if there is one.
     """
-    if settings.type not in ("classification", "token-classification"):
+    taken = import_task(settings.type).keys
+    if "label_names" not in taken:
         return []
     total: Counter[str] = Counter()
     for each in counts.values():
         total.update(each)
-    doubts = [*_missing(total), *_several(total, settings), *_spellings(total), *_two_kinds(total)]
+    doubts = [
+        *_missing(total),
+        *(_several(total) if "multi_label" in taken else ()),
+        *_spellings(total),
+        *_two_kinds(total),
+    ]
     doubts += _one_sided(counts)
-    if settings.type == "classification" and not settings.multi_label:
+    if "multi_label" in taken and not settings.multi_label:
         doubts += _blanks(splits, settings)
     return doubts
 
@@ -62,8 +69,8 @@ def _missing(total: Counter[str]) -> Iterator[LabelDoubt]:
         )
 
 
-def _several(total: Counter[str], settings: TaskSettings) -> Iterator[LabelDoubt]:
-    if settings.type == "classification" and (separator := separator_of(total.elements())) is not None:
+def _several(total: Counter[str]) -> Iterator[LabelDoubt]:
+    if (separator := separator_of(total.elements())) is not None:
         found = {label: count for label, count in total.items() if separator in label}
         keys = "task.multi_label: true"
         if separator != ",":

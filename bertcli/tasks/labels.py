@@ -5,37 +5,34 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import Example, QuestionExample, TaggedExample, TextExample
+from bertcli.tasks.examples import Example
 from bertcli.tasks.label_cells import one_spelling
+from bertcli.tasks.registry import import_task
 
 _LISTED = 20
 """Number of labels that a message names."""
 
 
 def label_set(examples: Iterable[Example], settings: TaskSettings) -> tuple[str, ...]:
-    """All labels: numbers sorted by value, then words. Labels that the config names keep its order; with
-    `multi_label`, those that no row has are included. The order of the rows does not matter.
+    """The labels of the training file, as the task orders them (`ReadingTask.label_set`)."""
+    return import_task(settings.type).label_set(examples, settings)
 
-    Labels of token-classification are "O", then B and I of each type, even if only one of them occurs. The
-    result is empty for tasks whose outputs have no names.
+
+def class_labels(examples: Iterable[Example], settings: TaskSettings) -> tuple[str, ...]:
+    """All labels of a classification: numbers sorted by value, then words.
+
+    Labels that the config names keep its order; with `multi_label`, those that no row has are included. The
+    order of the rows does not matter.
 
     Raises:
         UserError: too few labels to choose from; a label that surely means "no label".
     """
-    if settings.type == "token-classification":
-        types = {tag[1:] for _, tag in _labels(examples) if tag != "O"}
-        if not types:
-            raise UserError("task.train: every word has the tag O; expected at least one entity")
-        return ("O", *(letter + kind for kind in sorted(types) for letter in "BI"))
-    if settings.type != "classification":
-        return ()
-    counts = Counter(label for _, label in _labels(examples))
+    counts = Counter(name for example in examples for name in example.names)
     _refuse_marks(counts, settings)
     columns = [column for column in settings.label_columns if isinstance(column, str)]
     declared = settings.label_names or (columns if len(columns) > 1 else None)
@@ -85,14 +82,7 @@ def spelled_as(examples: Sequence[Example], labels: Sequence[str]) -> list[Examp
     own = {one_spelling(label): label for label in labels if label != one_spelling(label)}
     if not own.keys() - set(labels):
         return list(examples)
-    spelled = []
-    for example in examples:
-        if isinstance(example, TextExample) and isinstance(example.label, str | tuple):
-            label = example.label
-            known = own.get(label, label) if isinstance(label, str) else tuple(own.get(a, a) for a in label)
-            example = replace(example, label=known)
-        spelled.append(example)
-    return spelled
+    return [example.spelled(own) for example in examples]
 
 
 def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: TaskSettings) -> None:
@@ -101,10 +91,11 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: T
         return
     strange: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for where, label in _labels(examples):
-        if label not in labels:
-            strange[label] += 1
-            first.setdefault(label, where)
+    for example in examples:
+        for label in example.names:
+            if label not in labels:
+                strange[label] += 1
+                first.setdefault(label, example.where)
     if not strange:
         return
     lines = [f"{label!r}: {count:,} times, first in {first[label]}" for label, count in strange.items()]
@@ -118,16 +109,6 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: T
 def listed(labels: Sequence[str]) -> str:
     """The labels for a message; at most the first `_LISTED`."""
     return ", ".join(labels[:_LISTED]) + (", ..." if len(labels) > _LISTED else "")
-
-
-def _labels(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
-    """The (place, label) of every label and tag."""
-    for example in examples:
-        if isinstance(example, TaggedExample):
-            yield from ((example.where, tag) for tag in example.tags or ())
-        elif isinstance(example, TextExample):
-            several = example.label if isinstance(example.label, tuple) else (example.label,)
-            yield from ((example.where, label) for label in several if isinstance(label, str))
 
 
 def _order(label: str) -> tuple[float, str]:
@@ -154,9 +135,9 @@ def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[
     Raises:
         UserError: too few rows for both sides.
     """
-    contents = [_content(example) for example in examples]
+    contents = [example.content for example in examples]
     different = len(set(contents))
-    dev = _dev_rows(examples, fraction, seed, contents=[_query(example) for example in examples])
+    dev = _dev_rows(examples, fraction, seed, contents=[example.query for example in examples])
     dev = dev or _dev_rows(examples, fraction, seed, contents=contents)
     if not dev and 1 < different < len(examples):
         dev = _dev_rows(examples, fraction, seed, contents=_copies_apart(contents))
@@ -180,10 +161,8 @@ def _dev_rows(
         groups[content].append(number)
     classes: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for content, numbers in groups.items():
-        classes[min(_class(examples[i]) for i in numbers)].append(content)
-    labels = {
-        content: {label for i in own for label in _strata(examples[i])} for content, own in groups.items()
-    }
+        classes[min(examples[i].stratum for i in numbers)].append(content)
+    labels = {content: {label for i in own for label in examples[i].names} for content, own in groups.items()}
     left = Counter(label for own in labels.values() for label in own)
 
     dev: set[int] = set()
@@ -200,17 +179,6 @@ def _dev_rows(
     return dev
 
 
-def _query(example: Example) -> tuple[str, ...]:
-    """The first text of a pair whose label is a number or several labels; else `_content`."""
-    if isinstance(example, TextExample) and example.text_b is not None and not isinstance(example.label, str):
-        return (example.text_a,)
-    return _content(example)
-
-
-def _content(example: Example) -> tuple[str, ...]:
-    return (example.context,) if isinstance(example, QuestionExample) else example.texts
-
-
 def _copies_apart(contents: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Each content with its number among its copies."""
     seen: Counter[tuple[str, ...]] = Counter()
@@ -219,22 +187,6 @@ def _copies_apart(contents: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         seen[content] += 1
         apart.append((*content, str(seen[content])))
     return apart
-
-
-def _class(example: Example) -> str:
-    """The label; for tasks without one label a row, all rows are in one class."""
-    label = example.label if isinstance(example, TextExample) else None
-    return label if isinstance(label, str) else ""
-
-
-def _strata(example: Example) -> tuple[str, ...]:
-    """The labels, or the tags of words, which the model can learn only from training examples."""
-    if isinstance(example, TaggedExample):
-        return example.tags or ()
-    label = example.label if isinstance(example, TextExample) else None
-    if isinstance(label, tuple):
-        return label
-    return (label,) if isinstance(label, str) else ()
 
 
 def _draw(seed: int, content: tuple[str, ...]) -> bytes:

@@ -28,6 +28,7 @@ from bertcli.tasks.answers import (
 from bertcli.tasks.examples import QuestionExample
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
+from bertcli.tasks.squad import question_examples, read_squad
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, share_verdict
 from bertcli.tokenizer.pieces import PlacedPieces
@@ -45,14 +46,42 @@ class QuestionAnswering(LabeledTask):
     """
 
     type = "question-answering"
+    keys = ("null_threshold",)
+    formats = ("squad",)
+    names_columns = False
+    takes_pairs = False
     head = "spans"
     metric = "f1"
     pipeline_tag = type
     mistake_words = MistakeWords(
         text="question and context", marks={"right": "right", "given": "given", "both": "right and given"}
     )
+    in_windows = True
+    table_examples = staticmethod(question_examples)
+    own_examples = staticmethod(read_squad)
     has_unanswered = False
     """Whether some question of the training data has no answer."""
+
+    @classmethod
+    def check_settings(cls, settings: TaskSettings) -> None:
+        if len(settings.text_columns) not in (0, 2):
+            raise ValueError(f"text: two columns, the question's and the context's ({cls.type})")
+
+    @classmethod
+    def num_texts(cls, settings: TaskSettings) -> int:
+        """A question and its context."""
+        return 2
+
+    @classmethod
+    def reads(cls, settings: TaskSettings) -> str:
+        return "a question and its context"
+
+    @classmethod
+    def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> QuestionExample:
+        """A question without answers; its place is its id."""
+        question, context = texts
+        columns = {"question": question, "context": context}
+        return QuestionExample(where, columns, where, question=question, context=context, answers=None)
 
     def for_training(
         self,

@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import number
 from bertcli.tasks.examples import TextExample
+from bertcli.tasks.label_cells import read_number, text_examples
 from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.table import BadRow, Row
 from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -77,6 +80,16 @@ class Value(Prediction):
         return f"{self.value:10.4f}  {beside_texts(example)}"
 
 
+def _read(row: Row, column: str, settings: TaskSettings) -> float:
+    number = read_number(row, column, settings)
+    if settings.sigmoid and not 0 <= number <= 1:
+        raise BadRow(
+            f"{row.where}, column {column!r}: {number:g} is not from 0 to 1, as task.sigmoid: true needs it; "
+            "give such numbers, or set task.sigmoid: false"
+        )
+    return number
+
+
 class Regression(LabeledTask):
     """One number a text, by squared error; or a probability, by binary cross-entropy (`sigmoid`).
 
@@ -84,6 +97,8 @@ class Regression(LabeledTask):
     """
 
     type = "regression"
+    keys = ("sigmoid",)
+    table_examples = staticmethod(partial(text_examples, read=_read))
     head = "sequences"
     metric = "pearson_spearman"
     pipeline_tag = "text-classification"

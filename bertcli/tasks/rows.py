@@ -16,8 +16,7 @@ from bertcli.config.task import TaskSettings
 from bertcli.corpus.json_texts import read_json_texts
 from bertcli.corpus.streams import import_extra, numbered_lines, read_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import BadRow, without_blank_lines
-from bertcli.tasks.table import Row, Table, check_names
+from bertcli.tasks.table import BadRow, Row, Table, check_names, without_blank_lines
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a character beyond U+FFFF, such as an emoji cut in two: no text encoding can hold it."""

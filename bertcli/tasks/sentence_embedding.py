@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import batch_of
 from bertcli.config.task import TaskSettings
-from bertcli.objectives.base import JointTask, Term
+from bertcli.objectives.base import JointTask, Task, Term
 from bertcli.tasks.compared_vectors import (
     Key,
     Ranked,
@@ -24,9 +24,12 @@ from bertcli.tasks.compared_vectors import (
     ranking_loss,
 )
 from bertcli.tasks.examples import SimilarExample
+from bertcli.tasks.label_cells import read_number
 from bertcli.tasks.scores import correlation_scores, random_order, ranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Prediction
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, forward
+from bertcli.tasks.table import BadRow, Table, each
+from bertcli.tasks.table import Row as TableRow
 from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -35,6 +38,21 @@ _TOKENS_AT_ONCE = 2048
 """Tokens of a forward pass on a CPU, padding included. A question is not padded to its paragraph, and the
 output of a layer stays in the cache: a step of 64 pairs of SQuAD takes two thirds of the time that all texts
 at once take (LOG.md)."""
+
+
+def similar_examples(
+    table: Table, settings: TaskSettings, labeled: bool
+) -> Iterator[SimilarExample | BadRow]:
+    """An example for each row. Raises `UserError` if a column is missing."""
+    columns = [table.column(column, "task.text") for column in settings.text_columns]
+    score = table.label(settings.label) if labeled and settings.label is not None else None
+
+    def example(row: TableRow) -> SimilarExample:
+        texts = tuple(row.text(column) for column in columns)
+        value = None if score is None else read_number(row, score, settings)
+        return SimilarExample(row.where, row.values, texts, score=value)
+
+    return each(table.rows, example)
 
 
 @dataclass(frozen=True)
@@ -59,10 +77,15 @@ class SentenceEmbedding(LabeledTask):
     """
 
     type = "sentence-embedding"
+    keys = ("scale", "pooling")
+    names_columns = False
+    any_texts = True
     head = None
     pipeline_tag = "sentence-similarity"
 
     answer_kind = "value"
+    is_joint = True
+    table_examples = staticmethod(similar_examples)
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         super().__init__(settings, labels)
@@ -74,6 +97,32 @@ class SentenceEmbedding(LabeledTask):
             score="place",
             marks={} if self.has_scores else {"right": "right", "given": "given"},
         )
+
+    @classmethod
+    def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Plain text has the column `text`."""
+        return values | {"text": "text"} if values.get("text") is None else values
+
+    @classmethod
+    def check_settings(cls, settings: TaskSettings) -> None:
+        if settings.label is not None and len(settings.text_columns) != 2:
+            raise ValueError(f"text: with a label, the score of a pair, two columns ({cls.type})")
+
+    @classmethod
+    def has_answers(cls, settings: TaskSettings) -> bool:
+        """False for plain text."""
+        return len(settings.text_columns) != 1
+
+    @classmethod
+    def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> SimilarExample:
+        """The texts, the anchor first."""
+        return SimilarExample(
+            where, super().example(texts, where, settings).columns, tuple(texts), score=None
+        )
+
+    def supervised(self) -> Task:
+        """One loss for all rows of a step."""
+        return JointlySupervised(self)
 
     def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each text; plain text has two equal rows."""

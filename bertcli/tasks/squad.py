@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.streams import read_text
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import Answer, BadRow, QuestionExample, each
+from bertcli.tasks.examples import Answer, QuestionExample
 from bertcli.tasks.rows import parse_json
-from bertcli.tasks.table import Row, Table
+from bertcli.tasks.table import BadRow, Row, Table, each
 
 
-def read_squad(path: Path, settings: TaskSettings, labeled: bool) -> Iterator[QuestionExample | BadRow]:
+def read_squad(
+    path: Path, settings: TaskSettings, labeled: bool, **_: Callable[[str], None]
+) -> Iterator[QuestionExample | BadRow]:
     """An example for each question, with all of its answers; a question that `is_impossible` or lists none
     has none.
 

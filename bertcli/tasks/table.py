@@ -3,14 +3,55 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bertcli.config.task import Column
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import BadRow
+
+
+class BadRow(UserError):
+    """A row that cannot be used; its message says where and why. Other rows of the file still can be."""
+
+
+class SkippedRow(BadRow):
+    """A row that the config leaves out by its label (`task.skip_labels`)."""
+
+
+Raw = TypeVar("Raw")
+Made = TypeVar("Made")
+
+
+def each(rows: Iterable[Raw | BadRow], make: Callable[[Raw], Made]) -> Iterator[Made | BadRow]:
+    """`make(row)` for each row, or the `BadRow` that the row is or that `make` raises."""
+    for row in rows:
+        try:
+            made = row if isinstance(row, BadRow) else make(row)
+        except BadRow as bad:
+            made = bad
+        yield made
+
+
+def without_blank_lines(
+    rows: Iterable[Raw | None], path: Path, report: Callable[[str], None]
+) -> Iterator[Raw]:
+    """The rows without the blank lines (None), for files whose rows cannot be blank: several columns, JSON.
+
+    Blank lines between rows are reported after the last row, since lines and predictions are not parallel
+    there. Blank lines at the end shift nothing, and are not reported.
+    """
+    between = pending = 0
+    for row in rows:
+        if row is None:
+            pending += 1
+            continue
+        between, pending = between + pending, 0
+        yield row
+    if between:
+        count = f"{between:,} blank line{'s' * (between > 1)}"
+        report(f"{path}: skipped {count} between the rows; they have no prediction")
 
 
 @dataclass(frozen=True, slots=True)

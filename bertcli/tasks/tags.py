@@ -11,7 +11,7 @@ from bertcli.config.section import Decoding
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.streams import all_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import BadRow
+from bertcli.tasks.table import BadRow
 
 _TO_BIO = {"B": "B", "I": "I", "E": "I", "S": "B", "L": "I", "U": "B"}
 """BIOES (IOBES) marks the last word of an entity with E and a single word with S; BILOU uses L and U."""

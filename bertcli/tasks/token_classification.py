@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -22,6 +22,7 @@ from bertcli.tasks.row_words import ReadRow, Word, row_of, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, no_score
+from bertcli.tasks.words import read_conll, tagged_examples, tagged_text
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 OUTSIDE = "O"
@@ -43,6 +44,10 @@ class TokenClassification(LabeledTask):
     """
 
     type = "token-classification"
+    keys = ("label_names", "tag_scheme")
+    formats = ("conll",)
+    names_columns = False
+    takes_pairs = False
     head = "tokens"
     metric = "f1"
     pipeline_tag = type
@@ -50,10 +55,41 @@ class TokenClassification(LabeledTask):
     mistake_words = MistakeWords(
         marks={"both": "found", "right": "missed", "given": "not there", "other": "other type or ends"}
     )
+    in_windows = True
+    table_examples = staticmethod(tagged_examples)
+    own_examples = staticmethod(read_conll)
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
         super().__init__(settings, labels)
         self._numbers = {label: number for number, label in enumerate(labels)}
+
+    @classmethod
+    def check_settings(cls, settings: TaskSettings) -> None:
+        if len(settings.text_columns) > 1:
+            raise ValueError(f"text: one column, not a pair ({cls.type})")
+
+    @classmethod
+    def num_texts(cls, settings: TaskSettings) -> int:
+        """One, also where CoNLL files need no name for its column."""
+        return 1
+
+    @classmethod
+    def usual_format(cls, settings: TaskSettings) -> str:
+        """A table has columns with names, and a CoNLL file columns with numbers."""
+        return "tsv" if isinstance(settings.text, str) else "conll"
+
+    @classmethod
+    def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> TaggedExample:
+        """The words of running text, without tags."""
+        return tagged_text(where, {"text": texts[0]}, texts[0])
+
+    @staticmethod
+    def label_set(examples: Iterable[TaggedExample], settings: TaskSettings) -> tuple[str, ...]:
+        """O, then B and I of each type, even if only one of them occurs."""
+        types = {tag[1:] for example in examples for tag in example.names if tag != OUTSIDE}
+        if not types:
+            raise UserError("task.train: every word has the tag O; expected at least one entity")
+        return (OUTSIDE, *(letter + kind for kind in sorted(types) for letter in "BI"))
 
     def encode(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each window of each text. Raises `UserError` for a tag that is not in `labels`."""

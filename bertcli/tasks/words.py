@@ -9,9 +9,9 @@ from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.encodings import is_damaged
-from bertcli.tasks.examples import BadRow, TaggedExample, each
+from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.label_cells import written_list
-from bertcli.tasks.table import Row, Table, scalar_text
+from bertcli.tasks.table import BadRow, Row, Table, each, scalar_text
 from bertcli.tasks.tags import DOCUMENT, Layout, Line, check_tag, conll_lines, find_layout, read_tags
 
 Span = tuple[int, int]

@@ -21,14 +21,12 @@ from bertcli.folders.sealed import is_intact
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.registry import Model, predicts_words, words_alone, words_of
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import Example, QuestionExample, SimilarExample
+from bertcli.tasks.examples import Example
 from bertcli.tokenizer.pieces import BLANK, needs_no_blank
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks
 from bertcli.training.gain import Gain, Meter, gain_on_general
 
-_LONGEST_TEXT, _LONGEST_CONTEXT = 60, 160
-"""Largest numbers of characters that are shown."""
 _FEWEST_TOKENS, _MOST_TOKENS = 5, 12
 _SENTENCES = 1000
 """Largest number of sentences that are searched."""
@@ -45,15 +43,15 @@ def mask_command(model: Path, store: OpenStore) -> str:
     return _command("predict-mask", words if words.is_dir() else model, [text])
 
 
-def predict_command(model: Path, examples: Sequence[Example]) -> str:
+def predict_command(model: Path, examples: Sequence[Example], has_head: bool) -> str:
     """The command `bertcli predict` on the texts of the first of `examples` that a command line can hold.
 
-    A model that makes vectors gets `bertcli similarity`, or `bertcli embed` for a single text.
+    A model without a head, which makes vectors, gets `bertcli similarity`, or `bertcli embed` for one text.
     """
-    texts = next(filter(_can_be_given, map(_shortened_texts, examples)), ["TEXT"])
-    if not isinstance(examples[0], SimilarExample):
-        return _command("predict", model, texts)
-    return _command("similarity" if len(texts) > 1 else "embed", model, texts)
+    excerpts = ([_shortened(*each) for each in example.excerpts] for example in examples)
+    texts = next(filter(_can_be_given, excerpts), ["TEXT"])
+    verb = "predict" if has_head else "similarity" if len(texts) > 1 else "embed"
+    return _command(verb, model, texts)
 
 
 def _command(verb: str, model: Path, texts: Sequence[str]) -> str:
@@ -104,16 +102,6 @@ def _spelled(masked: list[int], blank_before: bool, tokenizer: Tokenizer) -> str
         text,
     )
     return joined if tokenizer.encode_with_masks([joined]) == [masked] else text
-
-
-def _shortened_texts(example: Example) -> list[str]:
-    if isinstance(example, QuestionExample):
-        start = example.answers[0].start if example.answers else 0
-        around = example.context[max(0, start - _LONGEST_CONTEXT // 2) :]
-        if len(around) < len(example.context):
-            around = around.partition(" ")[2] or around
-        return [_shortened(example.question, _LONGEST_TEXT), _shortened(around, _LONGEST_CONTEXT)]
-    return [_shortened(text, _LONGEST_TEXT) for text in example.texts]
 
 
 def _shortened(text: str, length: int) -> str:

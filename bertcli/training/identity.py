@@ -22,6 +22,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, file_hash, plain_text
 from bertcli.system.terminal import say
 from bertcli.tasks.files import find_labeled_file
+from bertcli.tasks.registry import import_task
 from bertcli.tokenizer.folder import tokenizer_files
 from bertcli.training.run_folder import Input
 
@@ -162,7 +163,7 @@ def _labeled(config: FinetuneConfig) -> Iterator[Input]:
 
 
 def _finetuning_models(config: FinetuneConfig) -> Iterator[Input]:
-    patterns = SENTENCE_FILES if config.task.type == "sentence-embedding" else ()
+    patterns = SENTENCE_FILES if import_task(config.task.type).head is None else ()
     yield from _model("model", Path(config.model), *patterns)
     if config.distillation is not None:
         yield from _model("distillation.teacher", resolve_model(config.distillation.teacher))

@@ -21,8 +21,7 @@ from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, k
 from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
-from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised, build_task, forward
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, build_task, forward
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.optimizer import freeze
 
@@ -123,10 +122,8 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
     Raises:
         UserError: the teacher cannot be read, or it has another task, other labels or another tokenizer.
     """
-    if isinstance(task, SentenceEmbedding):
-        return JointlySupervised(task)
     if config.distillation is None:
-        return Supervised(task)
+        return task.supervised()
     folder = resolve_model(config.distillation.teacher)
     teacher = load_task_folder(folder, task.standardization)
     own, theirs = _described(task), _described(build_task(teacher.settings, teacher.labels))

@@ -25,6 +25,7 @@ from bertcli.reports.build import write_report_if_asked
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors
 from bertcli.system.terminal import say
+from bertcli.tasks.registry import import_task
 from bertcli.training import ranks
 from bertcli.training.closing import mask_command, predict_command
 from bertcli.training.evaluate import Scores, metric_values, rank
@@ -172,7 +173,9 @@ def run_finetuning(given: Given, overrides: Sequence[str], resume: bool, overwri
         say(done.verdict.line)
     if ranks.is_first():
         write_report_if_asked(config)
-    say(f"the model is in {done.model}; try: {predict_command(done.model, done.examples)}")
+    has_head = import_task(config.task.type).head is not None
+    command = predict_command(done.model, done.examples, has_head)
+    say(f"the model is in {done.model}; try: {command}")
     scores = scores_json(done.scores) if done.scores else {}
     verdict = {"verdict": done.verdict.as_json()} if done.verdict else {}
     return {"model": str(done.model), **scores, **verdict}

@@ -29,9 +29,10 @@ from bertcli.families.registry import FAMILIES
 from bertcli.folders.onnx_comparison import agreement
 from bertcli.folders.onnx_folder import export_onnx
 from bertcli.folders.onnx_source import NO_TASK, Source, read_source, weight_bytes
-from bertcli.inference.inputs import example_of, num_texts
+from bertcli.inference.inputs import example_of
 from bertcli.inference.onnx_model import OnnxModel
 from bertcli.tasks.examples import Example
+from bertcli.tasks.supervised import task_class
 from tests.folders.folders import SETTINGS, WORDS, head_of
 from tests.parity.families import FIRST, Case, saved, saved_task
 
@@ -88,7 +89,8 @@ def check(case: Case, kind: str, scratch: Path) -> bool:
 def texts(source: Source) -> list[Example]:
     """Rows of random words, of the number of texts that the task reads."""
     drawn, settings = random.Random(0), source.settings or NO_TASK
-    size = num_texts(settings) + (2 if settings.type == "multiple-choice" else 0)
+    task = task_class(settings.type)
+    size = task.num_texts(settings) + 2 * task.has_choices
     groups = (
         [" ".join(drawn.choices(WORDS[5:], k=drawn.randint(1, WORDS_OF_A_TEXT))) for _ in range(size)]
         for _ in range(TEXTS)

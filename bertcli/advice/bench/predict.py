@@ -26,8 +26,8 @@ from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision
 from bertcli.system.memory import peak_memory
 from bertcli.tasks.examples import Example
-from bertcli.tasks.files import find_labeled_file, read_examples
-from bertcli.tasks.supervised import build_task
+from bertcli.tasks.files import find_labeled_file, read_examples, settings_of_texts
+from bertcli.tasks.supervised import build_task, task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -55,18 +55,18 @@ def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[
     tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
     config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     sizes = new_architecture(config, tokenizer.vocab_size)
-    settings = TaskSettings(type="classification", text="text", max_length=max_length)
+    settings = settings_of_texts(max_length=max_length)
     return Answering(build_task_model("sequences", sizes, 2), tokenizer, settings, labels=("0", "1"))
 
 
 def sample_messages(settings: TaskSettings) -> Iterator[Any]:
     """The bundled text messages as examples. Raises `UserError` for a task that reads more than one text."""
-    if len(settings.text_columns) > 1 or settings.type in ("question-answering", "multiple-choice"):
+    if not task_class(settings.type).is_one_text(settings):
         raise UserError(
             f"the bundled messages are single texts, but this model reads several ({settings.type}); give "
             "its rows: --input FILE"
         )
-    columns = TaskSettings(type="classification", text="message")
+    columns = settings_of_texts("message")
     messages = read_examples(find_labeled_file("sms-spam"), columns, labeled=False, report=lambda line: None)
     return read_inputs([example.text_a for example in messages], None, settings, report=lambda line: None)
 

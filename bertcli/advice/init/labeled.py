@@ -18,8 +18,8 @@ from bertcli.folders.lengths import trained_length
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.tasks.data_report import figures, overview
-from bertcli.tasks.examples import UNUSABLE, Example
-from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.examples import Example
+from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tokenizer.tokenizer import Tokenizer
 

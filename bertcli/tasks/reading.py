@@ -1,0 +1,110 @@
+"""What a labeled task reads: the keys of its config, its files, and the rows that become its examples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from bertcli.config.task import TaskSettings
+from bertcli.tasks.examples import Example, TextExample
+from bertcli.tasks.table import BadRow, Table
+
+
+class ReadingTask(ABC):
+    """The part of a `LabeledTask` that is known before there are examples; all of it belongs to the class.
+
+    Attributes:
+        type: the name of the task in `tasks.registry.TASKS`, and in `task.type`.
+        keys: the keys of `TaskConfig` that this task takes, and not every task.
+        formats: the values of `task.format` that this task takes, and not every task.
+        names_columns: whether the config must name the columns of text and label.
+        has_choices: whether a row has choices, two or more, after its texts.
+        takes_pairs: whether a row of one text may also be a pair.
+        any_texts: whether files with more or fewer texts a row than the model was trained on can be read.
+    """
+
+    type: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]] = ()
+    formats: ClassVar[tuple[str, ...]] = ()
+    names_columns: ClassVar[bool] = True
+    has_choices: ClassVar[bool] = False
+    takes_pairs: ClassVar[bool] = True
+    any_texts: ClassVar[bool] = False
+
+    @classmethod
+    def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The section `task` as it is written, with this task's values for keys that are not given."""
+        return values
+
+    @classmethod
+    def check_settings(cls, settings: TaskSettings) -> None:
+        """Raise `ValueError` for settings that contradict each other or lack a key.
+
+        The keys and formats of other tasks are refused before. The label may be missing: a model that was
+        trained elsewhere has none.
+        """
+        if cls.names_columns and settings.text is None:
+            raise ValueError(f"text: name the column of the text, or two columns for pairs ({cls.type})")
+        if len(settings.text_columns) > 2:
+            raise ValueError(f"text: one column, or two for pairs ({cls.type})")
+
+    @classmethod
+    def has_answers(cls, settings: TaskSettings) -> bool:
+        """True if rows have right answers, by which a model can be evaluated."""
+        return True
+
+    @classmethod
+    def num_texts(cls, settings: TaskSettings) -> int:
+        """How many texts a row has, without its choices."""
+        return len(settings.text_columns)
+
+    @classmethod
+    def is_one_text(cls, settings: TaskSettings) -> bool:
+        """True if a row is a single text."""
+        return not cls.has_choices and cls.num_texts(settings) == 1
+
+    @classmethod
+    def reads(cls, settings: TaskSettings) -> str:
+        """The texts of a row in words, without its choices."""
+        number = cls.num_texts(settings)
+        return {1: "a text", 2: "a pair of texts"}.get(number, f"{number} texts")
+
+    @classmethod
+    def usual_format(cls, settings: TaskSettings) -> str:
+        """The format of a file whose name does not say it."""
+        return "tsv"
+
+    @staticmethod
+    @abstractmethod
+    def table_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[Example | BadRow]:
+        """An example for each row of a table. Raises `UserError` if a column is missing."""
+
+    @staticmethod
+    def own_examples(
+        path: Path,
+        settings: TaskSettings,
+        labeled: bool,
+        *,
+        report: Callable[[str], None],
+        note: Callable[[str], None],
+    ) -> Iterator[Example | BadRow]:
+        """The examples of a file in the format of `formats` that is no table."""
+        raise NotImplementedError
+
+    @classmethod
+    def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> Example:
+        """The unlabeled example of a row's texts: as many as `num_texts`, then any choices."""
+        names = ("text",) if len(texts) == 1 else ("text_a", "text_b")
+        columns = dict[str, Any](zip(names, texts, strict=True))
+        return TextExample(where, columns, texts[0], text_b=texts[1] if len(texts) > 1 else None, label=None)
+
+    @staticmethod
+    def label_set(examples: Iterable[Any], settings: TaskSettings) -> tuple[str, ...]:
+        """The labels of the training file in the order of the model's outputs; empty if these have no names.
+
+        Raises:
+            UserError: too few labels to choose from.
+        """
+        return ()
