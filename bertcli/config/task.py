@@ -22,9 +22,6 @@ LABEL_LINES = ("fasttext", "trec")
 """Formats whose lines hold their labels before the text."""
 
 
-TaskType = str
-
-
 def _known(type: str) -> str:
     if type not in TASKS:
         *names, last = map(repr, TASKS)

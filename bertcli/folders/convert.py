@@ -20,8 +20,7 @@ from bertcli.folders.locate import resolve_model
 from bertcli.folders.model_files import Declaration, ModelFiles, read_model_files, write_model_files
 from bertcli.folders.sealed import write_folder
 from bertcli.folders.sentence_transformers import SENTENCE_FILES, read_pooling
-from bertcli.folders.task_config import task_type
-from bertcli.folders.task_folder import declare_task, task_model
+from bertcli.folders.task_folder import declare_task, task_model, task_type
 from bertcli.folders.tf_checkpoint import TfCheckpoint
 from bertcli.folders.weights import name_from_tensorflow
 from bertcli.model.pretraining import PretrainingModel

@@ -9,17 +9,17 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bertcli.config.task import TaskType
 from bertcli.families.family import PARTS, Sharing
 from bertcli.folders.fill import LoadReport, build_from
 from bertcli.folders.locate import GENERATOR, check_generator
 from bertcli.folders.model_files import Declaration, read_model_files, write_model_files
-from bertcli.folders.task_config import task_type
+from bertcli.folders.task_folder import task_type
 from bertcli.folders.weights import read_weights, write_safetensors
 from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
 from bertcli.model.task_models import PooledModel
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
+from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -30,14 +30,14 @@ class LoadedModel:
     model: PretrainingModel
     tokenizer: Tokenizer
     report: LoadReport
-    task: TaskType | None = None
+    task: str | None = None
     """The task that the folder was fine-tuned for; None if it was not fine-tuned."""
 
     def need(self, head: str, *read: str) -> None:
         """Raise `UserError` unless the folder holds `head` (of `PARTS`) and the parts that it reads: new
         parts cannot predict."""
         if self.task is not None:
-            verb = "embed" if self.task == "sentence-embedding" else "predict"
+            verb = "predict" if task_class(self.task).head else "embed"
             raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli {verb}")
         family = self.report.family
         if self.report.has(head, *read) and (head != "pair_head" or family.pair_term == "nsp"):

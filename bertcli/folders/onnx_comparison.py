@@ -27,8 +27,6 @@ CPU = torch.device("cpu")
 _SIZE = default_batch_size(CPU)
 _HIDE_EVERY = 7
 """Every 7th token is masked for a model that fills masks, about as many as in pretraining."""
-_ANSWERS = ("label", "choice", "answer", "tags", "value")
-"""The keys of predictions (`Prediction.as_json`) that hold the answer of a task."""
 
 
 def agreement(source: Source, other: OnnxModel, examples: Sequence[Any]) -> dict[str, float]:
@@ -48,7 +46,7 @@ def agreement(source: Source, other: OnnxModel, examples: Sequence[Any]) -> dict
     else:
         answers = [_words(source, model, examples) for model in (source.exported, other)]
     pairs = list(zip(*answers, strict=True))
-    if source.settings is not None and source.settings.type == "regression":
+    if isinstance(pairs[0][0], float):
         differences = [abs(one - another) for one, another in pairs]
         return {
             "mean_difference": sum(differences) / len(differences),
@@ -70,9 +68,7 @@ def _answers(source: Source, model: nn.Module, examples: Sequence[Any]) -> list[
     runner = Runner(model, task, source.tokenizer.pad_id, device=CPU, precision="fp32", batch_size=_SIZE)
     found: list[Any] = []
     for prediction in runner.predict(examples, task.encode(examples, source.tokenizer)):
-        values = prediction.as_json()
-        answer = next(values[key] for key in _ANSWERS if key in values)
-        found.extend(answer if "tags" in values else [answer])
+        found += task.parts(prediction)
     return found
 
 

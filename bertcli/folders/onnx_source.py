@@ -21,7 +21,7 @@ from bertcli.folders.model_files import Declaration, read_model_files
 from bertcli.folders.onnx_graph import ExportedModel
 from bertcli.folders.run_layout import RunLayout, run_of_model
 from bertcli.folders.sentence_transformers import PLAIN, SentencePooling, read_pooling
-from bertcli.folders.task_config import read_task, task_type
+from bertcli.folders.task_folder import read_task, task_type
 from bertcli.inference.inputs import adapt_settings, example_of, read_inputs
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
@@ -87,8 +87,7 @@ def read_source(model: Path, encoder_alone: bool) -> Source:
         )
     settings, labels = None, ()
     if not alone and task_type(files.config, files.family) is not None:
-        where, positions = folder / "config.json", files.architecture.usable_positions
-        settings, labels = read_task(files.config, files.family, positions, where=where)
+        settings, labels = read_task(folder, files.config, files.architecture)
     return Source(
         folder,
         ExportedModel(read.model, read.declared.kind).eval(),

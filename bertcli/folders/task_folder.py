@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from bertcli.config.task import PoolingMode, TaskSettings, TaskType
-from bertcli.families.family import HeadKind
+from bertcli.config.load import check_config
+from bertcli.config.task import PoolingMode, TaskSettings
+from bertcli.families.family import Family, HeadKind
+from bertcli.families.registry import FAMILIES
 from bertcli.folders.config_file import find_family
 from bertcli.folders.fill import LoadReport, build_from
 from bertcli.folders.lengths import TRAINED
 from bertcli.folders.model_files import Declaration, ModelFiles, read_model_files
 from bertcli.folders.sentence_transformers import read_pooling
-from bertcli.folders.task_config import (
-    LONGEST,
-    read_standardization,
-    read_task,
-    standardization_keys,
-    task_keys,
-    task_type,
-)
+from bertcli.model.architecture import Architecture
 from bertcli.model.task_models import (
     AS_THEY_ARE,
     Standardization,
@@ -31,12 +28,20 @@ from bertcli.model.task_models import (
 )
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
+from bertcli.tasks.registry import TASKS
+from bertcli.tasks.stored import output_names
 from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 NOISE = 0.1
 """The rate of dropout with which SimCSE learns best (Gao et al. 2021, table 2)."""
 _HEADS = ("classifier", "qa_outputs")
+SETTINGS = "bertcli_task"
+"""The key of the `TaskSettings`; other libraries ignore it."""
+STANDARDIZATION = "bertcli_standardization"
+"""The key of mean and scale in the checkpoints of a regression; a finished model has none."""
+LONGEST = 512
+"""Most tokens in a row for a model whose folder gives no length."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,31 @@ class LoadedTask:
     folder: Path
 
 
+def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
+    """The keys of `config.json` that describe a task, except the class."""
+    own = settings.model_dump(mode="json", include=set(TaskSettings.model_fields) - {"bad_bytes"})
+    return {SETTINGS: own} | task_class(settings.type).config_keys(settings, labels)
+
+
+def standardization_keys(standardization: Standardization) -> dict[str, Any]:
+    """The key for a model whose output is not the number itself; empty for others."""
+    return {} if standardization == AS_THEY_ARE else {STANDARDIZATION: asdict(standardization)}
+
+
+def read_standardization(config: Mapping[str, Any], where: Path) -> Standardization:
+    """The standardization of the output. Raises `UserError` if `where`, the file of `config`, is damaged."""
+    given = config.get(STANDARDIZATION)
+    if given is None:
+        return AS_THEY_ARE
+    try:
+        found = Standardization(float(given["mean"]), float(given["scale"]))
+    except (TypeError, KeyError, ValueError, OverflowError):
+        found = None
+    if found is None or not math.isfinite(found.mean) or not 0 < found.scale < math.inf:
+        raise UserError(f"{where}: {STANDARDIZATION} is damaged; expected a mean and a scale over 0")
+    return found
+
+
 def declare_task(
     settings: TaskSettings,
     labels: Sequence[str],
@@ -69,11 +99,60 @@ def declare_task(
     rows at the length that the tokenizer declares. It is `max_length`, so that they read what bertcli reads;
     it is `trained_length` for tasks that read longer texts in windows.
     """
-    kind = task_class(settings.type).head or "encoder"
-    keys = task_keys(settings, labels) | standardization_keys(standardization)
-    if settings.type in ("token-classification", "question-answering"):
+    task = task_class(settings.type)
+    kind, keys = task.head or "encoder", task_keys(settings, labels) | standardization_keys(standardization)
+    if task.in_windows:
         return Declaration(kind, keys, trained_length)
     return Declaration(kind, keys | {TRAINED: trained_length}, settings.max_length)
+
+
+def task_type(config: Mapping[str, Any], family: Family) -> str | None:
+    """The task that a model was fine-tuned for; None if it was not fine-tuned."""
+    classes, own = _classes(config), config.get(SETTINGS)
+    tasks = [task_class(type) for type in TASKS]
+    tasks = [task for task in tasks if family.classes.get(task.head or "encoder") in classes]
+    written = [task.type for task in tasks if isinstance(own, Mapping) and own.get("type") == task.type]
+    return next(iter([*written, *(task.type for task in tasks if task.is_in(config))]), None)
+
+
+def read_task(
+    folder: Path, config: Mapping[str, Any], architecture: Architecture
+) -> tuple[TaskSettings, tuple[str, ...]]:
+    """The settings of a fine-tuned model, and its labels in the order of the outputs.
+
+    Rows of a folder that bertcli did not write are as long as the model reads, at most 512 tokens. Any folder
+    of sentence-transformers is a model of vectors.
+
+    Args:
+        config: the full `config.json` of the folder.
+
+    Raises:
+        UserError: the model is not fine-tuned; its settings or its labels cannot be used.
+    """
+    family, where = FAMILIES[architecture.family], folder / "config.json"
+    type, length = task_type(config, family), min(architecture.usable_positions, LONGEST)
+    if type is None and (own := read_pooling(folder)):
+        vectors = next(name for name in TASKS if task_class(name).head is None)
+        return TaskSettings(type=vectors, max_length=max(16, own.max_length or length)), ()
+    if type is None:
+        classes = _classes(config)
+        masked = any(family.classes.get(kind) in classes for kind in ("pretraining", "masked-lm"))
+        other = classes[0] if classes else f"a {family.name} without a head"
+        what = "a masked language model" if masked else other
+        raise UserError(
+            f"{where}: this is {what}, not a fine-tuned model; fine-tune it first: bertcli finetune CONFIG"
+        )
+    task = task_class(type)
+    usual: dict[str, Any] = {"type": type, "max_length": length, "doc_stride": length // 4}
+    try:
+        values = config[SETTINGS] if SETTINGS in config else usual | task.foreign_settings(config)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
+    settings = check_config(TaskSettings, values, f"{where}, {SETTINGS}")
+    names = output_names(config) if task.names_outputs else ()
+    if len(set(names)) < len(names):
+        raise UserError(f"{where}: id2label gives two outputs the same name; each label must be unique")
+    return settings, names
 
 
 def load_task_folder(folder: Path, standardization: Standardization = AS_THEY_ARE) -> LoadedTask:
@@ -81,25 +160,22 @@ def load_task_folder(folder: Path, standardization: Standardization = AS_THEY_AR
 
     The output of a regression is converted from the folder's standardization to `standardization`.
 
-    Any folder of sentence-transformers is a model for sentence-embedding. `folders.task_config.read_task`
-    says how the input of transformers' models is read.
-
     Raises:
         UserError: as `folders.model_folder.load_model_folder`; the model is not fine-tuned.
     """
     return task_model(read_model_files(folder), standardization)
 
 
-def folder_task(folder: Path) -> TaskType | None:
+def folder_task(folder: Path) -> str | None:
     """The task that a folder's model was fine-tuned for, by its `config.json`; None if it was not."""
     path = folder / "config.json"
     config = read_json(path)
     return task_type(config, find_family(config, str(path)))
 
 
-def refuse_vectors(task: TaskType, folder: Path) -> None:
+def refuse_vectors(task: str, folder: Path) -> None:
     """Raise `UserError` for a model of sentence vectors, which answers nothing."""
-    if task == "sentence-embedding":
+    if task_class(task).head is None:
         raise UserError(
             f"{folder}: its answers are vectors: give it to bertcli embed, or to bertcli similarity, which "
             "compares texts"
@@ -108,7 +184,7 @@ def refuse_vectors(task: TaskType, folder: Path) -> None:
 
 def task_model(files: ModelFiles, standardization: Standardization = AS_THEY_ARE) -> LoadedTask:
     """The model that `load_task_folder` gives, from the content of the folder."""
-    settings, labels = _read_task(files)
+    settings, labels = read_task(files.where.parent, files.config, files.architecture)
     head = task_class(settings.type).head
     model, report = build_from(files, lambda: _new_model(files, head, labels), head)
     _restandardize(model, files, standardization)
@@ -176,13 +252,10 @@ def _new_model(
 def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> bool:
     if task_type(files.config, files.family) != settings.type:
         return False
-    theirs, their_labels = _read_task(files)
+    theirs, their_labels = read_task(files.where.parent, files.config, files.architecture)
     return their_labels == labels and theirs.multi_label == settings.multi_label
 
 
-def _read_task(files: ModelFiles) -> tuple[TaskSettings, tuple[str, ...]]:
-    config = files.where.with_name("config.json")
-    if task_type(files.config, files.family) is None and (own := read_pooling(files.where.parent)):
-        length = own.max_length or min(files.architecture.usable_positions, LONGEST)
-        return TaskSettings(type="sentence-embedding", max_length=max(16, length)), ()
-    return read_task(files.config, files.family, files.architecture.usable_positions, where=config)
+def _classes(config: Mapping[str, Any]) -> list[Any]:
+    classes = config.get("architectures")
+    return classes if isinstance(classes, list) else []

@@ -10,13 +10,12 @@ import torch
 from torch import nn
 
 from bertcli.config.task import TaskSettings
-from bertcli.folders.config_file import find_family, read_architecture
+from bertcli.folders.config_file import read_architecture
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.locate import OnnxPlace, find_onnx, resolve_model
 from bertcli.folders.model_folder import load_encoder_folder
 from bertcli.folders.sentence_transformers import PLAIN, SentencePooling, read_pooling
-from bertcli.folders.task_config import read_task
-from bertcli.folders.task_folder import load_task_folder, refuse_vectors
+from bertcli.folders.task_folder import load_task_folder, read_task, refuse_vectors
 from bertcli.inference.onnx_model import HIDDEN, LOGITS, SPANS, OnnxModel
 from bertcli.inference.predict import Runner, default_batch_size
 from bertcli.inference.vectors import Embedder
@@ -24,7 +23,7 @@ from bertcli.model.task_models import PooledModel
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
 from bertcli.system.hardware import Precision, resolve_device, resolve_precision
-from bertcli.tasks.supervised import build_task
+from bertcli.tasks.supervised import build_task, task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -154,14 +153,11 @@ def open_encoder(model: Path, compute: Compute) -> OpenedEncoder:
 def _open_onnx_task(place: OnnxPlace, compute: Compute) -> OpenedTask:
     device, precision = compute.of_onnx(place.file)
     path = place.folder / "config.json"
-    config, architecture = read_json(path), read_architecture(path)
-    if read_pooling(place.folder) is not None:
-        refuse_vectors("sentence-embedding", place.folder)
-    settings, labels = read_task(
-        config, find_family(config, str(path)), architecture.usable_positions, where=path
-    )
+    architecture = read_architecture(path)
+    settings, labels = read_task(place.folder, read_json(path), architecture)
+    refuse_vectors(settings.type, place.folder)
     model = OnnxModel(place.file, architecture)
-    model.need(*(SPANS if settings.type == "question-answering" else [LOGITS]))
+    model.need(*(SPANS if task_class(settings.type).head == "spans" else [LOGITS]))
     return OpenedTask(
         model,
         Tokenizer.load(place.folder),

@@ -23,6 +23,7 @@ from bertcli.tasks.labels import class_labels, listed
 from bertcli.tasks.regression import encode_texts, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
+from bertcli.tasks.stored import is_number, score_keys
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -75,6 +76,26 @@ class Classification(LabeledTask):
     label_set = staticmethod(class_labels)
     head = "sequences"
     pipeline_tag = "text-classification"
+    names_outputs = True
+
+    @classmethod
+    def is_in(cls, config: Mapping[str, Any]) -> bool:
+        """True unless the model gives a number."""
+        return not is_number(config)
+
+    @classmethod
+    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """One label a text, or several by `problem_type`."""
+        several = config.get("problem_type") == "multi_label_classification"
+        return super().foreign_settings(config) | {"multi_label": several}
+
+    @classmethod
+    def config_keys(cls, settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
+        """The labels, the loss, and how one label's probability is the score of a pair."""
+        problem = "multi_label_classification" if settings.multi_label else "single_label_classification"
+        keys = super().config_keys(settings, labels) | {"problem_type": problem}
+        is_score = settings.multi_label and len(labels) == 1
+        return keys | (score_keys(settings, "activation.Sigmoid") if is_score else {})
 
     def __init__(
         self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None

@@ -196,6 +196,11 @@ class MultipleChoice(LabeledTask):
             where, columns, text_a, text_b=text_b[0] if text_b else None, choices=choices, label=None
         )
 
+    @classmethod
+    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """A text, and one column with a list of choices."""
+        return super().foreign_settings(config) | {"choices": "choices"}
+
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each choice: the pair of text_a and "text_b choice".
 

@@ -51,12 +51,12 @@ class QuestionAnswering(LabeledTask):
     names_columns = False
     takes_pairs = False
     head = "spans"
+    in_windows = True
     metric = "f1"
     pipeline_tag = type
     mistake_words = MistakeWords(
         text="question and context", marks={"right": "right", "given": "given", "both": "right and given"}
     )
-    in_windows = True
     table_examples = staticmethod(question_examples)
     own_examples = staticmethod(read_squad)
     has_unanswered = False
@@ -82,6 +82,11 @@ class QuestionAnswering(LabeledTask):
         question, context = texts
         columns = {"question": question, "context": context}
         return QuestionExample(where, columns, where, question=question, context=context, answers=None)
+
+    @classmethod
+    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Usual columns, and an answer to every question."""
+        return {"null_threshold": None}
 
     def for_training(
         self,

@@ -23,6 +23,7 @@ from bertcli.tasks.examples import TextExample
 from bertcli.tasks.label_cells import read_number, text_examples
 from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
+from bertcli.tasks.stored import output_names, score_keys
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.table import BadRow, Row
 from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
@@ -119,6 +120,22 @@ class Regression(LabeledTask):
         super().__init__(settings, labels)
         self.answer_kind = "sigmoid" if settings.sigmoid else "value"
         self.standardization = standardization
+
+    @classmethod
+    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """A text; raises `ValueError` for several numbers a text."""
+        if (number := len(output_names(config))) > 1:
+            raise ValueError(f"a regression with {number} values a row; bertcli supports one value")
+        return super().foreign_settings(config)
+
+    @classmethod
+    def config_keys(cls, settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
+        """One output, the loss, and how it is the score of a pair."""
+        problem, activation = "regression", "linear.Identity"
+        if settings.sigmoid:  # with this type transformers computes the same loss
+            problem, activation = "multi_label_classification", "activation.Sigmoid"
+        keys = super().config_keys(settings, ["LABEL_0"])  # transformers takes the number of outputs from it
+        return keys | {"problem_type": problem} | score_keys(settings, activation)
 
     def for_training(
         self,

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from bertcli.batches.batch import RowBatch, batch_of
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.task import ClassWeights, TaskSettings
-from bertcli.families.family import HeadKind
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Task, Term
 from bertcli.tasks.reading import ReadingTask
 from bertcli.tasks.registry import import_task
 from bertcli.tasks.shown import Prediction, ShownTask
+from bertcli.tasks.stored import StoredTask
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -96,23 +96,19 @@ class LabeledBatch:
         return share.of(parts, lambda items: replace(self, items=tuple(items)))
 
 
-class LabeledTask(ReadingTask, ShownTask):
+class LabeledTask(ReadingTask, StoredTask, ShownTask):
     """Examples -> items; logits -> loss, predictions and scores. Its model: `model.task_models`.
 
     Each task has its own kinds of examples (`tasks.examples`) and predictions.
 
     Attributes:
-        head: what its head reads, a key of `Family.heads`; None: the model has no head and gives vectors.
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
         standardization: the mean and the scale of the numbers that a regression is trained on.
-        in_windows: whether a long text is divided into several items.
         is_joint: whether one loss joins all items of a step, so that it is no sum over items.
     """
 
-    head: ClassVar[HeadKind | None]
-    in_windows: ClassVar[bool] = False
     is_joint: ClassVar[bool] = False
     metric: str
     answer_kind: Literal["softmax", "sigmoid", "value"] = "softmax"

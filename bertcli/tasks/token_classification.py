@@ -49,15 +49,25 @@ class TokenClassification(LabeledTask):
     names_columns = False
     takes_pairs = False
     head = "tokens"
+    names_outputs = True
+    in_windows = True
     metric = "f1"
     pipeline_tag = type
     label_name = "type"
     mistake_words = MistakeWords(
         marks={"both": "found", "right": "missed", "given": "not there", "other": "other type or ends"}
     )
-    in_windows = True
     table_examples = staticmethod(tagged_examples)
     own_examples = staticmethod(read_conll)
+
+    @classmethod
+    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Usual columns."""
+        return {}
+
+    def parts(self, prediction: Tagged) -> Sequence[str]:
+        """The tag of each word."""
+        return prediction.tags
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
         super().__init__(settings, labels)

@@ -11,8 +11,7 @@ import pytest
 from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.model_files import write_model_files
-from bertcli.folders.task_config import task_keys
-from bertcli.folders.task_folder import declare_task, load_task_folder
+from bertcli.folders.task_folder import declare_task, load_task_folder, task_keys
 from bertcli.model.task_models import build_task_model
 from tests.folders.folders import ODD, tiny_tokenizer
 

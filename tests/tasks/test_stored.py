@@ -1,13 +1,16 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bertcli.config.task import TaskSettings
 from bertcli.families.bert import BERT
-from bertcli.folders.task_config import SETTINGS, read_task, task_keys, task_type
+from bertcli.folders.task_folder import SETTINGS, read_task, task_keys, task_type
 from bertcli.system.errors import UserError
+from tests.folders.folders import ODD
 
-WHERE = Path("config.json")
+WHERE = Path(".")
+SIZES = replace(ODD, max_positions=1024)
 
 
 def classifier(**more):
@@ -67,11 +70,11 @@ def labels(*names):
 )
 def test_a_folder_of_transformers_is_read_as_its_class_says(config, settings, names):
     usual = {"max_length": 512, "doc_stride": 128}
-    assert read_task(config, BERT, 1024, WHERE) == (TaskSettings(**settings | usual), names)
+    assert read_task(WHERE, config, SIZES) == (TaskSettings(**settings | usual), names)
 
 
-def test_no_row_is_longer_than_the_model(tmp_path):
-    settings, _ = read_task(classifier(), BERT, 40, WHERE)
+def test_no_row_is_longer_than_the_model():
+    settings, _ = read_task(WHERE, classifier(), replace(ODD, max_positions=40))
     assert (settings.max_length, settings.doc_stride) == (40, 10)
 
 
@@ -79,7 +82,7 @@ def test_labels_stand_in_the_order_of_their_numbers():
     names = [f"label {i}" for i in range(12)]
     shuffled = dict(sorted(labels(*names).items()))
     assert list(shuffled) != list(labels(*names))
-    assert read_task(classifier(id2label=shuffled), BERT, 512, WHERE)[1] == tuple(names)
+    assert read_task(WHERE, classifier(id2label=shuffled), SIZES)[1] == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +102,7 @@ def test_labels_stand_in_the_order_of_their_numbers():
 )
 def test_what_cannot_be_used_is_refused(config, message):
     with pytest.raises(UserError, match=message):
-        read_task(config, BERT, 512, WHERE)
+        read_task(WHERE, config, SIZES)
 
 
 def test_the_keys_that_transformers_reads():
