@@ -24,8 +24,7 @@ import torch
 from safetensors import SafetensorError
 
 import bertcli
-from bertcli.system.terminal import said_on_ctrl_c
-from bertcli.training.fit import stop_signal
+from bertcli.system.signals import said_on_ctrl_c, stop_signal
 from tests.finetunes import spam_config, spam_files
 from tests.folders.folders import saved_model
 from tests.small_runs import small_config, write_config, write_corpus

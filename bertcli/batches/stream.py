@@ -27,6 +27,7 @@ from bertcli.config.section import ends, value_at
 from bertcli.corpus.manifest import REBUILD
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.system.errors import UserError
+from bertcli.system.signals import leave_to_parent
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -253,10 +254,9 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
 
 
 def _begin_worker(worker: int) -> None:
-    """Ignore terminal and Slurm signals that reach every process; the training process decides what to do."""
+    """Leave signals to the training process, and end where a batch cannot be sent."""
     del worker
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)
+    leave_to_parent()
     signal.signal(signal.SIGBUS, signal.SIG_DFL)
     Queue._on_queue_feeder_error = staticmethod(_end_worker)  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -7,18 +7,16 @@ import functools
 import operator
 import os
 import reprlib
-import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
-from bertcli.system import terminal
 from bertcli.system.errors import UserError
 from bertcli.system.exhausted import describe_exhausted, describe_os_error
+from bertcli.system.signals import Guard, Stopped
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -58,7 +56,7 @@ def _guarded(
 ) -> Callable[Arguments, Result]:
     @functools.wraps(function)
     def called(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-        guard = _Guard(remember())
+        guard = Guard(_streams.open, _streams.close, remember())
         try:
             guard.enter()
             return function(*arguments, **named)
@@ -70,63 +68,6 @@ def _guarded(
             guard.leave()
 
     return called
-
-
-class _Guard:
-    """The handlers and streams of the caller. A Ctrl-C waits while they are changed or put back."""
-
-    def __init__(self, restore: Callable[[], None]) -> None:
-        self.holds, self._entered, self._outer = True, False, terminal.owns_process
-        self._restore = restore
-        self._held: list[int] = []
-        self._handlers: dict[int, Any] = {}
-        if threading.current_thread() is threading.main_thread():  # only there can handlers be set
-            self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
-
-    def enter(self) -> None:
-        if self._handlers and callable(self._handlers[signal.SIGINT]):
-            signal.signal(signal.SIGINT, self._on_ctrl_c)
-        self._entered = True
-        if self._handlers:
-            terminal.owns_process = False
-        _streams.open()
-        self.holds = False
-        self._deliver()
-
-    def _on_ctrl_c(self, number: int, frame: FrameType | None) -> None:
-        if self.holds:
-            self._held.append(number)
-        else:
-            self._handlers[signal.SIGINT](number, frame)
-
-    def leave(self) -> None:
-        if not self._entered:
-            return
-        _streams.close()
-        self._restore()
-        if not self._handlers:
-            return
-        terminal.owns_process = self._outer
-        for number, handler in self._handlers.items():
-            if handler is not None and number != signal.SIGINT and signal.getsignal(number) != handler:
-                signal.signal(number, handler)
-                if number == signal.SIGCHLD:
-                    _let_loaders_watch_again()
-        if self._handlers[signal.SIGINT] is not None:
-            signal.signal(signal.SIGINT, self._handlers[signal.SIGINT])
-        self._deliver()
-
-    def _deliver(self) -> None:
-        if self._held:
-            self._held.clear()
-            signal.raise_signal(signal.SIGINT)
-
-
-def _let_loaders_watch_again() -> None:
-    """Let the next loader of torch set a handler of SIGCHLD again; torch sets it only once."""
-    handling = sys.modules.get("torch.utils.data._utils.signal_handling")
-    if handling is not None:
-        handling.__dict__["_SIGCHLD_handler_set"] = False
 
 
 class _Streams:
@@ -164,7 +105,7 @@ def _raise_as_ours(error: BaseException) -> None:
         number = (error.code if isinstance(error.code, int) else 2) - 128
         if number < 0:
             raise UserError("another rank could not go on; its message says why") from None
-        raise KeyboardInterrupt(f"stopped by signal {number}") from None
+        raise Stopped(f"stopped by signal {number}") from None
     message = describe_exhausted(error) or describe_os_error(error)
     kind = type(error)
     is_others = kind is Exception or kind.__module__.startswith(_LIBRARIES) or kind.__name__ == _PANIC

@@ -126,7 +126,7 @@ def estimate(
     Example: bertcli estimate configs/quickstart.yaml
     """
     from bertcli.advice.bench.estimate import estimate as run
-    from bertcli.config.either import load_either_config
+    from bertcli.config.load import load_either_config
 
     measured = run(load_either_config(config, set_), device)
     if json_:

@@ -41,7 +41,7 @@ def check_data(
     Example: bertcli check-data configs/quickstart.yaml
     """
     from bertcli.advice.check.findings import findings_json, findings_text
-    from bertcli.config.either import load_either_config
+    from bertcli.config.load import load_either_config
     from bertcli.config.schema import PretrainConfig
 
     start = time.monotonic()

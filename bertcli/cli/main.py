@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from bertcli.system.errors import UserError
 from bertcli.system.exhausted import describe_exhausted, describe_os_error
+from bertcli.system.signals import is_unsaid_ctrl_c
 from bertcli.system.terminal import (
     discard,
     guard_streams,
@@ -163,20 +164,13 @@ def main() -> None:
             _call()
     except (SystemExit, KeyboardInterrupt) as end:
         code = end.code if isinstance(end, SystemExit) else CTRL_C
-        if _is_unsaid_ctrl_c(end):
+        if is_unsaid_ctrl_c(end):
             say("stopped")
     # The frames of the command are gone here, and with them loaders and their processes. After a Ctrl-C the
     # next one shall not meet Python's teardown.
     if _is_one_of_several() or code == CTRL_C:
         _leave_at_once(code)
     sys.exit(code)
-
-
-def _is_unsaid_ctrl_c(end: BaseException | None) -> bool:
-    """True if Ctrl-C ended the command (typer makes it `SystemExit`) without a line of `said_on_ctrl_c`."""
-    while end is not None and not isinstance(end, KeyboardInterrupt):
-        end = end.__context__
-    return end is not None and not end.args
 
 
 def _open_closed_streams() -> None:

@@ -75,7 +75,7 @@ def verify_resume(
 
     Example: bertcli verify-resume configs/quickstart.yaml --steps 10 --kills 2
     """
-    from bertcli.config.either import load_either_config
+    from bertcli.config.load import load_either_config
     from bertcli.training.verify_resume import verify_resume as verify
 
     verified = verify(load_either_config(config, set_), steps=steps, kills=kills, seed=seed, parent=folder)

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.keys import unknown_key
+from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import NO_TEXT, section_in
 from bertcli.config.yaml_text import as_number, yaml_text
 from bertcli.folders.mark import read_note
@@ -148,6 +150,27 @@ def load_config(schema: type[Config], path: Path, overrides: list[str] | None = 
     return check_config(schema, *read_config(path, overrides))
 
 
+class _Sections(BaseModel):
+    corpus: Any = None
+    task: Any = None
+
+
+def load_either_config(path: Path, overrides: list[str] | None = None) -> PretrainConfig | FinetuneConfig:
+    """Load the config of a pretraining or of a fine-tuning run.
+
+    Raises:
+        UserError: the errors of `load_config`, or the file has a section of neither kind, or of both.
+    """
+    value, where = read_config(path, overrides)  # once, because it may be a pipe
+    sections = check_config(_Sections, value, where)
+    if (sections.corpus is None) == (sections.task is None):
+        raise UserError(
+            f"{path}: a pretraining config has a section corpus, a fine-tuning config a section task; this "
+            f"one has {'neither' if sections.corpus is None else 'both'}"
+        )
+    return check_config(FinetuneConfig if sections.corpus is None else PretrainConfig, value, where)
+
+
 def read_config(path: Path, overrides: list[str] | None = None) -> tuple[dict[str, Any], str]:
     """The unchecked values that `load_config` checks, and the path of their file for messages."""
     folder = path if os.path.isdir(path) else None
@@ -199,24 +222,6 @@ def save_config(config: BaseModel, path: Path) -> None:
 def config_text(config: BaseModel) -> str:
     """The full config as YAML."""
     return yaml_text(config.model_dump(mode="json"))
-
-
-def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
-    """Dotted key -> (old value, new value), for every key in which two configs of one schema differ.
-
-    If only one config has a key (in a mapping whose keys the user chooses), its value in the other is None.
-    """
-    before, after = flatten(old.model_dump(mode="json")), flatten(new.model_dump(mode="json"))
-    keys = before | after
-    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
-
-
-def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Dotted key -> value, of a config as nested dicts."""
-    flat: dict[str, Any] = {}
-    for key, item in value.items():
-        flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
-    return flat
 
 
 def _apply_override(value: dict[str, Any], override: str) -> None:

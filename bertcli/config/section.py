@@ -199,3 +199,21 @@ def shown(value: float | tuple[float, float], form: str = ",") -> str:
     """A config value in words: `64 to 256`."""
     start, end = ends(value)
     return f"{end:{form}}" if start == end else f"{start:{form}} to {end:{form}}"
+
+
+def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
+    """Dotted key -> (old value, new value), for every key in which two configs of one schema differ.
+
+    If only one config has a key (in a mapping whose keys the user chooses), its value in the other is None.
+    """
+    before, after = flatten(old.model_dump(mode="json")), flatten(new.model_dump(mode="json"))
+    keys = before | after
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
+
+
+def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted key -> value, of a config as nested dicts."""
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
+    return flat

@@ -36,7 +36,7 @@ from bertcli.corpus.writer import StoreWriter
 from bertcli.folders.mark import NOTE, Note, read_note, write_note
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import said_on_ctrl_c
+from bertcli.system.signals import said_on_ctrl_c
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 

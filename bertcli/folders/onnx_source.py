@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from bertcli.config.either import load_either_config
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import load_either_config
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.matching import store_folder
 from bertcli.corpus.token_store import open_store

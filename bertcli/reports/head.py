@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import flatten
 from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import flatten
 from bertcli.corpus.manifest import Manifest, SideCounts
 from bertcli.reports.cards import public_name
 from bertcli.reports.run_view import RunView, State

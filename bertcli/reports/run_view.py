@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bertcli.config.either import load_either_config
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.load import load_either_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import Manifest, read_manifest
 from bertcli.corpus.matching import store_folder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 from collections import deque
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from bertcli.system.errors import UserError
+from bertcli.system.signals import leave_to_parent
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -91,7 +91,7 @@ _worker: Callable[..., Any]
 
 def _start_worker(make_worker: Callable[..., Callable[..., Any]], given: tuple[Any, ...]) -> None:
     global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C, too, and stops the pool
+    leave_to_parent()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     threading.Thread(target=_die_with_parent, daemon=True).start()
     _worker = make_worker(*given)

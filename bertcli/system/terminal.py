@@ -7,7 +7,6 @@ import errno
 import math
 import os
 import re
-import signal
 import sys
 import threading
 import time
@@ -237,45 +236,3 @@ def told_while_silent() -> Iterator[None]:
         yield
     finally:
         ended.set()
-
-
-owns_process = True
-"""True if a second Ctrl-C may end the process; false in a call from Python, whose process is the caller's."""
-
-_lines: list[Callable[[], str]] = []
-"""The lines of the blocks of `said_on_ctrl_c` that run now, the innermost last."""
-
-
-@contextmanager
-def said_on_ctrl_c(line: Callable[[], str]) -> Iterator[None]:
-    """Print `line()` if Ctrl-C ends the block, unless a block inside has already printed its own line.
-
-    Another Ctrl-C then ends the process without further work, if the process is ours.
-    """
-    _lines.append(line)
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        if owns_process:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-        if not interrupt.args:
-            say(line())
-        raise KeyboardInterrupt("said") from None
-    finally:
-        _lines.pop()
-
-
-def line_on_ctrl_c() -> str:
-    """The line that Ctrl-C would print now: the line of the innermost block of `said_on_ctrl_c`, or
-    "stopped"."""
-    return _lines[-1]() if _lines else "stopped"
-
-
-def say_in_handler(text: str) -> None:
-    """Print a line from a signal's handler.
-
-    `say` could fail there: the signal may have interrupted a write to the stream, which then refuses another.
-    """
-    bar = "\n" if sys.stderr.isatty() else ""
-    with contextlib.suppress(OSError):
-        os.write(sys.stderr.fileno(), f"{bar}{visible(text)}\n".encode())

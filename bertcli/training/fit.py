@@ -2,113 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from types import FrameType
 from typing import Any, NoReturn
 
 from bertcli.reports.pretraining_verdict import Health
-from bertcli.system import terminal
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import discard, say_in_handler, working
+from bertcli.system.signals import Interrupted, Stop, stop_signal
+from bertcli.system.terminal import working
 from bertcli.training import ranks
 from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.evaluate import Scores
 from bertcli.training.metrics_log import MetricsLog, has_evaluation, heldout_row, term_key, train_row
 from bertcli.training.progress import Progress, TrainingClock, describe_scores
 from bertcli.training.step_report import StepReport
-
-STOPPING = (
-    "stopping: the current step is finished and a checkpoint saved; a second Ctrl-C stops at once, without"
-)
-
-
-class Interrupted(BaseException):
-    """The exception that a signal raises during work that may be interrupted."""
-
-
-@dataclass
-class Stop:
-    """The first signal that came."""
-
-    signal: int = 0
-    """The number of the signal; 0: none."""
-    _breaks_off: bool = field(default=False, init=False)
-
-    @contextmanager
-    def breaking_off(self) -> Iterator[None]:
-        """A context in which the first signal raises `Interrupted` at once, at any line."""
-        self._breaks_off = True
-        try:
-            self.heed()
-            yield
-        finally:
-            self._breaks_off = False
-
-    def heed(self) -> None:
-        if self._breaks_off and self.signal:
-            self._breaks_off = False  # an exception during the cleanup would be lost
-            raise Interrupted
-
-
-@contextmanager
-def stop_signal(lost: Callable[[], str]) -> Iterator[Stop]:
-    """A context that records and reports the first SIGTERM, SIGUSR1, SIGINT or SIGHUP.
-
-    A second signal prints `lost()` and ends the process with the usual code; in a call from Python it raises
-    `SystemExit`. A SIGHUP that is already ignored (nohup) stays ignored. After a SIGHUP, output to the closed
-    terminal is discarded and a second SIGHUP is ignored: the shell sends one, and the system sends another
-    when the shell ends. After any signal, SIGUSR1 is ignored: Slurm sends it before a job's time ends, to the
-    job and to its steps.
-
-    If a signal came, the end of the block raises `SystemExit` with the usual code, so that nothing else
-    starts, even if there was nothing left to stop.
-    """
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():  # Python delivers signals only there
-        yield stop
-        return
-    terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        say_in_handler(lost())
-        if not terminal.owns_process:
-            raise SystemExit(128 + number)
-        os._exit(128 + number)  # an incomplete file has no final name yet; a resume removes it
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        stop.signal = number
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        for each in (signal.SIGINT, signal.SIGTERM):  # torchrun turns a second Ctrl-C into SIGTERM
-            signal.signal(each, leave)
-        if signal.SIGUSR1 in before:  # Slurm may send it to the job and to each of its steps
-            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-        if number == signal.SIGHUP:
-            signal.signal(number, signal.SIG_IGN)
-            for terminal in terminals:
-                discard(terminal)
-        say_in_handler(STOPPING)
-        stop.heed()
-
-    heeded = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:  # the default would end the process at once
-        heeded.append(signal.SIGUSR1)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        heeded.append(signal.SIGHUP)
-    before = {number: signal.signal(number, remember) for number in heeded}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if stop.signal:
-        raise SystemExit(128 + stop.signal)
 
 
 @dataclass(frozen=True)

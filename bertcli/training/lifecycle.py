@@ -19,7 +19,8 @@ from bertcli.folders.sealed import write_folder
 from bertcli.objectives.base import Task
 from bertcli.reports.pretraining_verdict import Health
 from bertcli.system.files import disk_errors
-from bertcli.system.terminal import said_on_ctrl_c, say
+from bertcli.system.signals import said_on_ctrl_c
+from bertcli.system.terminal import say
 from bertcli.training import ranks, wrapping
 from bertcli.training.checkpoint import (
     CheckpointWriter,
@@ -185,11 +186,10 @@ def run_stages(
     """
     ranks.on_first(run.check)
     has_begun = False
-
-    def stopped() -> str:
-        return run.stopped_at_once() if has_begun else NOT_BEGUN
-
-    with said_on_ctrl_c(stopped), ranks.first_holds(run.folder.claim(resume, overwrite, run.inputs)):
+    with (
+        said_on_ctrl_c(lambda: run.stopped_at_once() if has_begun else NOT_BEGUN),
+        ranks.first_holds(run.folder.claim(resume, overwrite, run.inputs)),
+    ):
         saved = ranks.on_first(run.folder.saved_config) if resume else None
         if saved is not None:
             has_begun = True

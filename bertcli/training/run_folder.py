@@ -10,7 +10,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
-from bertcli.config.load import config_text, differences, load_config
+from bertcli.config.load import config_text, load_config
+from bertcli.config.section import differences
 from bertcli.folders.mark import NOTE, Note, is_own_file, read_note, sweep, write_note, write_own
 from bertcli.folders.run_layout import FILES, FOLDERS, RunLayout, is_best, is_step
 from bertcli.folders.sealed import MANIFEST, contents, listed_files, remove_own

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from bertcli.advice.init.fit_pretraining import StepSpeed, step_speed
-from bertcli.config.either import load_either_config
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import parse_yaml
+from bertcli.config.load import load_either_config, parse_yaml
 from bertcli.config.schema import PretrainConfig
 from tests.advice.init.files import messages, write_csv, write_jsonl
 from tests.finetunes import write_model

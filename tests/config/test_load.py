@@ -9,11 +9,18 @@ import pytest
 from pydantic import BaseModel
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import check_config, differences, load_config, parse_yaml, save_config
+from bertcli.config.load import (
+    check_config,
+    load_config,
+    load_either_config,
+    parse_yaml,
+    save_config,
+)
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.section import kinds_of, section_in
+from bertcli.config.section import differences, kinds_of, section_in
 from bertcli.config.yaml_text import yaml_text
 from bertcli.system.errors import UserError
+from tests.small_runs import small_config, write_config
 
 MINIMAL = "output_dir: run\ncorpus: {files: [classics]}\n"
 
@@ -327,3 +334,16 @@ def test_differences_are_named_by_their_dotted_keys() -> None:
     old = check_config(PretrainConfig, value, "a")
     new = check_config(PretrainConfig, value | {"seed": 1, "training": {"steps": 3}}, "b")
     assert differences(old, new) == {"seed": (42, 1), "training.steps": (None, 3)}
+
+
+def test_the_sections_say_which_kind_it_is(tmp_path: Path) -> None:
+    pretraining = small_config(tmp_path / "a.txt", tmp_path)
+    finetuning = {"output_dir": "runs/a", "model": "bert", "task": parse_yaml(TASK, "the test")}
+    path = write_config(tmp_path / "config.yaml", pretraining)
+    assert isinstance(load_either_config(path, ["seed=3"]), PretrainConfig)
+    path = write_config(tmp_path / "config.yaml", finetuning)
+    assert isinstance(load_either_config(path), FinetuneConfig)
+    for config, what in ((pretraining | finetuning, "both"), ({"output_dir": "runs/a"}, "neither")):
+        path = write_config(tmp_path / "config.yaml", config)
+        with pytest.raises(UserError, match=f"a section task; this one has {what}"):
+            load_either_config(path)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import differences, load_config, save_config
+from bertcli.config.load import load_config, save_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.config.section import differences
 from bertcli.corpus.build import prepare_store
 from tests.finetunes import spam_config
 from tests.fuzz.good import TEXT, good_tokenizer

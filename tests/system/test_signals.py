@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bertcli.training.fit import Interrupted, stop_signal
+from bertcli.system.signals import Interrupted, stop_signal
 
 reached: list[list[int]] = []
 """What was noted after each signal, where the context came to its end."""
