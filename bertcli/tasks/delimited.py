@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -24,12 +24,21 @@ class _BadQuotes(UserError):
 
 
 def find_separator(path: Path, format: str, settings: TaskSettings) -> str:
-    """`task.separator`, or the separator of the format: in csv the first of comma, semicolon and tab that
-    occurs in the first line. Spreadsheets write semicolons where the comma is the decimal point."""
+    """`task.separator`, or the separator of the format: in csv that of the first line (`separator_in`)."""
     if settings.separator is not None or format == "tsv":
         return settings.separator or "\t"
     first_line = next((line for line in _lines(path, settings.decoding) if line), "")
-    return next((separator for separator in (",", ";", "\t") if separator in first_line), ",")
+    return separator_in(first_line)
+
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""The separators of csv, as they are looked for, and their names in messages. Spreadsheets write semicolons
+where the comma is the decimal point."""
+
+
+def separator_in(header: str, separators: Iterable[str] = SEPARATORS) -> str:
+    """The first of `separators` that occurs in a file's first line, else a comma."""
+    return next((separator for separator in separators if separator in header), ",")
 
 
 def read_records(path: Path, format: str, settings: TaskSettings, separator: str) -> Iterator[Record]:
@@ -94,10 +103,6 @@ def _makes_sense_quoted(path: Path, settings: TaskSettings, separator: str) -> b
     return True
 
 
-_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons"}
-"""Names of separators in messages."""
-
-
 def open_delimited(
     path: Path,
     format: str,
@@ -139,7 +144,7 @@ def open_delimited(
         records = _cut_rows(path, len(names), records, note=note)
     hint = ""
     if has_header:
-        by = f"separated by {_NAMES.get(separator, repr(separator))}"
+        by = f"separated by {SEPARATORS.get(separator, repr(separator))}"
         other = "; if another character separates fields, name it in task.separator" * (len(names) == 1)
         hint = f" ({by}; if the file has no header, name them in task.columns{other})"
     if labeled:

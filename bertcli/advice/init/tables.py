@@ -16,7 +16,7 @@ from bertcli.config.section import Decoding
 from bertcli.config.task import LABEL_LINES, TaskSettings
 from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.delimited import find_separator, open_delimited
+from bertcli.tasks.delimited import SEPARATORS, find_separator, open_delimited, separator_in
 from bertcli.tasks.files import file_format
 from bertcli.tasks.rows import open_jsonl, open_label_lines, open_parquet
 from bertcli.tasks.table import Row
@@ -26,7 +26,7 @@ SOME_ROWS, MOST_ROWS = 2_000, 100_000
 """Numbers of rows that are read to recognize a file, and to recognize its task."""
 _NAME = re.compile(r"[^\W\d][\w .,()/-]{0,39}|#\d[\w .]{0,39}")
 _ANY = TaskSettings(type="classification", text="text")
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_SEPARATORS = SEPARATORS | {"|": "vertical bars"}
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,7 @@ def _records(seen: Seen) -> tuple[str, list[list[str]]]:
     full = [line for line in seen.lines if line.strip()]
     if seen.kind == "tsv":
         return "\t", [line.split("\t") for line in full]
-    by_header = (each for each in _SEPARATORS if each in full[0])
-    separator = csv_separator(full) or next(by_header, ",")
+    separator = csv_separator(full) or separator_in(full[0], _SEPARATORS)
     return separator, csv_records(full, separator) or [full[0].split(separator)]
 
 
