@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from bertcli.advice.bench.plan import Plan, plan_finetuning, resolve_for
+from bertcli.advice.bench.plan import Plan, plan_finetuning, resolve_for, resolve_here
 from bertcli.advice.bench.plan_pretraining import plan_pretraining
 from bertcli.advice.bench.probe import SHARE_OF_PEAK, KnownDevice, Probe, known_device, probe
 from bertcli.advice.bench.timing import device_name
@@ -18,7 +18,6 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.shared import LoopConfig
 from bertcli.model.architecture import training_flops
 from bertcli.system.memory import CHECKPOINT_BYTES, FP32, StepSizes, free_memory, resident_memory, step_memory
-from bertcli.training.resolve import resolve_loop
 from bertcli.training.wrapping import launch_seconds
 
 KERNELS = {"cpu": 100e6, "cuda": 500e6}
@@ -48,15 +47,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     flops = training_flops(plan.architecture, plan.length, plan.predicted)
     given = list(plan.given)
     if known is None:
-        training = resolve_loop(
-            plan.training,
-            plan.architecture,
-            plan.length,
-            tokens=plan.tokens,
-            predicted=plan.predicted,
-            mean_length=plan.mean_length,
-            joint_rows=plan.joint_rows,
-        )
+        training = resolve_here(plan)
         where = torch.device(training.device)
         free, before = free_memory(where), resident_memory(where)
         model = plan.build().to(where)

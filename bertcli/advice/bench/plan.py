@@ -29,6 +29,7 @@ from bertcli.system.terminal import say
 from bertcli.tasks.data import load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, mean_length
 from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.training.resolve import resolve_loop
 from bertcli.training.task_models import new_task_model, trained_task
 
 RATES = ("dropout", "attention_dropout")
@@ -89,8 +90,21 @@ class Plan:
     """The argument of `training.resolve.resolve_loop`."""
 
 
+def resolve_here(plan: Plan) -> LoopConfig:
+    """The training section of the run on this machine. Raises as `training.resolve.resolve_loop`."""
+    return resolve_loop(
+        plan.training,
+        plan.architecture,
+        plan.length,
+        tokens=plan.tokens,
+        predicted=plan.predicted,
+        mean_length=plan.mean_length,
+        joint_rows=plan.joint_rows,
+    )
+
+
 def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
-    """The training section that `training.resolve.resolve_loop` would give on another device."""
+    """The training section that `resolve_here` would give on another device."""
     training = plan.training
     precision = known.precision if training.precision == "auto" else training.precision
     rows = training.micro_batch_size

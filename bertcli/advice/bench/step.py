@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bertcli.advice.bench.data import full_steps, open_stream
-from bertcli.advice.bench.plan import plan_finetuning
+from bertcli.advice.bench.plan import plan_finetuning, resolve_here
 from bertcli.advice.bench.timing import (
     MASK_RATE,
     WARMUP_STEPS,
@@ -130,15 +131,7 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
         UserError: the model or labeled files cannot be used, or the device does not exist.
     """
     plan = plan_finetuning(config)
-    training = plan.training.model_copy(update={"compile": False})
-    training = resolve_loop(
-        training,
-        plan.architecture,
-        plan.length,
-        tokens=plan.tokens,
-        mean_length=plan.mean_length,
-        joint_rows=plan.joint_rows,
-    )
+    training = resolve_here(replace(plan, training=plan.training.model_copy(update={"compile": False})))
     assert training.micro_batch_size != "auto"
     device, size = torch.device(training.device), training.largest_batch
     model = plan.build().to(device)

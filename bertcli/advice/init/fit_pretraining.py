@@ -12,7 +12,7 @@ from typing import Literal
 
 import torch
 
-from bertcli.advice.bench.plan import Plan
+from bertcli.advice.bench.plan import Plan, resolve_here
 from bertcli.advice.bench.plan_pretraining import plan_pretraining
 from bertcli.advice.bench.probe import probe
 from bertcli.advice.bench.timing import matmul_rate
@@ -21,7 +21,6 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.model.architecture import training_flops
 from bertcli.system.hardware import resolve_device, resolve_precision
 from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps, update_sections
-from bertcli.training.resolve import resolve_loop
 
 SECONDS = 4.0
 """Time of the steps of one measurement."""
@@ -53,14 +52,7 @@ def start_seconds(module: str) -> float:
 
 def step_speed(plan: Plan, seconds: float = SECONDS) -> StepSpeed:
     """The speed of a run's steps, measured for some seconds."""
-    training = resolve_loop(
-        plan.training,
-        plan.architecture,
-        plan.length,
-        tokens=plan.tokens,
-        predicted=plan.predicted,
-        mean_length=plan.mean_length,
-    )
+    training = resolve_here(plan)
     assert training.precision != "auto"
     model = plan.build().to(torch.device(training.device))
     flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length
