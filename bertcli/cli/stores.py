@@ -74,13 +74,12 @@ def prepare(
 def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
     """The object of `--json`: counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
     manifest = store.manifest
-    train, heldout = manifest.train, manifest.heldout
-    num_bytes = train.bytes + heldout.bytes
+    train, heldout, text = manifest.train, manifest.heldout, manifest.text
     return {
         "store": str(store.folder),
         "files": len(manifest.sources),
-        "bytes": num_bytes,
-        "words": train.words + heldout.words,
+        "bytes": text.bytes,
+        "words": text.words,
         "documents": train.documents,
         "one_sentence_documents": train.one_sentence_documents,
         "sentences": train.sentences,
@@ -96,7 +95,7 @@ def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
         "unigram_entropy": manifest.unigram_entropy,
         "store_bytes": sum(manifest.arrays.values()),
         "seconds": seconds,
-        "mb_per_second": num_bytes / 1e6 / seconds,
+        "mb_per_second": text.bytes / 1e6 / seconds,
     }
 
 

@@ -204,7 +204,7 @@ def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> 
 def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
     """The number of worker processes that tokenize; 0 for a small corpus, or if a rank has one core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
+    small = sum(source.size for source in sources) < SMALL_CORPUS
     own = cores // num_local_ranks
     return 0 if small or own <= 1 else own
 

@@ -33,7 +33,7 @@ def progress_display(
     doing: str, sources: Sequence[Source], report: Report, start: int = 0
 ) -> Iterator[Progress]:
     """Give the function that counts bytes read from the disk; files before number `start` count as read."""
-    sizes = [source.path.stat().st_size for source in sources]
+    sizes = [source.size for source in sources]
     done, total, last_line = sum(sizes[:start]), sum(sizes), time.monotonic()
 
     def advance(num_bytes: int) -> None:

@@ -23,7 +23,6 @@ from bertcli.corpus.manifest import (
     HASH_BYTES,
     SUFFIX,
     Manifest,
-    SideCounts,
     SourceRecord,
     block_hash,
     num_blocks,
@@ -135,9 +134,8 @@ def misfits(config: PretrainConfig, manifest: Manifest) -> Iterator[str]:
         yield f"{unknown(manifest.unk_rate)}. To read them, {known_by(config)}; bertcli check-data says more"
     if (vocabulary := given_tokenizer(config)) is None:
         return
-    sides = (manifest.train, manifest.heldout)
-    bytes_a_word = sum(side.bytes for side in sides) / max(1, sum(side.words for side in sides))
-    if manifest.tokens_per_word > PIECES and bytes_a_word < _NO_BLANKS:
+    has_blanks = manifest.text.bytes < _NO_BLANKS * max(1, manifest.text.words)
+    if manifest.tokens_per_word > PIECES and has_blanks:
         yield (
             f"a word is cut into {manifest.tokens_per_word:.2f} pieces: the vocabulary of {vocabulary} was "
             "made for other text; rows hold more of it with one that is trained on this text (without "
@@ -226,10 +224,7 @@ def count_store(
     """The manifest of the arrays in `folder`. The ids are read once, one block at a time."""
     uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
     counts = {
-        name: SideCounts(
-            **{key: value for key, value in vars(side).items() if key != "first"},
-            unk_tokens=int(uses[name][tokenizer.unk_id]),
-        )
+        name: side.counts(unk_tokens=int(uses[name][tokenizer.unk_id]))
         for name, side in progress.sides.items()
     }
     return Manifest(

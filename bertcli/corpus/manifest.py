@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,6 +55,9 @@ class SideCounts:
     bytes: Natural = 0
     """The size of the text in UTF-8."""
 
+    def __add__(self, other: SideCounts) -> SideCounts:
+        return SideCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
 
 @_checked
 @dataclass(frozen=True)
@@ -83,18 +86,19 @@ class Manifest:
     version: int = FORMAT_VERSION
 
     @property
+    def text(self) -> SideCounts:
+        """The counts of both sides together."""
+        return self.train + self.heldout
+
+    @property
     def unk_rate(self) -> float:
         """The share of unknown tokens among all tokens of both sides."""
-        return (self.train.unk_tokens + self.heldout.unk_tokens) / max(1, self._tokens)
+        return self.text.unk_tokens / max(1, self.text.tokens)
 
     @property
     def tokens_per_word(self) -> float:
         """The tokens per word, with words separated by white space; both sides together."""
-        return self._tokens / max(1, self.train.words + self.heldout.words)
-
-    @property
-    def _tokens(self) -> int:
-        return self.train.tokens + self.heldout.tokens
+        return self.text.tokens / max(1, self.text.words)
 
 
 def rebuild(folder: Path) -> str:

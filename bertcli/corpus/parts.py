@@ -36,8 +36,7 @@ class Piece(NamedTuple):
 
 def is_cut(progress: BuildProgress, heldout_fraction: float) -> bool:
     """True if runs of sentences are held out instead of documents."""
-    stored = sum(side.documents for side in progress.sides.values())
-    return heldout_fraction > 0.0 and 0 < stored < FEW_DOCUMENTS
+    return heldout_fraction > 0.0 and 0 < progress.text.documents < FEW_DOCUMENTS
 
 
 def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[Piece]:

@@ -61,9 +61,7 @@ _COVERED = 0.999
 
 def text_bytes(sources: Sequence[Source]) -> float:
     """The bytes of text, estimated by file size; the size of a compressed file counts `COMPRESSION` times."""
-    return float(
-        sum(s.path.stat().st_size * (COMPRESSION if s.path.suffix in _COMPRESSED else 1) for s in sources)
-    )
+    return float(sum(s.size * (COMPRESSION if s.path.suffix in _COMPRESSED else 1) for s in sources))
 
 
 def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> tuple[int, int]:

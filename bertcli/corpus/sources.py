@@ -27,6 +27,11 @@ class Source:
     listed: bool
     """True if the config names the file itself, not a folder or a pattern; the file must then hold text."""
 
+    @property
+    def size(self) -> int:
+        """The bytes on disk."""
+        return self.path.stat().st_size
+
 
 def find_sources(
     names: Sequence[str], outputs: Collection[Path] = (), key: str = "corpus.files: "

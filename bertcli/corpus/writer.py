@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertcli.corpus.chunks import Chunk, DocumentEnd
 from bertcli.corpus.encode import EncodedChunk
-from bertcli.corpus.manifest import HashedFile
+from bertcli.corpus.manifest import HashedFile, SideCounts
 from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES
 
 NAMES = ("ids", "sentences", "documents", "pairs")
@@ -114,6 +114,11 @@ class SideProgress:
         if len(self.first) < FEW_DOCUMENTS:
             self.first.append([end.content_hash, sentences])
 
+    def counts(self, unk_tokens: int = 0) -> SideCounts:
+        """The counts as a manifest holds them."""
+        values = {name: value for name, value in vars(self).items() if name != "first"}
+        return SideCounts(**values, unk_tokens=unk_tokens)
+
 
 @dataclass
 class BuildProgress:
@@ -131,6 +136,12 @@ class BuildProgress:
     """The number of documents that were cut to hold out runs of sentences; 0 if documents are held out."""
     pieces: dict[str, list[int]] = field(default_factory=lambda: {side: [] for side in SIDES})
     """Side -> the number of pieces, on this side, of each cut document that has any there."""
+
+    @property
+    def text(self) -> SideCounts:
+        """The counts of both sides together."""
+        train, heldout = (side.counts() for side in self.sides.values())
+        return train + heldout
 
 
 class StoreWriter:

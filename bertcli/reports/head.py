@@ -25,16 +25,15 @@ _LONGEST_PATH = 300
 
 def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
     """Documents, sentences, tokens and vocabulary, as counted in the store; the corpus is not read again."""
-    train, heldout = manifest.train, manifest.heldout
+    train, heldout, text = manifest.train, manifest.heldout, manifest.text
     names = [Path(source.name).name for source in manifest.sources[:_FILES]]
     more = len(manifest.sources) - len(names)
     files = ", ".join(names) + (f" and {number(more)} more" if more > 0 else "")
-    words, text = train.words + heldout.words, train.bytes + heldout.bytes
     dropped = manifest.dropped_documents + manifest.dropped_sentences
     facts = [
         ("files", short(files, _LONGEST_PATH)),
         ("language", config.corpus.language),
-        ("text", f"{text / 1e6:,.1f} MB, {number(words)} words"),
+        ("text", f"{text.bytes / 1e6:,.1f} MB, {number(text.words)} words"),
         ("to train on", _side(train)),
         ("held out", _side(heldout) if heldout.documents else "nothing (corpus.heldout_fraction)"),
         ("one sentence", f"{number(train.one_sentence_documents)} documents, which give no true pair"),

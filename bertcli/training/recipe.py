@@ -92,7 +92,7 @@ def decide_recipe(
     find = find_sources if manifest is None else find_present
     num_bytes = text_bytes(find(config.corpus.files, output_paths(config)))
     if not num_bytes and manifest is not None:  # the files were removed after the store was built
-        num_bytes = manifest.train.bytes + manifest.heldout.bytes
+        num_bytes = manifest.text.bytes
     decided: dict[str, dict[str, Any]] = {}
     if ("tokenizer", "vocab_size") in undecided:
         decided["tokenizer"] = {"vocab_size": _stored_size(manifest) or _vocab_size(config, num_bytes)}

@@ -56,7 +56,7 @@ def corpus_findings(
 
 def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     train = counts.progress.sides["train"]
-    stored = sum(side.documents for side in counts.progress.sides.values())
+    stored = counts.progress.text.documents
     if stored == 0 and any(finding.fails for finding in counts.findings):
         return  # a finding already says that nothing could be read
     try:

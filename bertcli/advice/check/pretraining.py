@@ -77,7 +77,7 @@ def check_pretraining(
     sources = find_corpus(corpus, output_paths(config))
     for note in encoding_notes(sources, corpus):
         report(note)
-    is_small = sum(source.path.stat().st_size for source in sources) < SMALL_CORPUS
+    is_small = sum(source.size for source in sources) < SMALL_CORPUS
     if processes is None:
         processes = num_processes(sources, num_local_ranks=1)
     findings: list[Finding] = []
@@ -198,7 +198,7 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> d
     sides = [counts.progress.sides[side] for side in SIDES]
     if share >= 1.0:
         tokens, error = [side.tokens for side in sides], 0.0
-        ratio = sum(tokens) / max(1, sum(side.words for side in sides))
+        ratio = sum(tokens) / max(1, counts.progress.text.words)
     else:
         t, w, tt, tw, ww = counts.moments.tolist()
         ratio = t / max(1.0, w)
@@ -225,12 +225,12 @@ def _figures(
     frame: Frame | None,
 ) -> dict[str, Any]:
     train, heldout = (counts.progress.sides[side] for side in SIDES)
+    text = counts.progress.text
     repeated, repeated_lines = counts.documents.times(), counts.repeated_lines.times()
-    text_bytes = train.bytes + heldout.bytes
     figures: dict[str, Any] = {
         "files": len(sources),
-        "bytes": text_bytes,
-        "words": train.words + heldout.words,
+        "bytes": text.bytes,
+        "words": text.words,
         "lines": counts.lines,
         "documents": train.documents,
         "cut_documents": counts.progress.cut_documents,
@@ -245,7 +245,7 @@ def _figures(
         "repeated_documents_error": repeated.error,
         "repeated_lines": repeated_lines.value,
         "repeated_lines_error": repeated_lines.error,
-        "repeated_lines_share": counts.repeated_lines.num_bytes().value / max(1, text_bytes),
+        "repeated_lines_share": counts.repeated_lines.num_bytes().value / max(1, text.bytes),
         "long_lines": counts.faults.get("long", Places()).count,
         "control_character_lines": counts.faults.get("control", Places()).count,
         "mojibake_lines": counts.faults.get("mojibake", Places()).count,

@@ -82,7 +82,7 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
                 break
     if not tally.size:
         raise UserError("the files hold no text")
-    all_bytes = sum(source.path.stat().st_size for source in sources)
+    all_bytes = sum(source.size for source in sources)
     is_file = corpus.format == "text" and corpus.document == "file"
     scale = 1.0 if is_exact else all_bytes / max(1, min(all_bytes, on_disk[0]))
     return Amount(
