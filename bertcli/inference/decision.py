@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from bertcli.folders.task_folder import LoadedTask
-from bertcli.inference.predict import Runner, default_batch_size
+from bertcli.inference.predict import runner_of
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
 from bertcli.tasks.row_words import ReadRow
@@ -42,21 +42,12 @@ def decide(loaded: LoadedTask, example: Example, target: int | None = None) -> D
 
     Raises `UserError` if there is no such answer, or no word to tag.
     """
-    task, device = build_task(loaded.settings, loaded.labels), next(loaded.model.parameters()).device
-    names = task.answer_names(example)
+    runner = runner_of(loaded, next(loaded.model.parameters()).device)
+    task, names = runner.task, answer_names(loaded, example)
     if target is not None and target not in range(len(names)):
         raise UserError(f"{example.where}: there is no answer {target} to explain, but {len(names)}")
-    runner = Runner(
-        model=loaded.model.eval(),
-        task=task,
-        pad_id=loaded.tokenizer.pad_id,
-        device=device,
-        precision="fp32",
-        batch_size=default_batch_size(device),
-    )
     items = task.encode([example], loaded.tokenizer)
-    logits = runner.logits(items)
-    found = task.output(example, items, logits, target)
+    found = task.output(example, items, runner.logits(items), target)
     read = task.read(example, items[found.item], found.row, tokenizer=loaded.tokenizer)
     return Decision(found.answer, read, found.logit)
 

@@ -19,7 +19,7 @@ from bertcli.folders.lengths import LongRows
 from bertcli.folders.run_layout import RunLayout, run_of_model
 from bertcli.folders.task_folder import LoadedTask
 from bertcli.inference.outputs import beside, cut_line
-from bertcli.inference.predict import Runner
+from bertcli.inference.predict import Runner, runner_of
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, plain_text
 from bertcli.system.terminal import working
@@ -28,7 +28,7 @@ from bertcli.tasks.examples import Example
 from bertcli.tasks.files import read_examples
 from bertcli.tasks.labels import check_labels, spelled_as
 from bertcli.tasks.shown import Prediction
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, build_task
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask
 from bertcli.training import ranks, wrapping
 from bertcli.training.evaluate import Scores, evaluation_mode
 
@@ -177,7 +177,8 @@ def evaluate_file(
     examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report, note=report))
     examples = spelled_as(examples, loaded.labels)
     check_labels(examples, loaded.labels, settings)
-    task = build_task(settings, loaded.labels)
+    runner = runner_of(loaded, device, settings, batch_size=batch_size)
+    task = runner.task
     items = task.encode(examples, loaded.tokenizer)
     long_rows = LongRows(loaded.folder)
     long_rows.count(item.length for item in items)
@@ -185,14 +186,6 @@ def evaluate_file(
     cut = len({item.example for item in items if item.dropped})
     if cut:
         report(cut_line(cut, len(examples)))
-    runner = Runner(
-        model=loaded.model.to(device),
-        task=task,
-        pad_id=loaded.tokenizer.pad_id,
-        device=device,
-        precision="fp32",
-        batch_size=batch_size,
-    )
     scores, predictions = evaluate_task(runner, Split(examples, items))
     return EvaluatedFile(task, settings, examples, predictions=predictions, scores=scores)
 

@@ -10,11 +10,13 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from bertcli.config.task import TaskSettings
+from bertcli.folders.task_folder import LoadedTask
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import Example
 from bertcli.tasks.shown import Prediction
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, forward
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, build_task, forward
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 BUFFERED_BATCHES = 64
@@ -150,6 +152,23 @@ class Runner:
         self.watch(logits, batch)
         logits = logits.float().cpu()
         return self.task.split_logits(logits if self.in_training else only_numbers(logits), batch)
+
+
+def runner_of(
+    loaded: LoadedTask,
+    device: torch.device,
+    settings: TaskSettings | None = None,
+    batch_size: int | None = None,
+) -> Runner:
+    """The runner of a task model in fp32. None: the model's own settings; the device's usual batch size."""
+    return Runner(
+        model=loaded.model.to(device).eval(),
+        task=build_task(settings or loaded.settings, loaded.labels),
+        pad_id=loaded.tokenizer.pad_id,
+        device=device,
+        precision="fp32",
+        batch_size=batch_size or default_batch_size(device),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.attributions import attributions
-from bertcli.inference.predict import Runner, default_batch_size
+from bertcli.inference.predict import runner_of
 from bertcli.reports.attention import ScoredWord, scored_words
 from bertcli.reports.page import SMALL
 from bertcli.system.errors import UserError
@@ -25,7 +25,7 @@ from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, spelled_as, split_dev
 from bertcli.tasks.shown import Mistake, Prediction
-from bertcli.tasks.supervised import LabeledTask, build_task
+from bertcli.tasks.supervised import LabeledTask
 
 MOST_LABELS = 30
 _LONGEST = 40
@@ -131,15 +131,8 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
     loaded = load_task_folder(folder)
     examples = spelled_as(examples, loaded.labels)
     check_labels(examples, loaded.labels, loaded.settings)
-    task = build_task(loaded.settings, loaded.labels)
-    runner = Runner(
-        model=loaded.model.to(device).eval(),
-        task=task,
-        pad_id=loaded.tokenizer.pad_id,
-        device=device,
-        precision="fp32",
-        batch_size=default_batch_size(device),
-    )
+    runner = runner_of(loaded, device)
+    task = runner.task
     order = np.random.default_rng(0).permutation(len(examples))[:MOST_ROWS].tolist()
     start, answers = time.monotonic(), dict[int, Prediction]()
     for first in range(0, len(order), _AT_ONCE):
