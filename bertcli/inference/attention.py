@@ -22,6 +22,7 @@ from bertcli.model.encoder import Body
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 from bertcli.tasks.examples import Example
+from bertcli.tasks.files import settings_of_texts
 from bertcli.tasks.row_words import ReadRow, read_texts
 from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -226,7 +227,7 @@ def read_one(
         return _of_task(loaded, texts, read, is_pair=is_pair, target=target, device=device)
     if is_pair:
         raise UserError("--pair: this model has no task, and reads one text or two; leave it out")
-    settings = TaskSettings(type="classification", text=["text_a", "text_b"] if len(texts) == 2 else "text")
+    settings = settings_of_texts(["text_a", "text_b"] if len(texts) == 2 else "text")
     example = _only(texts, read(settings), settings)
     model, tokenizer = load_encoder_folder(folder)
     length = min(model.architecture.usable_positions, MOST_TOKENS)
@@ -258,8 +259,9 @@ def _only(texts: Sequence[str], rows: Iterable[Example], settings: TaskSettings)
         return examples[0]
     if not examples:
         raise UserError("there is no row to show")
-    is_one = settings.type in ("classification", "regression") and len(settings.text_columns) == 1
-    pair = "; for a pair, with a model that was fine-tuned on one text, add --pair" if is_one else ""
+    task = task_class(settings.type)
+    may_be_pair = task.takes_pairs and task.is_one_text(settings)
+    pair = "; for a pair, with a model that was fine-tuned on one text, add --pair" if may_be_pair else ""
     raise UserError(f"one row is shown at a time, and there are more{pair if len(texts) == 2 else ''}")
 
 
