@@ -19,6 +19,7 @@ from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.label_cells import read_labels, text_examples
+from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_classes
 from bertcli.tasks.labels import class_labels, listed
 from bertcli.tasks.regression import encode_texts, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
@@ -75,6 +76,8 @@ class Classification(LabeledTask):
     table_examples = staticmethod(partial(text_examples, read=read_labels))
     label_set = staticmethod(class_labels)
     head = "sequences"
+    recognize = staticmethod(recognize_classes)
+    may_be_in = staticmethod(may_be_labeled_texts)
     pipeline_tag = "text-classification"
     names_outputs = True
 

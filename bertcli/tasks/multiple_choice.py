@@ -18,6 +18,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.terminal import percent, short
 from bertcli.tasks.examples import ChoiceExample
 from bertcli.tasks.label_cells import one_spelling, written_list
+from bertcli.tasks.lists import recognize_choices
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.rows import parse_json
 from bertcli.tasks.shown import (
@@ -175,6 +176,7 @@ class MultipleChoice(LabeledTask):
     has_choices = True
     table_examples = staticmethod(choice_examples)
     head = "choices"
+    recognize = staticmethod(recognize_choices)
     metric = "accuracy"
     pipeline_tag = type
     mistake_words = MistakeWords(marks={"right": "right", "given": "given"})

@@ -28,7 +28,7 @@ from bertcli.tasks.answers import (
 from bertcli.tasks.examples import QuestionExample
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
-from bertcli.tasks.squad import question_examples, read_squad
+from bertcli.tasks.squad import may_be_questions, question_examples, read_squad, recognize_questions
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, share_verdict
 from bertcli.tokenizer.pieces import PlacedPieces
@@ -51,6 +51,8 @@ class QuestionAnswering(LabeledTask):
     names_columns = False
     takes_pairs = False
     head = "spans"
+    recognize = staticmethod(recognize_questions)
+    may_be_in = staticmethod(may_be_questions)
     in_windows = True
     metric = "f1"
     pipeline_tag = type
@@ -59,6 +61,7 @@ class QuestionAnswering(LabeledTask):
     )
     table_examples = staticmethod(question_examples)
     own_examples = staticmethod(read_squad)
+    longest_row = 384  # as in BERT's release
     has_unanswered = False
     """Whether some question of the training data has no answer."""
 

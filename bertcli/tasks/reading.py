@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bertcli.config.task import TaskSettings
+from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.table import BadRow, Table
 
@@ -22,6 +23,9 @@ class ReadingTask(ABC):
         names_columns: whether the config must name the columns of text and label.
         has_choices: whether a row has choices, two or more, after its texts.
         takes_pairs: whether a row of one text may also be a pair.
+        is_cased: whether capitals matter, as in names; `init` then takes a cased model.
+        longest_row: the most tokens of a row that `init` chooses.
+        may_be_in: whether JSON or Parquet has labels of this task, and is no corpus; None: by `recognize`.
         any_texts: whether files with more or fewer texts a row than the model was trained on can be read.
     """
 
@@ -32,6 +36,18 @@ class ReadingTask(ABC):
     has_choices: ClassVar[bool] = False
     takes_pairs: ClassVar[bool] = True
     any_texts: ClassVar[bool] = False
+    is_cased: ClassVar[bool] = False
+    longest_row: ClassVar[int] = 512
+    may_be_in: ClassVar[Callable[[Sample], bool] | None] = None
+
+    @staticmethod
+    def recognize(sample: Sample) -> Recognized | None:
+        """The keys of `task` for a labeled file; None: it is not this task's.
+
+        `init` asks the last task of `tasks.registry.TASKS` first, then those above, until one recognizes the
+        file. Raises `UserError` for labels of this task that cannot be read.
+        """
+        return None
 
     @classmethod
     def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:

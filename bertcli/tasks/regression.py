@@ -21,6 +21,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.terminal import number
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.label_cells import read_number, text_examples
+from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_numbers
 from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
 from bertcli.tasks.stored import output_names, score_keys
@@ -101,6 +102,8 @@ class Regression(LabeledTask):
     keys = ("sigmoid",)
     table_examples = staticmethod(partial(text_examples, read=_read))
     head = "sequences"
+    recognize = staticmethod(recognize_numbers)
+    may_be_in = staticmethod(may_be_labeled_texts)
     metric = "pearson_spearman"
     pipeline_tag = "text-classification"
     mistake_words = MistakeWords(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.streams import read_text
 from bertcli.system.errors import UserError
+from bertcli.tasks.columns import Column, Recognized, Sample
 from bertcli.tasks.examples import Answer, QuestionExample
 from bertcli.tasks.rows import parse_json
 from bertcli.tasks.table import BadRow, Row, Table, each
@@ -132,3 +134,48 @@ def _answers(row: Row, column: str, context: str) -> tuple[Answer, ...]:
         )
     is_impossible = row.values.get("is_impossible")
     return answers_of({"answers": value, "is_impossible": is_impossible is True}, context, row.where)
+
+
+_COLUMNS = {"question", "context", "answers"}
+
+
+def recognize_questions(sample: Sample) -> Recognized | None:
+    """The keys of `task`; None if the file holds no questions. Raises `UserError` for answers without their
+    places."""
+    if sample.format == "squad":
+        keys = {} if sample.suffix == ".json" else {"format": "squad"}
+        comments = {"type": "questions with answers in their texts, in SQuAD's JSON"}
+        return Recognized({"type": "question-answering"} | keys, comments, "SQuAD JSON")
+    names = {column.name for column in sample.columns}
+    answers = _answer_column(sample.columns)
+    if answers is not None and {"question", "context"} <= names:
+        keys = {} if answers.name == "answers" else {"label": answers.name}
+        comments = {"type": "questions, their contexts, and answers with their places"}
+        return Recognized({"type": "question-answering"} | keys, comments)
+    if {name.lower() for name in names} >= _COLUMNS and sample.format in ("jsonl", "parquet"):
+        raise UserError(
+            f"{sample.path}: holds questions with answers, but not where in the context they begin; expected "
+            '"answers": {"text": [...], "answer_start": [...]}, in characters, or SQuAD JSON'
+        )
+    return None
+
+
+def may_be_questions(sample: Sample) -> bool:
+    """True if columns have the names of questions with answers, or hold answers with their places."""
+    return _answer_column(sample.columns) is not None or {each.name for each in sample.columns} >= _COLUMNS
+
+
+def _answer_column(columns: Sequence[Column]) -> Column | None:
+    """The column of answers with their places in the context, as in SQuAD."""
+    return next((c for c in columns if c.values and all(map(_is_answers, c.values))), None)
+
+
+def _is_answers(value: Any) -> bool:
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return False
+    if isinstance(value, list):
+        return all(isinstance(each, dict) and {"text", "answer_start"} <= each.keys() for each in value)
+    return isinstance(value, dict) and {"text", "answer_start"} <= value.keys()

@@ -22,7 +22,7 @@ from bertcli.tasks.row_words import ReadRow, Word, row_of, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, no_score
-from bertcli.tasks.words import read_conll, tagged_examples, tagged_text
+from bertcli.tasks.words import read_conll, recognize_tagged_words, tagged_examples, tagged_text
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 OUTSIDE = "O"
@@ -49,6 +49,7 @@ class TokenClassification(LabeledTask):
     names_columns = False
     takes_pairs = False
     head = "tokens"
+    recognize = staticmethod(recognize_tagged_words)
     names_outputs = True
     in_windows = True
     metric = "f1"
@@ -59,6 +60,7 @@ class TokenClassification(LabeledTask):
     )
     table_examples = staticmethod(tagged_examples)
     own_examples = staticmethod(read_conll)
+    is_cased = True
 
     @classmethod
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:

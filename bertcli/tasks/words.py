@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.encodings import is_damaged
+from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.label_cells import written_list
+from bertcli.tasks.lists import recognize_tags
 from bertcli.tasks.table import BadRow, Row, Table, each, scalar_text
-from bertcli.tasks.tags import DOCUMENT, Layout, Line, check_tag, conll_lines, find_layout, read_tags
+from bertcli.tasks.tags import (
+    DOCUMENT,
+    Layout,
+    Line,
+    check_tag,
+    conll_fields,
+    conll_lines,
+    find_layout,
+    is_conllu,
+    read_tags,
+    tag_columns,
+)
 
 Span = tuple[int, int]
 
@@ -163,3 +177,53 @@ def _sentence(path: Path, sentence: list[Line], layout: Layout, settings: TaskSe
     return TaggedExample(
         f"{path}, line {sentence[0][0]}", {"text": text}, text, words=words, spans=spans, tags=tags
     )
+
+
+_UPOS = 3
+"""The index of the column of parts of speech in CoNLL-U."""
+_CHUNKS = frozenset(("", "NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"))
+"""The types of CoNLL-2000's chunks."""
+
+
+def recognize_tagged_words(sample: Sample) -> Recognized | None:
+    """The keys of `task`; None if the file holds no words with their tags. Raises `UserError` for numbers."""
+    return _conll(sample.lines) if sample.format == "conll" else recognize_tags(sample)
+
+
+def _conll(lines: Sequence[str]) -> Recognized:
+    """The task of a CoNLL file. Of several columns of tags, the one that tags the most words is taken: the
+    outer entities, if entities are nested. Chunks do not count as entities."""
+    keys: dict[str, Any] = {"type": "token-classification"}
+    comments = {"type": "a word and its tag a line, in CoNLL's form"}
+    rows = _conll_rows(lines)
+    last = len(rows[0]) - 1
+    tags = {column: [fields[column] for fields in rows] for column in tag_columns(rows)}
+    if is_conllu(rows) and not tags:
+        keys |= {"label": _UPOS, "tag_scheme": "plain"}
+        comments["label"] = f"the parts of speech; or {_UPOS + 1}: those of the language"
+        return Recognized(keys, comments, "CoNLL-U")
+    if not tags:
+        keys["tag_scheme"] = "plain"
+        comments["tag_scheme"] = "the tags are names, each of one word, such as parts of speech"
+        return Recognized(keys, comments, "CoNLL")
+    tagged = {column: len(found) - found.count("O") for column, found in tags.items()}
+    entities = [column for column, found in tags.items() if not {tag[2:] for tag in found} <= _CHUNKS]
+    best = max(entities or tags, key=lambda column: (tagged[column], column))
+    if best != last:
+        keys["label"] = best
+    others = ", ".join(str(column) for column in tags if column != best)
+    summary = f"CoNLL, tags in column {best}, counted from 0"
+    if others:
+        summary += f"; there are others in {others}"
+        comments["label" if best != last else "type"] = (
+            f"tags {tagged[best]:,} words here; or label: {others}"
+        )
+    return Recognized(keys, comments, summary)
+
+
+def _conll_rows(lines: Sequence[str]) -> list[list[str]]:
+    """The fields of the first lines that hold words and have the usual number of fields."""
+    rows = [fields for line in lines[:-1] if (fields := conll_fields(line))]
+    rows = [fields for fields in rows if not fields[0].startswith(("#", DOCUMENT))]
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    return [fields for fields in rows if len(fields) == width]

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from bertcli.config.task import TaskSettings
 from bertcli.objectives.base import Term
+from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.examples import Example
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Prediction
@@ -79,6 +80,12 @@ class Ordering(LabeledTask):
     takes_pairs = False
     names_outputs = True
     table_examples = staticmethod(order_examples)
+
+    @staticmethod
+    def recognize(sample: Sample) -> Recognized | None:
+        if {*COLUMNS, "label"} != {column.name for column in sample.columns}:
+            return None
+        return Recognized({"type": "ordering", "text": list(COLUMNS), "label": "label"})
 
     @classmethod
     def check_settings(cls, settings: TaskSettings) -> None:

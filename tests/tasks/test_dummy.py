@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from bertcli.advice.init.task import find_task
 from bertcli.folders.model_folder import save_model_folder
 from bertcli.tasks.registry import TASKS
+from tests.advice.init.files import seen
 from tests.folders.folders import random_model, tiny_tokenizer
 from tests.small_runs import write_config
 from tests.tasks.dummy import COLUMNS, ORDERS
@@ -80,6 +82,11 @@ def test_a_new_task_goes_through_every_command(
     run("export", folder, tmp_path / "onnx")
     again = json.loads(run("predict", tmp_path / "onnx", "--json", *SENTENCES))
     assert (again["order"], round(again["probability"], 3)) == (told["order"], round(told["probability"], 3))
+
+
+def test_init_recognizes_its_files(tmp_path: Path) -> None:
+    found = find_task(seen(write_stories(tmp_path / "stories.tsv")))
+    assert found.keys == {"type": "ordering", "text": list(COLUMNS), "label": "label"}
 
 
 @pytest.mark.parametrize(

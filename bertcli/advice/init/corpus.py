@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertcli.advice.check.language import likely_language
-from bertcli.advice.init.columns import columns_of, text_column
 from bertcli.advice.init.files import Found, Seen, check_encodings
-from bertcli.advice.init.tables import SOME_ROWS, read_table
+from bertcli.advice.init.task import SOME_ROWS, read_table
 from bertcli.config.languages import language_code
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs, split_sentences
@@ -18,6 +17,7 @@ from bertcli.corpus.sample import look_at_files, wrapped_files
 from bertcli.corpus.sources import Source
 from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import UserError
+from bertcli.tasks.columns import text_column
 
 _LANGUAGE_LINES = 400
 """Number of lines whose language is identified."""
@@ -100,7 +100,7 @@ def _how(seen: Seen) -> str:
 
 
 def _text_key(seen: Seen) -> tuple[str, str]:
-    columns = columns_of(read_table(seen, SOME_ROWS).rows)
+    columns = read_table(seen, SOME_ROWS).columns
     text = text_column(columns)
     names = [column.name for column in columns]
     if text is None:

@@ -23,6 +23,7 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.locate import check_folder, is_hub_id, resolve_model
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
+from bertcli.tasks.supervised import task_class
 from bertcli.training.recipe import update_sections
 
 _PUBLISHED = {"en": "google-bert/bert-base-uncased", "zh": "google-bert/bert-base-chinese"}
@@ -55,7 +56,7 @@ def choose_model(given: str | None, language: str, task: str) -> ModelChoice:
     also = f"; or a model of yours: {', '.join(here[:_NAMED])}" if here else ""
     if given is not None:
         return _given(given)
-    published = _CASED if task == "token-classification" and language in _CASED else _PUBLISHED
+    published = _CASED if task_class(task).is_cased and language in _CASED else _PUBLISHED
     name = published.get(language, _MULTILINGUAL)
     why = (
         f"published for {language}"

@@ -21,6 +21,7 @@ from bertcli.tasks.data_report import figures, overview
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
+from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _DEV = ("dev", "valid", "validation", "val", "eval")
@@ -92,7 +93,7 @@ _SEED = 42
 """The default seed of a config."""
 _HELD, _MULTIPLE = 0.98, 16
 """The share of the rows that `max_length` holds, and the number that it is a multiple of."""
-_LONGEST, _QUESTIONS = 512, 384
+_LONGEST = 512
 _TOKENS_PER_WORD = 1.4
 """Tokens per word of a published vocabulary; assumed if no tokenizer is at hand."""
 _MEASURED_ROWS = 2000
@@ -172,7 +173,7 @@ def length_keys(
 
     `folder`: the folder of the model; None: it is not at hand.
     """
-    most, why = _LONGEST, ""
+    kind, most, why = task_class(task), _LONGEST, ""
     if folder is not None:
         sizes = read_architecture(folder / "config.json")
         trained = trained_length(folder)
@@ -181,14 +182,12 @@ def length_keys(
     step = max(1, len(examples) // _MEASURED_ROWS)
     lengths = _lengths(examples[::step], folder)
     held = int(np.quantile(lengths, _HELD))
-    length = min(most, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
+    length = min(most, kind.longest_row, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
     tokens = "tokens" if folder is not None else "tokens, estimated by words"
-    if task == "question-answering":
-        length = min(length, _QUESTIONS)  # as in BERT's release; longer texts are read in windows
     comment = f"{_HELD:.0%} of the rows have up to {held:,} {tokens}"
     if held <= length:
         return {"max_length": length}, {"max_length": comment}
-    if task not in ("question-answering", "token-classification"):
+    if not kind.in_windows:
         return {"max_length": length}, {"max_length": f"{comment}; longer ones are cut{why}"}
     keys = {"max_length": length, "doc_stride": min(128, length // 4)}
     return keys, {"max_length": f"{comment}; longer ones are read in windows{why}"}

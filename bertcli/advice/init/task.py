@@ -1,81 +1,165 @@
-"""The task of a labeled file: the keys of a config's `task`, each with its reason."""
+"""The task of a labeled file: its rows as far as they show it, and the task that recognizes them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bertcli.advice.init.columns import Column, columns_of, label_columns, pair_columns, text_column
-from bertcli.advice.init.files import Seen
-from bertcli.advice.init.lists import (
-    Tagged,
-    choice_columns,
-    choice_texts,
-    first_choice,
-    flag_columns,
-    hot_labels,
-    list_label,
-    question_column,
-    refuse_unreadable,
-    tagged_columns,
-)
-from bertcli.advice.init.tables import FORMATS, SOME_ROWS, TableLook, TaskLook, read_table, task_of_format
-from bertcli.config.yaml_text import scalar
+from bertcli.advice.init.files import Seen, suffix_of
+from bertcli.advice.init.kinds import csv_records, csv_separator
+from bertcli.config.section import Decoding
+from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.label_cells import one_spelling, separator_of
-from bertcli.tasks.labels import mark_of_no_label
+from bertcli.tasks.columns import Column, Recognized, Sample, columns_of, text_column
+from bertcli.tasks.delimited import SEPARATORS, find_separator, open_delimited, separator_in
+from bertcli.tasks.files import file_format, settings_of_texts
+from bertcli.tasks.registry import TASKS
+from bertcli.tasks.rows import open_jsonl, open_parquet
+from bertcli.tasks.supervised import LabeledTask, task_class
+from bertcli.tasks.table import Row
 
-_FEW_VALUES = 20
-"""Largest number of different whole numbers that are classes; a label with more of them is a measure."""
-_SHOWN = 5
+SOME_ROWS, MOST_ROWS = 2_000, 100_000
+"""Numbers of rows that are read to recognize a file, and to recognize its task."""
+_NAME = re.compile(r"[^\W\d][\w .,()/-]{0,39}|#\d[\w .]{0,39}")
+_SEPARATORS = SEPARATORS | {"|": "vertical bars"}
+_TABLES = ("tsv", "csv", "jsonl", "parquet")
+
+
+def read_table(seen: Seen, most: int = MOST_ROWS) -> Sample:
+    """A labeled file; of a table, at most `most` rows. Raises `UserError` if it cannot be read."""
+    keys: dict[str, Any] = {}
+    comments: dict[str, str] = {}
+    is_table, is_named = seen.kind in _TABLES, True
+    how = {"jsonl": "JSON", "parquet": "Parquet"}.get(seen.kind, "")
+    if is_table and file_format(seen.path, settings_of_texts(), labeled=True) != seen.kind:
+        keys["format"] = seen.kind
+        comments["format"] = f"by its content; the suffix {suffix_of(seen.path) or '(none)'} does not say it"
+    if seen.encoding.name != "utf-8":
+        keys["encoding"], comments["encoding"] = seen.encoding
+    decoding = Decoding(seen.encoding.name, "replace", "task")
+    if seen.kind != "parquet" and (notes := find_bad_lines(seen.path, decoding).notes(seen.path, decoding)):
+        keys["bad_bytes"] = "replace"
+        comments["bad_bytes"] = f"{notes[0].splitlines()[0]}; or skip-line: without these rows"
+    if seen.kind in ("tsv", "csv"):
+        separator, records = _records(seen)
+        name = _SEPARATORS[separator]
+        if find_separator(seen.path, seen.kind, settings_of_texts(**keys)) != separator:
+            keys["separator"] = separator
+            comments["separator"] = f"{name} divide the lines into {len(records[0])} fields"
+        is_named = _has_header(records)
+        how = f"{name} between {len(records[0])} columns, with{'' if is_named else 'out'} a header"
+        if not is_named:
+            keys["columns"] = _column_names(records)
+            comments["columns"] = "the first line is data, not a header; the names are made up"
+    columns = columns_of(_rows(seen, keys, most)) if is_table else ()
+    return Sample(
+        *(seen.path, suffix_of(seen.path), seen.kind),
+        lines=seen.lines,
+        columns=columns,
+        is_named=is_named,
+        keys=keys,
+        comments=comments,
+        how=how,
+    )
+
+
+def _rows(seen: Seen, keys: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
+    settings = settings_of_texts(**keys)
+    if seen.kind == "jsonl":
+        table = open_jsonl(seen.path, settings.decoding, _quiet)
+    elif seen.kind == "parquet":
+        table = open_parquet(seen.path)
+    else:
+        table = open_delimited(seen.path, seen.kind, settings, labeled=True, report=_quiet, note=_quiet)
+    rows = itertools.islice((row for row in table.rows if isinstance(row, Row)), most)
+    found: list[Mapping[str, Any]] = [row.values for row in rows]
+    if not found:
+        raise UserError(f"{seen.path}: holds no rows that can be read{table.hint}")
+    return found
+
+
+def _quiet(line: str) -> None:
+    """Drop a line that a run would print."""
+
+
+def _records(seen: Seen) -> tuple[str, list[list[str]]]:
+    """The separator, and the first records."""
+    full = [line for line in seen.lines if line.strip()]
+    if seen.kind == "tsv":
+        return "\t", [line.split("\t") for line in full]
+    separator = csv_separator(full) or separator_in(full[0], _SEPARATORS)
+    return separator, csv_records(full, separator) or [full[0].split(separator)]
+
+
+def _has_header(records: Sequence[Sequence[str]]) -> bool:
+    """True if the first record names the columns: short names, all different, and none is a value below."""
+    first, rest = [name.strip() for name in records[0]], records[1:]
+    named = [name for name in first if name]
+    if not named or len(set(named)) < len(named) or not all(_NAME.fullmatch(name) for name in named):
+        return False
+    return not any(
+        name and len(record) > column and record[column].strip() == name
+        for record in rest
+        for column, name in enumerate(first)
+    )
+
+
+def _column_names(records: Sequence[Sequence[str]]) -> list[str]:
+    """Invented names of columns: the longest column is the text."""
+    width = len(records[0])
+    sizes = [
+        sum(len(record[column]) for record in records if len(record) == width) for column in range(width)
+    ]
+    longest = sizes.index(max(sizes))
+    return ["text" if column == longest else f"column{column}" for column in range(width)]
+
+
 _NO_LABELS = "To pretrain on the texts alone, write them to a plain text file, a blank line between two"
 
 
-def find_task(seen: Seen) -> TaskLook:
+def find_task(seen: Seen) -> Recognized:
     """The task of a file. Raises `UserError` if the file shows none."""
-    if seen.kind in FORMATS:
-        return task_of_format(seen)
-    table = read_table(seen)
-    columns = columns_of(table.rows)
-    if len(columns) < 2:
+    sample = read_table(seen)
+    if seen.kind in _TABLES and len(sample.columns) < 2:
         raise UserError(f"{seen.path}: has one column; expected a text and its label. {_NO_LABELS}")
-    refuse_unreadable(seen.path, columns)
-    if (tagged := tagged_columns(columns)) is not None:
-        return _joined(*_tagged_words(tagged), table, seen=seen)
-    if found := _questions(columns) or _multiple_choice(columns):
-        return _joined(*found, table, seen=seen)
-    names = {column.name.lower() for column in columns}
-    if {"question", "context", "answers"} <= names and seen.kind in ("jsonl", "parquet"):
-        raise UserError(
-            f"{seen.path}: holds questions with answers, but not where in the context they begin; expected "
-            '"answers": {"text": [...], "answer_start": [...]}, in characters, or SQuAD JSON'
-        )
-    return _joined(*_labeled_texts(columns, table, seen), table, seen=seen)
+    _refuse_unreadable(sample)
+    found = next(filter(None, (task.recognize(sample) for task in _tasks())), None)
+    if found is None:
+        raise _no_task(sample)
+    summary = "; ".join(filter(None, [sample.how, found.summary]))
+    return Recognized(found.keys | sample.keys, sample.comments | found.comments, summary)
 
 
 def can_be_labeled(seen: Seen) -> bool:
-    """True if JSON lines or Parquet hold a label beside a text.
+    """True if JSON lines or Parquet hold labels. Raises `UserError` for labels that cannot be read."""
+    sample = read_table(seen, SOME_ROWS)
+    _refuse_unreadable(sample)
+    return any((task.may_be_in or task.recognize)(sample) for task in _tasks())
 
-    The label is known by its name or form, or as the only other column. Raises `UserError` for labels that
-    cannot be read.
-    """
-    columns = columns_of(read_table(seen, SOME_ROWS).rows)
-    refuse_unreadable(seen.path, columns)
-    if tagged_columns(columns) or list_label(columns) or _multiple_choice(columns):
-        return True
-    if question_column(columns) or {"question", "context", "answers"} <= {each.name for each in columns}:
-        return True
-    text = text_column(columns)
+
+def _tasks() -> list[type[LabeledTask]]:
+    """All tasks, in the order in which they are asked."""
+    return [task_class(type) for type in reversed(TASKS)]
+
+
+def _no_task(sample: Sample) -> UserError:
+    names, text = ", ".join(column.name for column in sample.columns), text_column(sample.columns)
     if text is None:
-        return False
-    labels = label_columns(columns, [text])
-    is_label = bool(labels) and (labels[0].is_named_label or (len(columns) == 2 and not labels[0].is_other))
-    return is_label or bool(flag_columns(columns))
+        return UserError(
+            f"{sample.path}: no column holds texts; its columns: {names}. Write a "
+            "config by hand: bertcli config finetune > mine.yaml"
+        )
+    return UserError(
+        f"{sample.path}: no column holds labels (few different values, or numbers) beside the text in "
+        f"{text.name!r}; its columns: {names}. {_NO_LABELS}"
+    )
 
 
 def doubtful_columns(seen: Seen) -> list[str]:
     """The columns of JSON lines or Parquet, taken as a corpus, that may be labels by name or form."""
-    columns = columns_of(read_table(seen, SOME_ROWS).rows)
+    columns = read_table(seen, SOME_ROWS).columns
     return [
         column.name
         for column in columns
@@ -85,161 +169,49 @@ def doubtful_columns(seen: Seen) -> list[str]:
     ]
 
 
-def _tagged_words(tagged: Tagged) -> tuple[dict[str, Any], dict[str, str]]:
-    keys = {"type": "token-classification", "text": tagged.words.name, "label": tagged.tags.name}
-    comments = {"type": "words and a tag for each of them in each row"}
-    if tagged.kind == "plain":
-        keys["tag_scheme"] = "plain"
-        comments["tag_scheme"] = "the tags are names, each of one word"
-    if tagged.others:
-        comments["label"] = f"or {_names(tagged.others)}"
-    return keys, comments
+_STARTS, _ENDS = ("start", "start_offset", "begin"), ("end", "end_offset")
+_DECISIONS = frozenset(("accept", "reject", "ignore"))
+_WORDS = (
+    "write them as a list of words and a list of their tags in each row, "
+    '{"tokens": ["Mia", "sleeps"], "tags": ["B-PER", "O"]}, or in CoNLL\'s form'
+)
 
 
-def _questions(columns: Sequence[Column]) -> tuple[dict[str, Any], dict[str, str]] | None:
-    names = {column.name for column in columns}
-    answers = question_column(columns)
-    if answers is None or not {"question", "context"} <= names:
-        return None
-    keys: dict[str, Any] = {"type": "question-answering"}
-    if answers.name != "answers":
-        keys["label"] = answers.name
-    return keys, {"type": "questions, their contexts, and answers with their places"}
+def _refuse_unreadable(sample: Sample) -> None:
+    """Raise `UserError` for labels as other programs write them, which no task reads; it says how to write
+    them."""
+    problem = next(filter(None, map(_problem, sample.columns)), None)
+    if problem is None and {"data", "annotations"} <= {column.name for column in sample.columns}:
+        problem = f"is an export of Label Studio, which cannot be read yet; for entities, {_WORDS}"
+    if problem is not None:
+        raise sample.refusal(problem)
 
 
-def _joined(keys: dict[str, Any], comments: dict[str, str], table: TableLook, seen: Seen) -> TaskLook:
-    made_up = "; the names of the labels are made up: see label_names" if "label_names" in keys else ""
-    return TaskLook(
-        {"type": keys.pop("type"), **table.keys, **keys},
-        table.comments | comments,
-        f"{table.how}{made_up}",
-    )
-
-
-def _multiple_choice(columns: Sequence[Column]) -> tuple[dict[str, Any], dict[str, str]] | None:
-    choices = choice_columns(columns)
-    others = [column for column in columns if column not in choices]
-    can = [each for each in others if (each.is_named_label or each.is_number) and not each.is_other]
-    found = ((each, first_choice(each, choices)) for each in can if choices)
-    label, numbering = next(((label, first) for label, first in found if first is not None), (None, None))
-    others = [column for column in others if column is not label]
-    texts = choice_texts(others)
-    if not texts or label is None or numbering is None:
-        return None
-    names = [column.name for column in texts]
-    keys: dict[str, Any] = {"type": "multiple-choice", "text": names[0] if len(names) == 1 else names}
-    keys["choices"] = choices[0].name if len(choices) == 1 else [column.name for column in choices]
-    keys["label"] = label.name
-    what = "a list of choices" if len(choices) == 1 else f"{len(choices)} columns of choices"
-    comments = {"type": f"{' and '.join(names)}, {what}, and which of them is right"}
-    first, why = numbering
-    is_unclear = first == 0 and _numbers_among(choices)
-    if first is not None and (first or why or is_unclear):
-        keys["first_choice"] = first
-        comments["first_choice"] = why or "the labels count the choices from 0"
-    further = [column for column in others if column.is_text and column not in texts]
-    if further:
-        comments["text"] = f"the likeliest; not read: {_names(further)}"
-    return keys, comments
-
-
-def _numbers_among(choices: Sequence[Column]) -> bool:
-    """True if the text of a choice is a number, which could also be the number of a choice."""
-    rows = (row for each in choices for row in each.lists or [each.values])
-    return any(str(item).isdecimal() for row in rows for item in row)
-
-
-def _labeled_texts(
-    columns: Sequence[Column], table: TableLook, seen: Seen
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The keys of a classification or regression of a text or a pair, and their comments."""
-    pair = pair_columns(columns, table.is_named)
-    text = text_column(columns)
-    if text is None:
-        raise UserError(
-            f"{seen.path}: no column holds texts; its columns: {', '.join(c.name for c in columns)}. Write a "
-            "config by hand: bertcli config finetune > mine.yaml"
+def _problem(column: Column) -> str | None:
+    """The problem with a column that cannot be read; None: there is none."""
+    name = repr(column.name)
+    if {str(value) for value in column.values} <= _DECISIONS and column.distinct > 1:
+        return (
+            f"the column {name} holds decisions of Prodigy (accept, reject), which cannot be read yet: keep "
+            "the rows that are accepted, and delete this column"
         )
-    texts = pair or (text,)
-    comments = {}
-    keys: dict[str, Any] = {"text": [each.name for each in pair] if pair else text.name}
-    others = [each for each in columns if each.is_text and each not in texts]
-    if pair:
-        comments["text"] = f"two texts that make a pair; or {scalar(text.name)} alone"
-    elif others:
-        comments["text"] = (
-            f"the likeliest; or {_names(others)}; or a pair: {scalar([text.name, others[0].name])}"
+    items = [item for value in column.values if isinstance(value, list) for item in value]
+    if items and column.name != "tokens" and all(map(_is_span, items)):
+        return (
+            f"the column {name} holds spans of characters, as doccano, Prodigy and Label Studio write them, "
+            f"which cannot be read yet; {_WORDS}"
         )
-    several = list_label(columns)
-    flags = flag_columns([each for each in columns if each not in texts]) if table.is_named else []
-    labels = label_columns(columns, texts)
-    if several is not None:
-        given = _list_of_labels(several)
-    elif flags:
-        given = (
-            {"label": [each.name for each in flags]},
-            {"label": "0 or 1 in a column for each; or one of them"},
+    if items and all(isinstance(item, dict) and "question" in item for item in items):
+        return (
+            f"the column {name} holds questions about a text, which are read from SQuAD JSON: write it as "
+            '{"data": [{"paragraphs": [{"context": ..., "qas": [...]}]}]}'
         )
-    elif labels:
-        given = _one_column(labels)
-    else:
-        raise UserError(
-            f"{seen.path}: no column holds labels (few different values, or numbers) beside the text in "
-            f"{text.name!r}; its columns: {', '.join(c.name for c in columns)}. {_NO_LABELS}"
-        )
-    return {"type": "classification"} | keys | given[0], comments | given[1]
+    return None
 
 
-def _list_of_labels(label: Column) -> tuple[dict[str, Any], dict[str, str]]:
-    keys: dict[str, Any] = {"label": label.name, "multi_label": True}
-    if (labels := hot_labels(label)) == 0:
-        return keys, {"multi_label": "each row has a list of labels"}
-    keys["label_names"] = [f"label{number}" for number in range(labels)]
-    why = "made up: the file has a 0 or 1 for each of them, and no names; put theirs here, in this order"
-    return keys, {"label_names": why}
-
-
-def _one_column(labels: Sequence[Column]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The keys for the type of the task and its label, the first of these columns; and their comments."""
-    label = labels[0]
-    keys: dict[str, Any] = {"label": label.name}
-    comments = {}
-    if len(labels) > 1 and not label.is_named_label:
-        comments["label"] = f"the likeliest; or {_names(labels[1:4])}"
-    keys["type"], comments["type"] = _kind_of_label(label)
-    if keys["type"] != "classification":
-        return keys, comments
-    values = [one_spelling(str(value).strip()) for value in label.values]
-    if not label.is_number and (separator := separator_of(values)) is not None:
-        keys["multi_label"] = True
-        comments["multi_label"] = (
-            f"{separator!r} stands between labels that also stand alone; false: one a row"
-        )
-        if separator != ",":
-            keys["label_separator"] = separator
-    if (mark := mark_of_no_label(values)) is not None:
-        keys["skip_labels"] = [mark]
-        comments["skip_labels"] = "it usually says that a row has no label; or []: learn it as one"
-    return keys, comments
-
-
-def _names(columns: Sequence[Column]) -> str:
-    """The names of the columns, as a config has them."""
-    return ", ".join(scalar(column.name) for column in columns)
-
-
-def _kind_of_label(label: Column) -> tuple[str, str]:
-    """The type of the task, and the reason."""
-    if label.is_number:
-        whole = all(number.is_integer() for number in label.numbers)
-        low, high = min(label.numbers), max(label.numbers)
-        if not whole or label.distinct > _FEW_VALUES:
-            return "regression", f"{label.name} holds numbers from {low:g} to {high:g}"
-        if label.distinct > 2:
-            return (
-                "classification",
-                f"{label.name} holds {label.distinct} whole numbers; or regression, if they are measures",
-            )
-    values = sorted({str(value) for value in label.values})
-    shown = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")
-    return "classification", f"{label.name} has {len(values)} values: {shown}"
+def _is_span(item: Any) -> bool:
+    """True if this is a span: [0, 3, "PER"], or an object with the places of its first and last character."""
+    if isinstance(item, list):
+        return len(item) == 3 and [type(each) for each in item] == [int, int, str]
+    keys = item.keys() if isinstance(item, dict) else ()
+    return any(key in keys for key in _STARTS) and any(key in keys for key in _ENDS)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.advice.init.tables import read_table
-from bertcli.advice.init.task import can_be_labeled, find_task
+from bertcli.advice.init.task import can_be_labeled, find_task, read_table
 from bertcli.system.errors import UserError
 from tests.advice.init.files import MESSAGES, messages, seen, write_csv, write_jsonl
 

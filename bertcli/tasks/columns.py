@@ -1,13 +1,16 @@
-"""The columns of a table: which of them hold texts, and which one holds the label."""
+"""What a labeled file shows: its columns, which of them hold texts, and which one holds the label."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from bertcli.config.yaml_text import scalar
+from bertcli.system.errors import UserError
 from bertcli.tasks.label_cells import bits, is_flag, written_list
 
 _TEXT_NAMES = (
@@ -126,6 +129,52 @@ class Column:
         return bool(_OTHER_NAMES.fullmatch(self.name))
 
 
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of a labeled file.
+
+    Attributes:
+        suffix: the suffix, without that of a compression.
+        format: the format, as `task.format` names it.
+        lines: the first lines, without line ends; empty for a Parquet file.
+        columns: the columns of a table; empty for a file in another format.
+        is_named: True if the columns have their own names.
+        keys: keys of `task` by which the file is read; each may have a comment.
+        how: words on how a table is read.
+    """
+
+    path: Path
+    suffix: str
+    format: str
+    lines: Sequence[str] = ()
+    columns: Sequence[Column] = ()
+    is_named: bool = True
+    keys: dict[str, Any] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)
+    how: str = ""
+
+    def refusal(self, problem: str) -> UserError:
+        """An error for labels that cannot be read."""
+        has_texts = any(column.is_string for column in self.columns)
+        or_corpus = ". To pretrain on the texts alone: --for pretrain" if has_texts else ""
+        return UserError(f"{self.path}: {problem}{or_corpus}")
+
+
+@dataclass(frozen=True)
+class Recognized:
+    """The task of a labeled file.
+
+    Attributes:
+        keys: keys of `task`, without the files.
+        comments: key -> reason.
+        summary: words on what the file holds.
+    """
+
+    keys: dict[str, Any]
+    comments: dict[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     """The columns of all rows, in the order of the first."""
     names = dict.fromkeys(name for row in rows for name in row)
@@ -173,6 +222,11 @@ def numbered_groups(columns: Sequence[Column]) -> list[list[Column]]:
         if found := _NUMBERED.fullmatch(column.name):
             groups.setdefault((found[1].lower(), (found[3] or "").lower()), []).append(column)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def names_of(columns: Sequence[Column]) -> str:
+    """The names of the columns, as a config has them."""
+    return ", ".join(scalar(column.name) for column in columns)
 
 
 def _written(text: str) -> list[Any] | None:
