@@ -68,11 +68,6 @@ def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
     return {SETTINGS: own} | task_class(settings.type).config_keys(settings, labels)
 
 
-def standardization_keys(standardization: Standardization) -> dict[str, Any]:
-    """The key for a model whose output is not the number itself; empty for others."""
-    return {} if standardization == AS_THEY_ARE else {STANDARDIZATION: asdict(standardization)}
-
-
 def read_standardization(config: Mapping[str, Any], where: Path) -> Standardization:
     """The standardization of the output. Raises `UserError` if `where`, the file of `config`, is damaged."""
     given = config.get(STANDARDIZATION)
@@ -100,7 +95,9 @@ def declare_task(
     it is `trained_length` for tasks that read longer texts in windows.
     """
     task = task_class(settings.type)
-    kind, keys = task.head or "encoder", task_keys(settings, labels) | standardization_keys(standardization)
+    kind, keys = task.head or "encoder", task_keys(settings, labels)
+    if standardization != AS_THEY_ARE:  # the output is not the number itself
+        keys[STANDARDIZATION] = asdict(standardization)
     if task.in_windows:
         return Declaration(kind, keys, trained_length)
     return Declaration(kind, keys | {TRAINED: trained_length}, settings.max_length)

@@ -24,7 +24,7 @@ from bertcli.tasks.labels import class_labels, listed
 from bertcli.tasks.regression import encode_texts, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
-from bertcli.tasks.stored import is_number, score_keys
+from bertcli.tasks.stored import output_names, score_keys
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -83,8 +83,9 @@ class Classification(LabeledTask):
 
     @classmethod
     def is_in(cls, config: Mapping[str, Any]) -> bool:
-        """True unless the model gives a number."""
-        return not is_number(config)
+        """True unless the class, which also serves regression, gives a number."""
+        problem = config.get("problem_type")
+        return problem != "regression" and (problem is not None or len(output_names(config)) != 1)
 
     @classmethod
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,12 +67,6 @@ def output_names(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"LABEL_{i}" for i in range(min(number, _MOST_OUTPUTS) if isinstance(number, int) else 2))
 
 
-def is_number(config: Mapping[str, Any]) -> bool:
-    """True if the one class of transformers for labels and numbers of a text gives a number."""
-    problem = config.get("problem_type")
-    return problem == "regression" or (problem is None and len(output_names(config)) == 1)
-
-
 def score_keys(settings: TaskSettings, activation: str) -> dict[str, Any]:
     """The key by which `CrossEncoder.predict`, release 4 or later, gives our number for a pair; else empty.
 
