@@ -71,6 +71,16 @@ def test_lines_of_fasttext(tmp_path: Path) -> None:
     assert found.comments["multi_label"] == "1 of 31 lines have several labels or none; false: one a line"
 
 
+def test_lines_of_fasttext_may_have_damaged_bytes(tmp_path: Path) -> None:
+    lines = "".join(f"__label__{label} {text} für\n" for label, text in messages(30)).encode()
+    (tmp_path / "x.txt").write_bytes(lines + b"__label__ham caf\xe9 noir\n")
+    assert keys(tmp_path / "x.txt") == {
+        "type": "classification",
+        "format": "fasttext",
+        "bad_bytes": "replace",
+    }
+
+
 def test_lines_of_trec(tmp_path: Path) -> None:
     names = ["DESC:manner", "HUM:ind", "DESC:def"]
     (tmp_path / "x.label").write_text(
