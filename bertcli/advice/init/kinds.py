@@ -246,12 +246,13 @@ def _is_mostly_utf8(data: bytes) -> bool:
 def _score(lines: list[bytes], encoding: str, languages: list[str]) -> float:
     """How well the encoding fits: the share of lines in one of its languages.
 
-    The share is halved if most letters are capitals, many capitals follow a small letter, or scripts are
-    mixed: the text then has another encoding.
+    A few lines may hold bytes that are not in the encoding. The share is halved if most
+    letters are capitals, many capitals follow a small letter, or scripts are mixed: the text then has another
+    encoding.
     """
-    try:
-        decoded = [line.decode(encoding) for line in lines]
-    except UnicodeDecodeError:
+    all_lines = [line.decode(encoding, BAD_BYTES_KEPT) for line in lines]
+    decoded = [line for line in all_lines if not is_damaged(line)]
+    if len(lines) - len(decoded) > max(1, _DAMAGED * len(lines)):
         return 0.0
     text = "".join(decoded)
     if _ODD.search(text):

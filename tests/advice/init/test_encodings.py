@@ -53,6 +53,24 @@ def test_a_legacy_encoding_is_found_with_its_proof(text: str, encoding: str) -> 
     assert found.proof
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding", "bad"),
+    [
+        (RUSSIAN, "cp1251", b"\x98"),
+        (GERMAN, "cp1252", b"\x81"),
+        (JAPANESE, "shift_jis", b"\xfd\xfd"),
+        (JAPANESE, "euc_jp", b"\xff"),
+        (SIMPLIFIED, "gb18030", b"\xff"),
+    ],
+)
+def test_one_bad_byte_changes_no_encoding(text: str, encoding: str, bad: bytes) -> None:
+    lines = (text * 20).encode(encoding).splitlines()
+    lines[7] = bad + lines[7]
+    found = detect_encoding(b"\n".join(lines))
+    assert found is not None
+    assert found.name == encoding
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "ascii"])
 def test_utf_8_needs_no_proof(encoding: str) -> None:
     text = "plain text\n" if encoding == "ascii" else SIMPLIFIED
